@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_BASE_LIST_H
+#define GN_BASE_LIST_H
+
+#include "base/checked.h"
+
+/* An intrusive, circular, doubly linked list. A head and an unlinked entry both point at themselves. */
+struct gn_list {
+    struct gn_list *prev, *next;
+};
+
+#define GN_LIST_INIT(head) {&(head), &(head)}
+
+static inline void gn_list_init(struct gn_list *l)
+{
+    l->prev = l->next = l;
+}
+
+static inline bool gn_list_empty(const struct gn_list *l)
+{
+    return l->next == l;
+}
+
+static inline void gn_list_append(struct gn_list *head, struct gn_list *entry)
+{
+    entry->prev = head->prev;
+    entry->next = head;
+    head->prev->next = entry;
+    head->prev = entry;
+}
+
+static inline void gn_list_remove(struct gn_list *entry)
+{
+    entry->prev->next = entry->next;
+    entry->next->prev = entry->prev;
+    gn_list_init(entry);
+}
+
+#define gn_list_first(head, type, member) gn_container_of((head)->next, type, member)
+/* The entry in hand may be removed while walking. */
+#define gn_list_for_each(it, head, type, member)                                                                  \
+    for (type *it = gn_container_of((head)->next, type, member), *it##_next;                                      \
+         &it->member != (head) && (it##_next = gn_container_of(it->member.next, type, member), 1); it = it##_next)
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
+
+/* Set once by gn_log_init, before threads start. */
+static const char *log_who = "gantry";
+static enum gn_log_level log_level = GN_LOG_NONE;
+static int log_fd = STDERR_FILENO;
+
+void gn_log_init(const char *who, enum gn_log_level fallback)
+{
+    const char *wanted = getenv("GANTRY_LOG");
+    log_who = who;
+    log_level = fallback;
+    for (int i = GN_LOG_NONE; wanted && i <= GN_LOG_DEBUG; i++)
+        if (strcmp(wanted, level_names[i]) == 0)
+            log_level = (enum gn_log_level)i;
+}
+
+void gn_log_to(int fd)
+{
+    log_fd = fd;
+}
+
+int gn_log_enabled(enum gn_log_level level)
+{
+    return level <= log_level;
+}
+
+void gn_log(enum gn_log_level level, const char *fmt, ...)
+{
+    char line[1024];
+    int saved = errno;
+    if (!gn_log_enabled(level))
+        return;
+    int n = snprintf(line, sizeof line, "%s: %s: ", log_who, level_names[level]);
+    va_list ap;
+    va_start(ap, fmt);
+    errno = saved; /* for %m */
+    int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    va_end(ap);
+    if (m < 0)
+        m = 0;
+    n += m;
+    if (n > (int)sizeof line - 2)
+        n = (int)sizeof line - 2;
+    line[n++] = '\n';
+    if (write(log_fd, line, (size_t)n) < 0) {
+        /* There is nowhere left to say it. */
+    }
+    errno = saved;
+}
