@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A thin layer over Meson: the commands a person needs, each by one word. `make help` explains them.
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+# Debian's own Python, Meson and compiler, whatever else is first in PATH, can be forced with e.g. MESON=/usr/bin/meson.
+MESON   ?= meson
+JOBS    ?= $(shell nproc)
+
+# /usr keeps its configuration in /etc; any other prefix has its own.
+SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
+
+.DEFAULT_GOAL := all
+.PHONY: all help deps stage install test test-quick test-programs bench demo clean format check-format
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS)
+
+# The prefix is /: what is built finds its parts relative to itself, so one build serves `stage` and any PREFIX.
+$(BUILD)/build.ninja:
+	@command -v $(MESON) >/dev/null || { echo "make: meson is missing: run 'make deps' first" >&2; exit 1; }
+	@$(MESON) setup $(BUILD) --prefix=/ --libdir=lib --libexecdir=libexec $(SETUP)
+
+help:
+	@echo 'make                  build into $(BUILD)/'
+	@echo 'make deps             install the packages that are missing (apt; nothing to do is quick)'
+	@echo 'make stage            leave a tree in $(BUILD)/stage that runs without installing; then for instance:'
+	@echo '                        $(BUILD)/stage/bin/gantryd --socket /tmp/g.sock &'
+	@echo '                        $(BUILD)/stage/bin/gantry run --connect unix:/tmp/g.sock -- clinfo'
+	@echo '                      or without `gantry run`, any program:'
+	@echo '                        OCL_ICD_VENDORS=$(CURDIR)/$(BUILD)/stage/etc/OpenCL/vendors GANTRY_CONNECT=unix:/tmp/g.sock clinfo'
+	@echo 'make install          install under PREFIX=$(PREFIX) (DESTDIR=... for packages)'
+	@echo 'make demo             two real programs share one device: the quick start'
+	@echo 'make test             everything: the suites, then again under ASan+UBSan, then threads under TSan'
+	@echo 'make test-quick       what takes less than a minute'
+	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
+	@echo 'make bench            measure; results in $(BUILD)/bench/'
+	@echo 'make clean            remove all build folders'
+	@echo
+	@echo 'One suite: meson test -C $(BUILD) --suite SUITE; one test: meson test -C $(BUILD) NAME -v. See docs/testing.md.'
+
+deps:
+	@tools/deps.sh build test bench
+
+stage: all
+	@rm -rf $(BUILD)/stage.new
+	@DESTDIR=$(abspath $(BUILD))/stage.new GANTRY_ICD_LIBDIR=$(abspath $(BUILD))/stage/lib \
+	    $(MESON) install -C $(BUILD) --no-rebuild --quiet
+	@rm -rf $(BUILD)/stage && mv $(BUILD)/stage.new $(BUILD)/stage
+	@echo "staged in $(BUILD)/stage"
+
+install: all
+	@DESTDIR=$(abspath $(DESTDIR)$(PREFIX)) GANTRY_ICD_LIBDIR=$(PREFIX)/lib $(MESON) install -C $(BUILD) --no-rebuild --quiet
+	@if [ '$(SYSCONF)' != '$(DESTDIR)$(PREFIX)/etc' ]; then \
+	    mkdir -p $(SYSCONF)/OpenCL/vendors && \
+	    mv $(DESTDIR)$(PREFIX)/etc/OpenCL/vendors/gantry.icd $(SYSCONF)/OpenCL/vendors/ && \
+	    rmdir -p --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/etc/OpenCL/vendors; fi
+	@echo "installed under $(DESTDIR)$(PREFIX); the ICD file is $(SYSCONF)/OpenCL/vendors/gantry.icd"
+	@[ '$(SYSCONF)' = /etc ] || echo "loaders look in /etc/OpenCL/vendors only: link it there, or set OCL_ICD_VENDORS=$(SYSCONF)/OpenCL/vendors"
+
+test:
+	@tools/deps.sh build test
+	@python3 tools/run-tests.py --build $(BUILD) all
+
+test-quick: all
+	@python3 tools/run-tests.py --build $(BUILD) quick
+
+test-programs: stage
+	@/usr/bin/python3 tests/programs/runner.py --stage $(BUILD)/stage $(PROGRAM)
+
+bench: stage
+	@tools/deps.sh build bench
+	@$(MESON) test -C $(BUILD) --benchmark --no-rebuild --verbose
+
+demo:
+	@tools/deps.sh build test
+	@$(MAKE) --no-print-directory stage
+	@tools/demo.sh $(BUILD)/stage
+
+format:
+	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format -i
+
+check-format:
+	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format --dry-run -Werror
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan

@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what is missing on Debian or Ubuntu; changes nothing when all is there. docs/dependencies.md has each package's reason.
+#
+#   tools/deps.sh [build] [test] [bench]     all three when none is named
+#   tools/deps.sh --list [GROUP]...          print the packages instead
+#   tools/deps.sh --check [GROUP]...         print the missing ones and exit 1 if there are any
+set -u
+
+build='gcc pkg-config meson ninja-build python3 opencl-c-headers libjansson-dev'
+
+# Drivers and a loader, unit tests, tools that look at what was built, and the real programs that the suite runs.
+test='libcmocka-dev binutils ocl-icd-opencl-dev pocl-opencl-icd oclgrind strace valgrind procps
+g++ opencl-clhpp-headers libviennacl-dev
+clinfo clpeak hashcat hashcat-data ffmpeg x264 python3-numpy python3-opencv python3-pyopencl clblast-tests
+python3-simtk libopenmm-plugins'
+
+# The loads are our own; whole programs are measured with these.
+bench='ocl-icd-opencl-dev pocl-opencl-icd clpeak ffmpeg hashcat'
+
+fail()
+{
+    echo "deps: $1" >&2
+    exit 1
+}
+
+mode=install
+groups=
+for arg; do
+    case $arg in
+    --list) mode=list ;;
+    --check) mode=check ;;
+    build | test | bench) groups="$groups $arg" ;;
+    *) fail "unknown argument '$arg' (groups: build test bench; options: --list --check)" ;;
+    esac
+done
+[ -n "$groups" ] || groups='build test bench'
+
+wanted=
+for group in $groups; do
+    case $group in
+    build) wanted="$wanted $build" ;;
+    test) wanted="$wanted $test" ;;
+    bench) wanted="$wanted $bench" ;;
+    esac
+done
+# shellcheck disable=SC2086 # the lists are words
+wanted=$(echo $wanted)
+
+if [ $mode = list ]; then
+    echo "$wanted"
+    exit 0
+fi
+
+command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+    fail "this is not Debian or Ubuntu: install by hand what 'tools/deps.sh --list' names"
+
+# One query for all, or the common case, nothing to do, would cost a second.
+installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p' | tr '\n' ' ') "
+missing=
+for package in $wanted; do
+    case $installed in
+    *" $package "*) ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+missing=${missing# }
+
+[ -n "$missing" ] || exit 0
+if [ $mode = check ]; then
+    echo "$missing"
+    exit 1
+fi
+
+as_root=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || fail "no permission to install ($missing): run as root or install sudo"
+    # Without a terminal sudo could not ask for a password: say so instead of hanging.
+    if [ -t 0 ]; then as_root=sudo; else as_root='sudo -n'; fi
+    $as_root true 2>/dev/null || fail "no permission to install ($missing): sudo refused"
+fi
+
+echo "deps: installing $missing" >&2
+# shellcheck disable=SC2086
+known()
+{
+    [ "$(apt-cache show --no-all-versions $missing 2>/dev/null | sed -n 's/^Package: //p' | sort -u | wc -l)" = "$(echo $missing | wc -w)" ]
+}
+if ! known; then
+    $as_root apt-get update -q || fail "apt-get update failed: is there a network?"
+    known || fail "apt does not know all of: $missing"
+fi
+# shellcheck disable=SC2086
+install()
+{
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+}
+# A package list that is known but old names files that are gone: one update mends that.
+install || { $as_root apt-get update -q && install; } || fail "apt-get could not install: $missing"

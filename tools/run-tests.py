@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the suites and ends with one line, `N passed, N failed`.
+
+    tools/run-tests.py [--build DIR] quick     unit tests and structure, in under a minute
+    tools/run-tests.py [--build DIR] all       everything; then ASan+UBSan; then TSan for the suite `threads`
+
+Meson runs the tests; this script only decides which build runs which suites and adds up Meson's own results, so a test is counted
+exactly when Meson counts it. docs/testing.md says what each suite is.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+PASSED = {"OK", "EXPECTEDFAIL"}
+SKIPPED = {"SKIP"}
+
+
+class Phase:
+    """One build folder and the suites that make sense in it."""
+
+    def __init__(self, title, folder, setup=(), only=(), without=(), stage=False, env=None, slower=1):
+        self.title = title
+        self.folder = folder
+        self.setup = list(setup)
+        self.only = list(only)
+        self.without = list(without)
+        self.stage = stage
+        self.env = env or {}
+        self.slower = slower
+
+
+def phases(kind, build):
+    sanitized = ["-Dbuildtype=debugoptimized", "-Db_lundef=false"]
+    # The real programs are not built with a sanitizer, so a sanitized library cannot be loaded into them; counts of instructions and
+    # system calls mean nothing there either.
+    not_sanitized = ["programs", "counts", "no-sanitizer"]
+    if kind == "quick":
+        return [Phase("quick", build, without=["programs", "slow"])]
+    return [
+        Phase("normal build", build, stage=True),
+        Phase("ASan + UBSan", build + "-asan", setup=sanitized + ["-Db_sanitize=address,undefined"],
+              without=not_sanitized, stage=True, slower=3,
+              env={"ASAN_OPTIONS": "abort_on_error=0:detect_stack_use_after_return=1",
+                   "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}),
+        Phase("TSan", build + "-tsan", setup=sanitized + ["-Db_sanitize=thread"],
+              only=["threads"], without=not_sanitized, slower=5,
+              env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}),
+    ]
+
+
+def run(command, env=None):
+    print("$ " + " ".join(command), flush=True)
+    return subprocess.run(command, env=env).returncode
+
+
+def prepare(phase, meson):
+    """Builds; the name of the step that failed, or None."""
+    if not os.path.exists(os.path.join(phase.folder, "build.ninja")):
+        if run(["make", "--no-print-directory", "BUILD=" + phase.folder, "MESON=" + meson, "SETUP=" + " ".join(phase.setup),
+                os.path.join(phase.folder, "build.ninja")]) != 0:
+            return "configure"
+    if run(["make", "--no-print-directory", "BUILD=" + phase.folder, "MESON=" + meson, "stage" if phase.stage else "all"]) != 0:
+        return "build"
+    return None
+
+
+def results(path):
+    """Meson's log: one JSON object a line, one line a test."""
+    try:
+        with open(path, encoding="utf-8") as log:
+            return [json.loads(line) for line in log if line.strip()]
+    except FileNotFoundError:
+        return []
+
+
+def run_phase(phase, meson):
+    """(passed, skipped, failed) as lists of names; a build that fails counts as one failed test."""
+    print("\n== {} ({})".format(phase.title, phase.folder), flush=True)
+    broken = prepare(phase, meson)
+    if broken:
+        return [], [], ["{}: {}".format(phase.title, broken)]
+    log = os.path.join(phase.folder, "meson-logs", "testlog.json")
+    if os.path.exists(log):
+        os.unlink(log)
+    command = [meson, "test", "-C", phase.folder, "--no-rebuild", "--print-errorlogs",
+               "--timeout-multiplier", str(phase.slower)]
+    for suite in phase.only:
+        command += ["--suite", suite]
+    for suite in phase.without:
+        command += ["--no-suite", suite]
+    env = dict(os.environ)
+    env.update(phase.env)
+    status = run(command, env)
+    passed, skipped, failed = [], [], []
+    for test in results(log):
+        name = "{}: {}".format(phase.title, test["name"])
+        if test["result"] in PASSED:
+            passed.append(name)
+        elif test["result"] in SKIPPED:
+            skipped.append(name)
+        else:
+            failed.append("{} ({})".format(name, test["result"].lower()))
+    if status != 0 and not failed:
+        failed.append("{}: meson test exited {}".format(phase.title, status))
+    return passed, skipped, failed
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--meson", default=os.environ.get("MESON", "meson"))
+    parser.add_argument("kind", choices=["quick", "all"])
+    args = parser.parse_args()
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+    begin = time.monotonic()
+    passed, skipped, failed = [], [], []
+    for phase in phases(args.kind, args.build):
+        p, s, f = run_phase(phase, args.meson)
+        passed += p
+        skipped += s
+        failed += f
+
+    print("\n{:.0f} s".format(time.monotonic() - begin))
+    for name in skipped:
+        print("skipped  " + name)
+    for name in failed:
+        print("FAILED   " + name)
+    if not passed and not failed:
+        failed.append("nothing ran")
+        print("FAILED   nothing ran")
+    print("{} passed, {} failed".format(len(passed), len(failed)))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
