@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sleeping on a shared word and on the loss of the peer at once. Called by every wait of this folder when
+ * spinning did not help; any thread. Never spins and never decides whether the wait is over.
+ */
+#include "shm/park.h"
+
+#include "shm/futex.h"
+
+#include <stddef.h>
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+_Atomic uint64_t gn_futex_n_waits;
+_Atomic uint64_t gn_futex_n_wakes;
+
+/* Our own copy of the kernel's structure: headers older than the running kernel lack it. */
+struct waitv {
+    uint64_t expected;
+    uint64_t address;
+    uint32_t flags;
+    uint32_t zero_reserved;
+};
+
+#define WAITV_U32     2u
+#define WAITV_PRIVATE 128u
+
+static _Atomic bool no_waitv;
+
+void gn_lost_init(struct gn_lost *lost)
+{
+    atomic_store_explicit(&lost->word, 0, memory_order_relaxed);
+}
+
+void gn_lost_declare(struct gn_lost *lost)
+{
+    atomic_store_explicit(&lost->word, 1, memory_order_seq_cst);
+    gn_futex_wake(&lost->word, INT_MAX, true);
+}
+
+void gn_park_without_waitv(bool on)
+{
+    atomic_store_explicit(&no_waitv, on, memory_order_relaxed);
+}
+
+void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost)
+{
+    if (!atomic_load_explicit(&no_waitv, memory_order_relaxed)) {
+        struct waitv both[2] = {
+            {expected, (uint64_t)(uintptr_t)word, WAITV_U32 | (private_word ? WAITV_PRIVATE : 0), 0},
+            {0, (uint64_t)(uintptr_t)&lost->word, WAITV_U32 | WAITV_PRIVATE, 0},
+        };
+        atomic_fetch_add_explicit(&gn_futex_n_waits, 1, memory_order_relaxed);
+        if (syscall(SYS_futex_waitv, both, 2, 0, NULL, 0) >= 0)
+            return;
+        if (errno != ENOSYS && errno != EPERM)
+            return;
+        /* An old kernel, or a seccomp filter that does not know the call. */
+        gn_park_without_waitv(true);
+    }
+    if (!gn_lost_is(lost))
+        gn_futex_wait(word, expected, private_word, GN_PARK_PIECE_NS);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_SHM_PARK_H
+#define GN_SHM_PARK_H
+
+#include "shm/spin.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * "The other side is gone" (or: this side stops). Private to the process; one for all waits of a link.
+ * Whoever parks sleeps on two words at once, the shared one and this one, so declaring the loss wakes every
+ * sleeper wherever it sleeps, and nobody can fall asleep afterwards. Nothing that a peer writes can delay it.
+ */
+struct gn_lost {
+    _Atomic uint32_t word;
+};
+
+void gn_lost_init(struct gn_lost *lost);
+
+/* Final until the next gn_lost_init. Any thread; wakes every thread parked with this `lost`. */
+void gn_lost_declare(struct gn_lost *lost);
+
+/* Sequentially consistent: see gn_event_fail_all in event_table.h for who depends on it. */
+static inline bool gn_lost_is(const struct gn_lost *lost)
+{
+    return atomic_load_explicit(&lost->word, memory_order_seq_cst) != 0;
+}
+
+/* How a thread waits: spin this long, then park, and give up with -EPIPE when the peer is lost. */
+struct gn_waiter {
+    struct gn_spin_policy policy;
+    struct gn_lost *lost; /* never NULL; outlives every wait */
+};
+
+/*
+ * Sleeps while *word == expected and *lost is not declared. Returns for any reason or none; the caller looks
+ * again. `private_word` says that the word is not in shared memory. futex_waitv(2) where the kernel has it
+ * (5.16); elsewhere FUTEX_WAIT in pieces of GN_PARK_PIECE_NS, so a loss is noticed that late there.
+ */
+void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost);
+
+#define GN_PARK_PIECE_NS 50000000u
+
+/* For tests: behave as on a kernel without futex_waitv. */
+void gn_park_without_waitv(bool on);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reply slots. The guest's threads take, wait and put; the worker's threads send. Slots are handed out by a
+ * bitmap of the guest's own, so the worker never reads anything here but one bit, through the exchange that
+ * publishes its answer.
+ */
+#include "shm/reply.h"
+
+#include "shm/futex.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define INDEX_MASK (GN_REPLY_SLOTS - 1)
+_Static_assert(GN_REPLY_SLOTS == 256, "an index takes the low 8 bits of a token");
+
+void gn_replies_init(struct gn_replies *r, struct gn_reply_slot *slots, struct gn_waiter waiter)
+{
+    *r = (struct gn_replies){.slots = slots, .waiter = waiter};
+    for (size_t i = 0; i < GN_REPLY_SLOTS / 64; i++)
+        atomic_init(&r->free[i], UINT64_MAX);
+    atomic_init(&r->peer_cpu, GN_CPU_UNKNOWN);
+}
+
+/* Each thread starts at a slot of its own and comes back to the one it used last: its lines are warm and
+ * nobody else's. */
+static _Thread_local uint32_t my_slot = UINT32_MAX;
+static _Atomic uint32_t next_thread;
+
+static bool try_take(struct gn_replies *r, uint32_t *ret_token)
+{
+    if (my_slot == UINT32_MAX) {
+        uint32_t thread = atomic_fetch_add_explicit(&next_thread, 1, memory_order_relaxed);
+        my_slot = (thread % 4 * 64 + thread / 4) & INDEX_MASK; /* spread over the words of the bitmap */
+    }
+    for (uint32_t k = 0; k < GN_REPLY_SLOTS / 64 + 1; k++) {
+        uint32_t word = (my_slot / 64 + k) % (GN_REPLY_SLOTS / 64);
+        uint64_t bits = atomic_load_explicit(&r->free[word], memory_order_seq_cst);
+        while (bits) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(bits);
+            if (k == 0 && (bits >> my_slot % 64 & 1))
+                bit = my_slot % 64;
+            /* T0 pairs T1: the generation of the slot's last user is seen. */
+            if (atomic_compare_exchange_weak_explicit(&r->free[word], &bits, bits & ~(UINT64_C(1) << bit),
+                                                      memory_order_acquire, memory_order_relaxed)) {
+                uint32_t index = word * 64 + bit;
+                uint32_t generation = (r->generation[index] + 1) & 0xffffff;
+                if (generation == 0) /* GN_REPLY_NONE */
+                    generation = 1;
+                r->generation[index] = generation;
+                my_slot = index;
+                *ret_token = generation << 8 | index;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+int gn_reply_take(struct gn_replies *r, uint32_t *ret_token)
+{
+    if (try_take(r, ret_token))
+        return 0;
+    atomic_fetch_add_explicit(&r->n_starved, 1, memory_order_seq_cst);
+    int result = 0;
+    for (;;) {
+        /* Read before the bitmap: a put that the look misses changes it, and then the park does not sleep. */
+        uint32_t freed = atomic_load_explicit(&r->n_freed, memory_order_seq_cst);
+        if (try_take(r, ret_token))
+            break;
+        if (gn_lost_is(r->waiter.lost)) {
+            result = -EPIPE;
+            break;
+        }
+        gn_park(&r->n_freed, freed, true, r->waiter.lost);
+    }
+    atomic_fetch_sub_explicit(&r->n_starved, 1, memory_order_relaxed);
+    return result;
+}
+
+void gn_reply_put(struct gn_replies *r, uint32_t token)
+{
+    uint32_t index = token & INDEX_MASK;
+    /* T1 pairs T0. Sequentially consistent with n_starved: either the starved thread sees the bit, or it is
+     * seen here. */
+    atomic_fetch_or_explicit(&r->free[index / 64], UINT64_C(1) << index % 64, memory_order_seq_cst);
+    if (atomic_load_explicit(&r->n_starved, memory_order_seq_cst)) {
+        atomic_fetch_add_explicit(&r->n_freed, 1, memory_order_seq_cst);
+        gn_futex_wake(&r->n_freed, 1, true);
+    }
+}
+
+static inline bool answers(uint32_t state, uint32_t token)
+{
+    return (state | INDEX_MASK) == (token | INDEX_MASK);
+}
+
+int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
+{
+    struct gn_reply_slot *slot = &r->slots[token & INDEX_MASK];
+    struct gn_spin spin;
+    /* R0 pairs W0: the answer is read after the state that announces it. */
+    uint32_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
+    if (!answers(state, token)) {
+        uint16_t peer = (uint16_t)atomic_load_explicit(&r->peer_cpu, memory_order_relaxed);
+        gn_spin_start(&spin, &r->waiter.policy, peer);
+        for (;;) {
+            state = atomic_load_explicit(&slot->state, memory_order_acquire);
+            if (answers(state, token))
+                break;
+            if (gn_lost_is(r->waiter.lost)) {
+                /* It may have answered just before it died. */
+                state = atomic_load_explicit(&slot->state, memory_order_acquire);
+                if (answers(state, token))
+                    break;
+                return -EPIPE;
+            }
+            if (gn_spin_again(&spin))
+                continue;
+            /*
+             * R1 pairs W0: both are read-modify-writes of the state, so either the answer comes later and
+             * sees the flag, or this one fails and sees the answer. A failure only means to look again.
+             */
+            if (!(state & GN_REPLY_PARKED) &&
+                !atomic_compare_exchange_strong_explicit(&slot->state, &state, state | GN_REPLY_PARKED,
+                                                         memory_order_acq_rel, memory_order_acquire))
+                continue;
+            atomic_fetch_add_explicit(&r->n_parks, 1, memory_order_relaxed);
+            gn_park(&slot->state, state | GN_REPLY_PARKED, false, r->waiter.lost);
+        }
+    }
+    /* Read once, as in the ring. */
+    ret->n_bytes = __atomic_load_n(&slot->n_bytes, __ATOMIC_RELAXED);
+    ret->result = __atomic_load_n(&slot->result, __ATOMIC_RELAXED);
+    uint32_t cpu = __atomic_load_n(&slot->cpu, __ATOMIC_RELAXED);
+    memcpy(ret->payload, slot->payload, GN_REPLY_PAYLOAD);
+    __asm__ volatile("" ::: "memory");
+    if (cpu != atomic_load_explicit(&r->peer_cpu, memory_order_relaxed))
+        atomic_store_explicit(&r->peer_cpu, cpu, memory_order_relaxed);
+    return ret->n_bytes <= GN_REPLY_PAYLOAD ? 0 : -EPROTO;
+}
+
+void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, const void *payload,
+                   size_t n_bytes)
+{
+    struct gn_reply_slot *slot = &slots[token & INDEX_MASK];
+    assert(n_bytes <= GN_REPLY_PAYLOAD);
+    slot->cpu = gn_spin_cpu();
+    slot->result = result;
+    slot->n_bytes = (uint32_t)n_bytes;
+    if (n_bytes)
+        memcpy(slot->payload, payload, n_bytes);
+    /* W0 pairs R0 and R1: publishes the answer and learns, in the same access, whether anybody sleeps. */
+    uint32_t old = atomic_exchange_explicit(&slot->state, token & ~INDEX_MASK, memory_order_seq_cst);
+    if (old & GN_REPLY_PARKED)
+        gn_futex_wake(&slot->state, 1, false);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_SHM_SPIN_H
+#define GN_SHM_SPIN_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Hybrid spinning: look for a bounded time, then park. Spinning is only worth it when the peer runs on
+ * another processor; every message and reply carries the processor of its sender, and nobody spins for a peer
+ * that last ran on his own.
+ */
+struct gn_spin_policy {
+    uint64_t
+        spin_ns; /* 0: park at once; GN_SPIN_FOREVER: never park, not even for a peer on the same processor */
+};
+
+#define GN_SPIN_FOREVER    UINT64_MAX
+#define GN_SPIN_DEFAULT_NS 50000u
+#define GN_CPU_UNKNOWN     0xffffu
+
+/* GN_SPIN_DEFAULT_NS, or 0 on a machine with one processor. Calibrates on the first call (about 100 us). */
+struct gn_spin_policy gn_spin_policy_default(void);
+
+/* What one pause costs here, in picoseconds. Calibrates on the first call. */
+uint64_t gn_spin_pause_ps(void);
+
+/* The processor this thread runs on (glibc answers from rseq: no system call), or GN_CPU_UNKNOWN. */
+static inline uint16_t gn_spin_cpu(void)
+{
+    int cpu = sched_getcpu();
+    return cpu >= 0 && (unsigned)cpu < GN_CPU_UNKNOWN ? (uint16_t)cpu : (uint16_t)GN_CPU_UNKNOWN;
+}
+
+static inline void gn_spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#else
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+/* One spin in progress: a local of the thread that spins. */
+struct gn_spin {
+    uint32_t n_eager;     /* looks left without a pause between them */
+    uint32_t n_pauses;    /* pauses left before the clock is read */
+    uint64_t spin_ns;     /* the policy's */
+    uint64_t deadline_ns; /* 0 until the clock has been read once */
+    uint16_t peer_cpu;
+};
+
+/*
+ * for (gn_spin_start(&s, policy, peer_cpu); !ready(); )
+ *     if (!gn_spin_again(&s))
+ *         park();
+ */
+void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu);
+
+bool gn_spin_look_at_clock(struct gn_spin *s); /* gn_spin_again's slow half */
+
+/* Passes a little time; false when it is time to park. */
+static inline bool gn_spin_again(struct gn_spin *s)
+{
+    if (s->n_eager) {
+        s->n_eager--;
+        return true;
+    }
+    if (s->n_pauses) {
+        s->n_pauses--;
+        gn_spin_pause();
+        return true;
+    }
+    return gn_spin_look_at_clock(s);
+}
+
+#endif
