@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * A vGPU's counters, in a segment of their own that the worker writes and gantryd reads; the program has no access. One
- * writing thread a field, relaxed everywhere: a reader may see numbers of slightly different moments. A new segment's
- * zeros are right. Fields are only ever added at the end.
+ * A vGPU's counters, in a segment of their own that the worker writes and gantryd reads; the program has no
+ * access. One writing thread a field, relaxed everywhere: a reader may see numbers of slightly different
+ * moments. A new segment's zeros are right. Fields are only ever added at the end.
  */
 #define GN_COUNTERS_BYTES 4096u
 

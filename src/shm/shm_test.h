@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_SHM_TEST_H
+#define GN_SHM_TEST_H
+
+/* What the tests of this folder share. */
+#include "base/checked.h"
+#include "shm/park.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define GN_TEST_SANITIZED 1
+#else
+#define GN_TEST_SANITIZED 0
+#endif
+
+static inline void *gn_test_shared(size_t bytes)
+{
+    void *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    assert_non_null(p);
+    memset(p, 0, bytes);
+    return p;
+}
+
+/* Returns when the thread sleeps in the kernel: state S in /proc, no guess about time. */
+void gn_test_wait_until_asleep(pid_t tid);
+
+#endif
