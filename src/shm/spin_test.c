@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "shm/futex.h"
+#include "shm/shm_test.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+static void calibration_gives_a_plausible_pause(void **state)
+{
+    assert_true(gn_spin_pause_ps() >= 1);
+    assert_true(gn_spin_pause_ps() < 100 * 1000 * 1000);
+    uint64_t spin_ns = gn_spin_policy_default().spin_ns;
+    assert_int_equal(spin_ns, sysconf(_SC_NPROCESSORS_ONLN) == 1 ? 0 : GN_SPIN_DEFAULT_NS);
+}
+
+static uint64_t count_steps(uint64_t spin_ns, uint16_t peer_cpu, uint64_t limit)
+{
+    struct gn_spin_policy policy = {spin_ns};
+    struct gn_spin s;
+    uint64_t n = 0;
+    gn_spin_start(&s, &policy, peer_cpu);
+    while (n < limit && gn_spin_again(&s))
+        n++;
+    if (n < limit) /* once over, it stays over */
+        assert_false(gn_spin_again(&s));
+    return n;
+}
+
+static void no_time_is_no_look(void **state)
+{
+    assert_int_equal(count_steps(0, GN_CPU_UNKNOWN, 10), 0);
+}
+
+static void a_spin_takes_its_time_and_ends(void **state)
+{
+    uint64_t start = gn_now_ns();
+    assert_true(count_steps(3000000, GN_CPU_UNKNOWN, UINT64_MAX) > 64);
+    assert_true(gn_now_ns() - start >= 3000000);
+}
+
+static void nobody_spins_for_a_peer_on_his_own_processor(void **state)
+{
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    int cpu = sched_getcpu();
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(gn_spin_cpu(), cpu);
+    assert_int_equal(count_steps(UINT64_MAX - 1, (uint16_t)cpu, 1000000), 0);
+    assert_int_equal(count_steps(GN_SPIN_FOREVER, (uint16_t)cpu, 100000), 100000);
+    assert_int_equal(count_steps(UINT64_MAX / 2, (uint16_t)(cpu + 1), 100000), 100000);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+static void a_park_is_over_when_the_word_differs_or_the_peer_is_lost(void **state)
+{
+    struct gn_lost lost;
+    _Atomic uint32_t word = 3;
+    for (int without_waitv = 0; without_waitv < 2; without_waitv++) {
+        gn_park_without_waitv(without_waitv);
+        for (int private_word = 0; private_word < 2; private_word++) {
+            gn_lost_init(&lost);
+            assert_false(gn_lost_is(&lost));
+            gn_park(&word, 4, private_word, &lost);
+            gn_lost_declare(&lost);
+            assert_true(gn_lost_is(&lost));
+            gn_park(&word, 3, private_word, &lost);
+        }
+    }
+    gn_park_without_waitv(false);
+}
+
+static void a_timed_wait_times_out(void **state)
+{
+    _Atomic uint32_t word = 3;
+    assert_int_equal(gn_futex_wait(&word, 3, false, 1000), -ETIMEDOUT);
+    assert_int_equal(gn_futex_wait(&word, 3, true, 1000), -ETIMEDOUT);
+    assert_int_equal(gn_futex_wait(&word, 2, false, UINT64_MAX), -EAGAIN);
+    assert_int_equal(gn_futex_wake(&word, 1, false), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calibration_gives_a_plausible_pause),
+        cmocka_unit_test(no_time_is_no_look),
+        cmocka_unit_test(a_spin_takes_its_time_and_ends),
+        cmocka_unit_test(nobody_spins_for_a_peer_on_his_own_processor),
+        cmocka_unit_test(a_park_is_over_when_the_word_differs_or_the_peer_is_lost),
+        cmocka_unit_test(a_timed_wait_times_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
