@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs real programs on the vendor's driver and on Gantry and compares what they print, bit for bit.
+
+    runner.py --stage build/stage [NAME]...    natively and through Gantry (all programs when none is named)
+    runner.py --native-only [NAME]...          natively twice: does the program give the same result at all?
+    runner.py --list                           the names
+
+One verdict a program, then `N passed, N failed`. Exit status 0, 1 when any failed, 77 when nothing could be run. Each program gets
+a home, a working directory and (natively) a kernel cache of its own; through Gantry it gets a gantryd of its own, of which nothing may be
+left afterwards. Kernel caches are kept in the work folder between calls: the first call is the slow one.
+"""
+
+import argparse
+import difflib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import daemon
+import programs as table
+
+SKIP = 77
+
+
+class Failed(Exception):
+    pass
+
+
+class Side:
+    """One run of one program: where it works and what it wrote."""
+
+    def __init__(self, name, work, shared, env, gantry):
+        self.name = name
+        self.gantry = gantry
+        self.shared = shared
+        self.work = work
+        shutil.rmtree(work, ignore_errors=True)
+        os.makedirs(work)
+        self.home = tempfile.mkdtemp(prefix="home-", dir=work)
+        self.env = dict(env)
+        self.env["HOME"] = self.home
+        for variable in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+            self.env.pop(variable, None)
+        self.env["TMPDIR"] = self.home
+
+    def run_plain(self, command):
+        """For inputs: no OpenCL, any failure is the test's own."""
+        subprocess.run(command, stdin=subprocess.DEVNULL, check=True, timeout=120, env=daemon.clean_env())
+
+    def read_bytes(self, name):
+        with open(os.path.join(self.work, name), "rb") as f:
+            return f.read()
+
+    def read(self, name):
+        return self.read_bytes(name).decode(errors="replace")
+
+    def run(self, program, env):
+        """All commands in order; the outputs."""
+        outputs = []
+        end = time.monotonic() + program.timeout
+        for command in program.commands(self):
+            # A session of its own: hashcat reads the terminal, and a timeout must reach the program's children too.
+            process = subprocess.Popen(command, cwd=self.work, env={**self.env, **env}, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+            try:
+                out, err = process.communicate(timeout=max(1, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                out, err = process.communicate()
+                raise Failed("{}: {} did not end within {} s\n{}".format(self.name, command[0], program.timeout, tail(out, err)))
+            out, err = out.decode(errors="replace"), err.decode(errors="replace")
+            if process.returncode != 0:
+                raise Failed("{}: {} exited with {}\n{}".format(self.name, command[0], process.returncode, tail(out, err)))
+            outputs.append((out, err))
+        return outputs
+
+
+def tail(out, err):
+    def text(data):
+        return data.decode(errors="replace") if isinstance(data, bytes) else data
+    return "--- stdout, its end\n{}\n--- stderr, its end\n{}".format(text(out)[-2000:], text(err)[-2000:])
+
+
+def missing(program):
+    """A sentence when the program is not installed, else None."""
+    for command in program.needs:
+        if not shutil.which(command):
+            return "{} is not installed (apt install {})".format(command, program.packages)
+    for path in program.files:
+        if not os.path.exists(path):
+            return "{} is not there (apt install {})".format(path, program.packages)
+    if program.modules:
+        if not os.path.exists(table.PYTHON) or subprocess.run(
+                [table.PYTHON, "-c", "import " + ", ".join(program.modules)], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/").returncode != 0:
+            return "the Python modules {} are not installed (apt install {})".format(", ".join(program.modules), program.packages)
+    return None
+
+
+class Runner:
+    def __init__(self, stage, work, native_only):
+        self.stage = stage
+        self.root = os.path.abspath(work)
+        self.native_only = native_only
+
+    def folder(self, name, part):
+        path = os.path.join(self.root, name, part)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def native(self, name, program, which):
+        env = {**daemon.clean_env(), **program.daemon_env, "POCL_CACHE_DIR": self.folder(name, "cache-native")}
+        # Only the vendors' drivers: Gantry may be installed on this machine.
+        env["OCL_ICD_VENDORS"] = self.native_vendors()
+        side = Side("native", os.path.join(self.root, name, which), self.folder(name, "shared"), env, gantry=False)
+        return program.observe(side, side.run(program, program.env))
+
+    def native_vendors(self):
+        vendors = self.folder("vendors", "native")
+        for old in os.listdir(vendors):
+            os.unlink(os.path.join(vendors, old))
+        for file in os.listdir("/etc/OpenCL/vendors"):
+            if file.endswith(".icd") and "gantry" not in file:
+                os.symlink(os.path.join("/etc/OpenCL/vendors", file), os.path.join(vendors, file))
+        return vendors
+
+    def through_gantry(self, name, program, which):
+        work = os.path.join(self.root, name, which)
+        with daemon.Daemon(self.stage, work + "-daemon", args=program.daemon_args, env=program.daemon_env,
+                           cache=self.folder(name, "cache-gantry")) as gantry:
+            side = Side("gantry", work, self.folder(name, "shared"), gantry.program_env(), gantry=True)
+            try:
+                return program.observe(side, side.run(program, program.env))
+            except Failed as failure:
+                raise Failed("{}\n--- gantryd's log, its end\n{}".format(failure, gantry.log()[-2000:]))
+
+    def compare(self, name, program):
+        """Seconds of both sides; raises Failed, Wrong or what the daemon raises."""
+        side = Side("preparation", os.path.join(self.root, name, "prepare"), self.folder(name, "shared"), {}, gantry=False)
+        program.prepare(side)
+        times = []
+        observed = []
+        if self.native_only:
+            runs = [("native", self.native), ("native again", self.native)]
+        elif program.native:
+            runs = [("native", self.native), ("gantry", self.through_gantry)]
+        else:
+            runs = [("gantry", self.through_gantry), ("gantry again", self.through_gantry)]
+        for title, run in runs:
+            begin = time.monotonic()
+            observed.append(run(name, program, title.replace(" ", "-")))
+            times.append("{:.1f} s {}".format(time.monotonic() - begin, title))
+        if observed[0] != observed[1]:
+            lines = difflib.unified_diff(observed[0].splitlines(), observed[1].splitlines(), runs[0][0], runs[1][0], lineterm="", n=1)
+            raise Failed("the results differ\n" + "\n".join(list(lines)[:60]))
+        return ", ".join(times)
+
+    def verdict(self, name, program):
+        """'PASS', 'FAIL' or 'SKIP', printed with its reason."""
+        reason = missing(program)
+        if not reason and self.native_only and not program.native:
+            reason = "no native run is possible"
+        if reason:
+            print("SKIP {}: {}".format(name, reason), flush=True)
+            return "SKIP"
+        try:
+            print("PASS {}: {}".format(name, self.compare(name, program)), flush=True)
+            return "PASS"
+        except (Failed, table.Wrong, daemon.NotReady, daemon.LeftBehind, subprocess.SubprocessError, OSError) as failure:
+            print("FAIL {}: {}".format(name, failure), flush=True)
+            return "FAIL"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stage")
+    parser.add_argument("--native-only", action="store_true")
+    parser.add_argument("--work", help="where inputs, outputs and kernel caches are kept (default: beside the stage, or a new folder in /tmp)")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    args = parser.parse_args()
+    programs = table.table()
+    if args.list:
+        print("\n".join(programs))
+        return 0
+    unknown = [name for name in args.names if name not in programs]
+    if unknown:
+        print("runner: unknown program {}: one of {}".format(unknown[0], ", ".join(programs)), file=sys.stderr)
+        return 2
+    if not args.native_only:
+        if not args.stage:
+            print("runner: --stage DIR or --native-only is needed", file=sys.stderr)
+            return 2
+        reason = daemon.stage_ready(args.stage)
+        if reason:
+            print("SKIP: " + reason)
+            return SKIP
+    work = args.work
+    if not work:
+        work = os.path.join(args.stage, "..", "programs") if args.stage else tempfile.mkdtemp(prefix="gantry-programs-")
+    runner = Runner(args.stage, work, args.native_only)
+    verdicts = [runner.verdict(name, programs[name]) for name in args.names or programs]
+    passed, failed = verdicts.count("PASS"), verdicts.count("FAIL")
+    print("{} passed, {} failed".format(passed, failed))
+    if failed:
+        return 1
+    return 0 if passed else SKIP
+
+
+if __name__ == "__main__":
+    sys.exit(main())
