@@ -6,6 +6,7 @@
 #include "shm/event_table.h"
 
 #include "shm/futex.h"
+#include "shm/tsan_peer.h"
 
 #define PHASES            7u
 #define PHASE_BITS(phase) ((1u << (phase)) - 1)
@@ -39,12 +40,14 @@ static void finish(struct gn_event_entry *e)
 
 void gn_event_finish(struct gn_event_entry *e, int32_t error, const struct gn_event_times *times)
 {
+    gn_tsan_from_peer(&e->error);
     e->error = error;
     if (times) {
         e->submit_ns = times->submit_ns;
         e->start_ns = times->start_ns;
         e->end_ns = times->end_ns;
     }
+    gn_tsan_to_peer(&e->error);
     finish(e);
 }
 

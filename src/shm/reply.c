@@ -7,6 +7,7 @@
 #include "shm/reply.h"
 
 #include "shm/futex.h"
+#include "shm/tsan_peer.h"
 
 #include <assert.h>
 #include <string.h>
@@ -145,11 +146,13 @@ void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, 
 {
     struct gn_reply_slot *slot = &slots[token & INDEX_MASK];
     assert(n_bytes <= GN_REPLY_PAYLOAD);
+    gn_tsan_from_peer(slot->payload);
     slot->cpu = gn_spin_cpu();
     slot->result = result;
     slot->n_bytes = (uint32_t)n_bytes;
     if (n_bytes)
         memcpy(slot->payload, payload, n_bytes);
+    gn_tsan_to_peer(slot->payload);
     /* W0 pairs R0 and R1: publishes the answer and learns, in the same access, whether anybody sleeps. */
     uint32_t old = atomic_exchange_explicit(&slot->state, token & ~INDEX_MASK, memory_order_seq_cst);
     if (old & GN_REPLY_PARKED)

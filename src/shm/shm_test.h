@@ -16,9 +16,15 @@
 #include <string.h>
 #include <cmocka.h>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define GN_TEST_SANITIZED 1
+#endif
+#endif
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define GN_TEST_SANITIZED 1
-#else
+#endif
+#ifndef GN_TEST_SANITIZED
 #define GN_TEST_SANITIZED 0
 #endif
 

@@ -10,6 +10,7 @@
 #include "shm/slot_ring.h"
 
 #include "shm/futex.h"
+#include "shm/tsan_peer.h"
 
 #include <string.h>
 
@@ -105,12 +106,6 @@ static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
     }
 }
 
-static void fill(struct gn_slot *slot, uint16_t n_bytes, uint16_t cpu)
-{
-    slot->n_bytes = n_bytes;
-    slot->cpu = cpu;
-}
-
 /* Copies up to one payload from the two pieces of the message and moves them on. */
 static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_t *head_bytes,
                          const unsigned char **tail, size_t *tail_bytes)
@@ -145,8 +140,11 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
     const unsigned char *h = head, *t = tail;
     for (uint32_t i = 0; i < n; i++) {
         struct gn_slot *slot = slot_at(p->ring, start + i, p->capacity);
-        fill(slot, i == 0 ? n_bytes : 0, i == 0 ? gn_spin_cpu() : 0);
+        gn_tsan_from_peer(slot->payload);
+        slot->n_bytes = i == 0 ? n_bytes : 0;
+        slot->cpu = i == 0 ? gn_spin_cpu() : 0;
         fill_payload(slot, &h, &head_bytes, &t, &tail_bytes);
+        gn_tsan_to_peer(slot->payload);
     }
     /*
      * P0 pairs C0: the fill becomes visible with it. From the last slot to the first, because the consumer
