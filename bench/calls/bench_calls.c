@@ -125,6 +125,17 @@ static void call_work_group_info(struct bench *b, size_t bytes)
         "clGetKernelWorkGroupInfo");
 }
 
+/* Creating an object cannot be answered without the driver: the synchronous null call wherever queries are
+ * cached. */
+static void call_create_sampler(struct bench *b, size_t bytes)
+{
+    cl_int rc;
+    cl_sampler sampler = clCreateSampler(b->context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &rc);
+
+    need(rc, "clCreateSampler");
+    clReleaseSampler(sampler);
+}
+
 static void call_create_buffer(struct bench *b, size_t bytes)
 {
     cl_int rc;
@@ -237,6 +248,7 @@ struct measurement {
 static const struct measurement measurements[] = {
     {"image_formats", call_image_formats, 0, 10, 20000, 0, false},
     {"work_group_info", call_work_group_info, 0, 10, 20000, 0, false},
+    {"create_sampler", call_create_sampler, 0, 1, 20000, 0, false},
     {"create_buffer", call_create_buffer, 0, 1, 4000, 0, false},
     {"event_status", call_event_status, 0, 100, 100000, 0, false},
     {"finish_idle", call_finish, 0, 1, 20000, 0, false},

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single calls by bench-calls, native and Gantry in turn; the median over the turns of each figure."""
+
+import os
+import statistics
+
+from .stats import abba
+from .table import Table, ns
+from .targets import run_json
+
+ENQUEUE_BAR_NS = 500
+LAUNCH_BAR_NS = 3000
+
+LABELS = {"image_formats": "query: image formats", "work_group_info": "query: work-group info",
+          "create_sampler": "create and release a sampler", "create_buffer": "create and release a buffer", "event_status": "status of an event",
+          "finish_idle": "clFinish, nothing pending", "enqueue": "enqueue without waiting",
+          "launch": "empty kernel, launch and clFinish", "launch_parked": "the same, 5 ms apart (parked)"}
+
+
+def label(figure):
+    name, size = figure
+    if name in LABELS:
+        return LABELS[name]
+    verb = {"read": "blocking read", "write": "blocking write", "map": "map, touch, unmap"}[name]
+    return f"{verb}, {size // 1024} KiB" if size >= 1024 else f"{verb}, {size} B"
+
+
+def shown(figure, value_ns):
+    if value_ns is None:
+        return "-"
+    name, size = figure
+    rate = f" ({size / value_ns:.1f} GB/s)" if size >= 65536 and name != "map" else ""
+    return ns(value_ns) + rate
+
+
+def by_figure(runs, key):
+    """{(name, bytes): median over the runs}"""
+    collected = {}
+    for run_ in runs:
+        for f in run_["figures"]:
+            collected.setdefault((f["name"], f["bytes"]), []).append(f[key])
+    return {k: statistics.median(v) for k, v in collected.items()}
+
+
+def run(context):
+    command = [os.path.join(context.build, "bench/calls/bench-calls"), "--json"]
+    table = Table(f"Calls: medians, {context.turns} turns each", ["native", "gantry", "p10..p90 on gantry"])
+
+    def on(target):
+        return lambda: run_json(target, command)
+
+    if context.gantry is None:
+        native_runs, gantry_runs = [on(context.native)() for _ in range(context.turns)], []
+    else:
+        native_runs, gantry_runs = zip(*abba(context.turns, on(context.native), on(context.gantry)))
+    native = by_figure(native_runs, "median_ns")
+    gantry = by_figure(gantry_runs, "median_ns")
+    low, high = by_figure(gantry_runs, "p10_ns"), by_figure(gantry_runs, "p90_ns")
+    for figure, native_ns in native.items():
+        value = gantry.get(figure)
+        bar, met = "", None
+        if figure[0] == "enqueue":
+            bar, met = f"at most {ENQUEUE_BAR_NS} ns", None if value is None else value <= ENQUEUE_BAR_NS
+        elif figure[0] == "launch":
+            bar, met = "native + 3 us", None if value is None else value <= native_ns + LAUNCH_BAR_NS
+        elif figure[0] == "launch_parked":
+            # One wake across cores, as the ring section measured it in this very run.
+            wake_ns = context.figures.get("wake_ns")
+            bar = "native + one wake" + (f" ({ns(wake_ns)})" if wake_ns else "")
+            met = None if value is None or wake_ns is None else value <= native_ns + wake_ns
+        spread = f"{ns(low[figure])}..{ns(high[figure])}" if figure in low else "-"
+        table.row(label(figure), shown(figure, native_ns), shown(figure, value), spread, bar=bar, met=met)
+    return table, {"native": [*native_runs], "gantry": [*gantry_runs]}

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""System calls per OpenCL call, on the program's side and on Gantry's (gantryd and its workers together).
+
+Each kind of call is made `few` and then `many` times under strace; the difference over many - few is what a call costs,
+whatever starting and ending cost. strace slows only system calls, so a path without any is not disturbed by it.
+"""
+
+import os
+import shutil
+import tempfile
+
+from .table import Table
+from .targets import BenchError, Gantry, run
+
+KINDS = ["image_formats", "create_sampler", "work_group_info", "event_status", "finish_idle", "enqueue", "launch", "read", "write"]
+# What the bars speak of. A launch makes the driver itself call the system, so on the host's side it has no bar.
+BARS = {"image_formats": ("program", "host"), "create_sampler": ("program", "host"), "enqueue": ("program",)}
+# The bar is none at all; less than one in a thousand calls is a timer or a clock adjustment, not the path of a call.
+NONE = 0.001
+
+
+def parse(path):
+    """{system call: count} from strace -c."""
+    counts = {}
+    with open(path) as f:
+        for line in f:
+            fields = line.split()
+            # "% time  seconds  usecs/call  calls  [errors]  syscall"
+            if len(fields) in (5, 6) and fields[0].replace(".", "").isdigit() and fields[-1] != "total":
+                counts[fields[-1]] = int(fields[3])
+    return counts
+
+
+def count(context, program, kind, calls, on_gantry):
+    """System calls of (program, Gantry) for so many calls of one kind."""
+    with tempfile.TemporaryDirectory(prefix="gantry-bench-") as folder:
+        program_file = os.path.join(folder, "program")
+        host_file = os.path.join(folder, "host")
+        command = ["strace", "-f", "-c", "-o", program_file, program, "--only", kind, "--count", str(calls), "--json"]
+        if kind in ("read", "write"):
+            command += ["--bytes", "4"]
+        if on_gantry:
+            with Gantry(context.stage, context.driver, prefix=["strace", "-f", "-c", "-o", host_file]) as target:
+                run(target, command)
+            return parse(program_file), parse(host_file)
+        run(context.native, command)
+        return parse(program_file), {}
+
+
+def per_call(few, many, calls):
+    """({system call: per OpenCL call}, all together). A count below zero is noise of starting and ending; kept."""
+    each = {name: (many.get(name, 0) - few.get(name, 0)) / calls for name in set(few) | set(many)}
+    return {k: v for k, v in each.items() if abs(v) >= NONE}, sum(each.values())
+
+
+def shown(total, each):
+    if abs(total) < NONE:
+        return "0"
+    worst = max(each, key=lambda k: abs(each[k]), default=None)
+    return f"{total:.3f}" + (f" ({worst})" if worst else "")
+
+
+def run_section(context):
+    if shutil.which("strace") is None:
+        raise BenchError("strace is not installed")
+    program = os.path.join(context.build, "bench/calls/bench-calls")
+    few, many = 1000, 11_000 if context.quick else 101_000
+    table = Table(f"System calls per call, over {many - few} calls (most frequent one)", ["native", "program", "gantryd and worker"])
+    results = []
+    for target in (context.native, context.gantry):
+        if target is not None:
+            run(target, [program, "--count", "1"])  # compiling belongs to neither count
+    for kind in KINDS:
+        sides = {}
+        # Waiting calls make several system calls each, which strace slows a hundred times: fewer of those.
+        scale = 10 if kind in ("launch", "read", "write", "enqueue") else 1
+        low, high = few // scale, many // scale
+        for on_gantry in (False, True):
+            if on_gantry and context.stage is None:
+                continue
+            small = count(context, program, kind, low, on_gantry)
+            large = count(context, program, kind, high, on_gantry)
+            for i, side in enumerate(("program", "host") if on_gantry else ("native",)):
+                each, total = per_call(small[i], large[i], high - low)
+                sides[side] = {"total": total, "each": each}
+        cells = [shown(sides[s]["total"], sides[s]["each"]) if s in sides else "-" for s in ("native", "program", "host")]
+        bar, met = "", None
+        if kind in BARS:
+            bar = "none on either side" if len(BARS[kind]) == 2 else "none in the program"
+            if "host" in sides:
+                met = all(abs(sides[s]["total"]) < NONE for s in BARS[kind])
+        table.row(kind, *cells, bar=bar, met=met)
+        results.append({"kind": kind, "calls": high - low} | sides)
+        context.progress(f"{kind}: " + ", ".join(cells))
+    return table, results
