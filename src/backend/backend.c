@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of APIs whose drivers this build can open. */
+#include "backend/backend.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "backend/opencl/cl_backend.h"
+
+const struct gn_backend_ops *const gn_backends[] = {&gn_cl_backend, NULL};
+
+const struct gn_backend_ops *gn_backend_named(const char *api)
+{
+    for (int i = 0; gn_backends[i]; i++)
+        if (strcmp(gn_backends[i]->api, api) == 0)
+            return gn_backends[i];
+    return NULL;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one schema of control requests. gantryd calls gn_control_handle on its only thread; `gantry` makes
+ * requests. Knows nothing of sockets: the link carries the texts.
+ */
+#include "control/control.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Names come from programs and drivers; one that is no UTF-8 is shown with its odd bytes replaced. */
+static json_t *text(const char *s)
+{
+    json_t *j = json_string(s);
+    if (j)
+        return j;
+    char *plain = strdup(s);
+    if (!plain)
+        return NULL;
+    for (char *p = plain; *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    j = json_string(plain);
+    free(plain);
+    return j;
+}
+
+static json_t *number(uint64_t n)
+{
+    return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+static char *dump(json_t *root)
+{
+    char *out = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    return out;
+}
+
+static json_t *object(void)
+{
+    json_t *root = json_object();
+    if (root)
+        json_object_set_new(root, "version", json_integer(GN_CONTROL_VERSION));
+    return root;
+}
+
+char *gn_control_error(const char *what, const char *why, const char *fix)
+{
+    json_t *root = object(), *e = json_object();
+    if (!root || !e) {
+        json_decref(root);
+        json_decref(e);
+        return NULL;
+    }
+    json_object_set_new(e, "what", text(what));
+    if (why && *why)
+        json_object_set_new(e, "why", text(why));
+    if (fix && *fix)
+        json_object_set_new(e, "fix", text(fix));
+    json_object_set_new(root, "error", e);
+    return dump(root);
+}
+
+char *gn_control_request(const char *name)
+{
+    json_t *root = object();
+    if (root)
+        json_object_set_new(root, "request", text(name));
+    return dump(root);
+}
+
+static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
+{
+    json_t *list = arg, *o = json_object(), *copies = json_object(), *devices = json_array();
+    char id[16];
+    snprintf(id, sizeof id, "%08x", v->id);
+    json_object_set_new(o, "id", json_string(id));
+    json_object_set_new(o, "tenant", text(v->tenant));
+    json_object_set_new(o, "program", text(v->program));
+    if (v->pid)
+        json_object_set_new(o, "pid", number(v->pid));
+    if (v->worker_pid)
+        json_object_set_new(o, "worker_pid", number(v->worker_pid));
+    json_object_set_new(o, "platform", text(v->platform));
+    json_object_set_new(o, "link", text(v->link));
+    json_object_set_new(o, "mode", text(v->mode));
+    json_object_set_new(o, "state", text(v->state));
+    json_object_set_new(o, "weight", number(v->weight));
+    json_object_set_new(o, "memory_bytes", number(v->memory_bytes));
+    if (v->memory_limit_bytes)
+        json_object_set_new(o, "memory_limit_bytes", number(v->memory_limit_bytes));
+    json_object_set_new(o, "calls", number(v->calls));
+    json_object_set_new(o, "sync_calls", number(v->sync_calls));
+    json_object_set_new(copies, "two", number(v->copies_two));
+    json_object_set_new(copies, "mapped", number(v->copies_mapped));
+    json_object_set_new(copies, "bypass", number(v->copies_bypass));
+    json_object_set_new(o, "copies", copies);
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        json_t *d = json_object();
+        json_object_set_new(d, "name", text(v->devices[i]));
+        json_array_append_new(devices, d);
+    }
+    json_object_set_new(o, "devices", devices);
+    json_array_append_new(list, o);
+}
+
+static void add_device(void *arg, const struct gn_control_device *d)
+{
+    json_t *list = arg, *o = json_object();
+    json_object_set_new(o, "name", text(d->name));
+    json_object_set_new(o, "vendor", text(d->vendor));
+    json_object_set_new(o, "api", text(d->api));
+    json_object_set_new(o, "platform", text(d->platform));
+    json_object_set_new(o, "platform_index", number(d->platform_index));
+    json_object_set_new(o, "type", text(d->type));
+    json_object_set_new(o, "present_as", text(d->present_as));
+    json_object_set_new(o, "compute_units", number(d->compute_units));
+    json_object_set_new(o, "clock_mhz", number(d->clock_mhz));
+    json_object_set_new(o, "memory_bytes", number(d->memory_bytes));
+    json_object_set_new(o, "max_allocation_bytes", number(d->max_allocation_bytes));
+    json_object_set_new(o, "local_memory_bytes", number(d->local_memory_bytes));
+    json_object_set_new(o, "version", text(d->version));
+    json_object_set_new(o, "driver_version", text(d->driver_version));
+    json_object_set_new(o, "vgpus", number(d->n_vgpus));
+    json_array_append_new(list, o);
+}
+
+char *gn_control_handle(const struct gn_control_source *source, const char *request, size_t n)
+{
+    json_error_t where;
+    json_t *root = json_loadb(request, n, JSON_REJECT_DUPLICATES, &where);
+    if (!root)
+        return gn_control_error("the request is not JSON", where.text, NULL);
+    const char *name = json_string_value(json_object_get(root, "request"));
+    json_t *version = json_object_get(root, "version");
+    char *reply = NULL;
+    if (!json_is_integer(version) || json_integer_value(version) != GN_CONTROL_VERSION) {
+        reply = gn_control_error("the request is of another version", "this gantryd speaks version 1",
+                                 "use the gantry command that came with it");
+    } else if (name && strcmp(name, "ls") == 0) {
+        json_t *all = object(), *list = json_array();
+        source->vgpus(source->ctx, add_vgpu, list);
+        json_object_set_new(all, "vgpus", list);
+        reply = dump(all);
+    } else if (name && strcmp(name, "devices") == 0) {
+        json_t *all = object(), *list = json_array();
+        source->devices(source->ctx, add_device, list);
+        json_object_set_new(all, "devices", list);
+        reply = dump(all);
+    } else {
+        reply = gn_control_error("this gantryd does not know the request", name ? name : "it names none",
+                                 "use the gantry command that came with it");
+    }
+    json_decref(root);
+    return reply;
+}

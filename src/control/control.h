@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_CONTROL_H
+#define GN_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The control requests of a gantryd and their JSON. A request is {"version":1,"request":"ls"|"devices"}; a
+ * reply is
+ * {"version":1, ...} with "vgpus" or "devices", or {"version":1,"error":{"what","why","fix"}}. Fields are
+ * only ever added; one that is not known is left out.
+ */
+#define GN_CONTROL_VERSION 1
+
+struct gn_control_vgpu {
+    uint32_t id;
+    const char *tenant;
+    const char *program;
+    uint32_t pid;        /* the program's; 0: not known (another pid namespace) */
+    uint32_t worker_pid; /* 0: none now */
+    const char *platform;
+    const char *link;  /* "shm" */
+    const char *mode;  /* "remote" */
+    const char *state; /* "running", "idle", "lost" */
+    uint32_t weight;
+    uint64_t memory_bytes;
+    uint64_t memory_limit_bytes; /* 0: none; left out then */
+    uint64_t calls, sync_calls;
+    uint64_t copies_two, copies_mapped, copies_bypass;
+    uint32_t n_devices;
+    const char *const *devices; /* names */
+};
+
+struct gn_control_device {
+    const char *name;
+    const char *vendor;
+    const char *api;
+    const char *platform;
+    uint32_t platform_index;
+    const char *type;       /* what it is: "cpu", "gpu", "accelerator", "custom" */
+    const char *present_as; /* what programs see */
+    uint32_t compute_units;
+    uint32_t clock_mhz;
+    uint64_t memory_bytes;
+    uint64_t max_allocation_bytes;
+    uint64_t local_memory_bytes;
+    const char *version;
+    const char *driver_version;
+    uint32_t n_vgpus; /* that may use it now */
+};
+
+/* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need
+ * only hold during the call. */
+struct gn_control_source {
+    void *ctx;
+    void (*vgpus)(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg);
+    void (*devices)(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg);
+};
+
+/* A request's reply, malloc'd; NULL when memory is out. The request is n bytes, from anybody. */
+char *gn_control_handle(const struct gn_control_source *source, const char *request, size_t n);
+
+/* An error's reply, malloc'd, as --json prints it. `why` and `fix` may be NULL. */
+char *gn_control_error(const char *what, const char *why, const char *fix);
+
+/* A request with no more than its name, malloc'd. */
+char *gn_control_request(const char *name);
+
+#endif

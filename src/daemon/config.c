@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration file: INI, every mistake an error that names its line. */
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_FILE_BYTES (1u << 20)
+#define MAX_LINE_BYTES 1024
+
+enum section { NO_SECTION, SECTION_GANTRYD, SECTION_DEVICE };
+
+struct parser {
+    const char *path;
+    int line;
+    enum section section;
+    bool socket_seen;
+    struct gn_config *config;
+    struct gn_error *err;
+};
+
+static int complain(struct parser *p, const char *fix, const char *what, const char *quoted)
+{
+    return gn_fail(p->err, EBADMSG, fix, "%s:%d: %s \"%.200s\"", p->path, p->line, what, quoted);
+}
+
+static int pass_on(struct parser *p, const struct gn_error *inner)
+{
+    char what[sizeof inner->what];
+    snprintf(what, sizeof what, "%s", inner->what);
+    return gn_fail(p->err, EBADMSG, inner->fix, "%s:%d: %.300s", p->path, p->line, what);
+}
+
+static char *trim(char *s)
+{
+    while (*s == ' ' || *s == '\t')
+        s++;
+    size_t n = strlen(s);
+    while (n && strchr(" \t\r", s[n - 1]))
+        s[--n] = 0;
+    return s;
+}
+
+int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    if (!*value || strlen(value) >= sizeof config->socket)
+        return gn_fail(err, EINVAL, "give the path of the socket", "\"%.100s\" is no path for a socket",
+                       value);
+    snprintf(config->socket, sizeof config->socket, "%s", value);
+    return 0;
+}
+
+int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    if (config->n_devices == GN_CONFIG_MAX_DEVICES)
+        return gn_fail(err, EINVAL, NULL, "more than %d devices are selected", GN_CONFIG_MAX_DEVICES);
+    int rc = gn_selector_parse(value, &config->devices[config->n_devices], err);
+    if (rc == 0)
+        config->n_devices++;
+    return rc;
+}
+
+static int start_section(struct parser *p, char *line)
+{
+    size_t n = strlen(line);
+    struct gn_error inner = {{0}, {0}};
+    if (line[n - 1] != ']')
+        return complain(p, "close the section's name with ]", "malformed section", line);
+    line[n - 1] = 0;
+    char *name = trim(line + 1);
+    if (strcmp(name, "gantryd") == 0) {
+        p->section = SECTION_GANTRYD;
+        return 0;
+    }
+    if (strncmp(name, "device", 6) != 0 || (name[6] != ' ' && name[6] != '\t'))
+        return complain(p, "the sections are [gantryd] and [device NAME]", "unknown section", name);
+    if (p->config->n_settings == GN_CONFIG_MAX_DEVICES)
+        return complain(p, NULL, "too many sections before", name);
+    struct gn_selector *s = &p->config->settings[p->config->n_settings];
+    if (gn_selector_parse(trim(name + 6), s, &inner))
+        return pass_on(p, &inner);
+    if (s->present_as)
+        return complain(p, "put present-as on a line of its own", "a setting in a section's name:", name);
+    p->config->n_settings++;
+    p->section = SECTION_DEVICE;
+    return 0;
+}
+
+static int set_gantryd(struct parser *p, const char *key, const char *value)
+{
+    struct gn_error inner = {{0}, {0}};
+    int rc;
+    if (strcmp(key, "socket") == 0) {
+        if (p->socket_seen)
+            return complain(p, "keep one of them", "given twice:", key);
+        p->socket_seen = true;
+        rc = gn_config_set_socket(p->config, value, &inner);
+    } else if (strcmp(key, "device") == 0) {
+        rc = gn_config_add_device(p->config, value, &inner);
+    } else {
+        return complain(p, "the keys of [gantryd] are socket and device", "unknown key", key);
+    }
+    return rc ? pass_on(p, &inner) : 0;
+}
+
+static int set_device(struct parser *p, const char *key, const char *value)
+{
+    struct gn_selector *s = &p->config->settings[p->config->n_settings - 1];
+    if (strcmp(key, "present-as") != 0)
+        return complain(p, "the key of [device NAME] is present-as", "unknown key", key);
+    if (s->present_as)
+        return complain(p, "keep one of them", "given twice:", key);
+    s->present_as = gn_kind_parse(value);
+    if (!s->present_as)
+        return complain(p, "write gpu, cpu or accelerator", "a device cannot be presented as", value);
+    return 0;
+}
+
+static int parse_line(struct parser *p, char *line)
+{
+    line = trim(line);
+    if (!*line || *line == '#' || *line == ';')
+        return 0;
+    if (*line == '[')
+        return start_section(p, line);
+    char *equals = strchr(line, '=');
+    if (!equals || equals == line)
+        return complain(p, "write KEY = VALUE, [SECTION] or # COMMENT", "malformed line", line);
+    *equals = 0;
+    const char *key = trim(line), *value = trim(equals + 1);
+    if (!*value)
+        return complain(p, NULL, "no value for", key);
+    switch (p->section) {
+    case SECTION_GANTRYD:
+        return set_gantryd(p, key, value);
+    case SECTION_DEVICE:
+        return set_device(p, key, value);
+    case NO_SECTION:
+        break;
+    }
+    return complain(p, "put [gantryd] above it", "a key before any section:", key);
+}
+
+int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
+                    struct gn_error *err)
+{
+    struct parser p = {.path = path, .config = config, .err = err};
+    for (size_t at = 0; at < n;) {
+        char line[MAX_LINE_BYTES];
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - (text + at)) : n - at;
+        p.line++;
+        if (len >= sizeof line || memchr(text + at, 0, len))
+            return gn_fail(err, EBADMSG, NULL, "%s:%d: this is not a line of text", path, p.line);
+        memcpy(line, text + at, len);
+        line[len] = 0;
+        int rc = parse_line(&p, line);
+        if (rc)
+            return rc;
+        at += len + 1;
+    }
+    return 0;
+}
+
+int gn_config_read(const char *path, struct gn_config *config, struct gn_error *err)
+{
+    struct stat st;
+    char *text = NULL;
+    size_t n = 0;
+    int rc = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        rc = gn_fail(err, errno, NULL, "cannot read the configuration %s: %s", path, strerror(errno));
+    else if (!S_ISREG(st.st_mode) || st.st_size > (off_t)MAX_FILE_BYTES)
+        rc = gn_fail(err, EBADMSG, NULL, "the configuration %s is not a file of at most 1 MiB", path);
+    else if (!(text = malloc((size_t)st.st_size + 1)))
+        rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+    while (rc == 0 && n < (size_t)st.st_size) {
+        ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
+        if (got < 0)
+            rc = gn_fail(err, errno, NULL, "cannot read the configuration %s: %s", path, strerror(errno));
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+    if (rc == 0)
+        rc = gn_config_parse(path, text, n, config, err);
+    free(text);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections of programs and of `gantry`. Whatever a peer sends, the worst that follows is the end of his
+ * own connection; a fault is logged once.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/daemon.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define MAX_CONNS         8192
+#define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
+#define MAX_REQUEST_BYTES (1u << 20) /* a control request's; far more than any */
+#define FRAMES_A_TURN     16         /* so that one busy peer does not keep the others waiting */
+
+static void bury(struct gn_corpse *corpse)
+{
+    free(gn_container_of(corpse, struct gn_conn, corpse));
+}
+
+void gn_conn_close(struct gn_conn *c)
+{
+    struct gn_daemon *d = c->daemon;
+    if (c->socket.fd < 0)
+        return;
+    gn_loop_close(&d->loop, &c->socket);
+    gn_loop_close(&d->loop, &c->process);
+    gn_frame_reader_fini(&c->reader);
+    gn_frame_writer_fini(&c->writer);
+    free(c->request);
+    c->request = NULL;
+    if (c->vgpu) {
+        struct gn_vgpu *v = c->vgpu;
+        c->vgpu = NULL;
+        gn_vgpu_leave(v);
+    }
+    gn_list_remove(&c->link);
+    d->n_conns--;
+    gn_loop_bury(&d->loop, &c->corpse, bury);
+    if (!d->listening && d->listener.fd >= 0) {
+        d->listening = true;
+        gn_loop_change(&d->loop, &d->listener, EPOLLIN);
+    }
+}
+
+static void fault(struct gn_conn *c, const char *what)
+{
+    gn_log(GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed", (int)c->pid, c->program,
+           what);
+    gn_conn_close(c);
+}
+
+/* After anything was queued. */
+static void settle(struct gn_conn *c)
+{
+    if (c->socket.fd < 0)
+        return;
+    if (c->writer.fault) {
+        if (c->writer.fault == -ENOBUFS)
+            fault(c, "does not read its answers");
+        else
+            gn_conn_close(c);
+        return;
+    }
+    bool pending = gn_frame_writer_pending(&c->writer);
+    if (c->closing && !pending)
+        gn_conn_close(c);
+    else
+        gn_loop_change(&c->daemon->loop, &c->socket, (c->closing ? 0 : EPOLLIN) | (pending ? EPOLLOUT : 0));
+}
+
+void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds,
+                  int n_fds)
+{
+    if (c->socket.fd < 0)
+        return;
+    (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, fds, n_fds); /* settle() sees the fault */
+    settle(c);
+}
+
+void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err)
+{
+    struct gn_link_error e = {.code = (uint32_t)(code < 0 ? -code : code)};
+    gn_frame_string_set(e.what, sizeof e.what, err->what);
+    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
+    gn_conn_send(c, GN_LINK_ERROR, seq, &e, sizeof e, NULL, 0);
+}
+
+static void welcome(struct gn_conn *c, uint32_t seq)
+{
+    struct {
+        struct gn_link_welcome head;
+        struct gn_link_welcome_platform platforms[GN_LINK_MAX_PLATFORMS];
+    } w;
+    const struct gn_machine *m = &c->daemon->machine;
+    memset(&w, 0, sizeof w);
+    w.head.version = GN_LINK_VERSION;
+    w.head.n_platforms = m->n_platforms;
+    for (uint32_t i = 0; i < m->n_platforms; i++) {
+        w.platforms[i].index = i;
+        w.platforms[i].n_devices = m->platforms[i].n_devices;
+        memcpy(w.platforms[i].api, m->platforms[i].api, sizeof w.platforms[i].api);
+        memcpy(w.platforms[i].name, m->platforms[i].name, sizeof w.platforms[i].name);
+    }
+    gn_conn_send(c, GN_LINK_WELCOME, seq, &w, sizeof w.head + m->n_platforms * sizeof w.platforms[0], NULL,
+                 0);
+}
+
+static void take_hello(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_hello h;
+    struct gn_error err;
+    if (c->greeted || !gn_frame_payload(f, &h, sizeof h) || h.magic != GN_LINK_MAGIC || h.zero != 0 ||
+        !gn_frame_string_ok(h.program, sizeof h.program)) {
+        fault(c, "sent a malformed greeting");
+        return;
+    }
+    gn_frame_string_set(c->program, sizeof c->program, h.program);
+    if (h.version != GN_LINK_VERSION) {
+        c->closing = true;
+        gn_conn_refuse(c, f->seq, EPROTONOSUPPORT,
+                       (gn_fail(&err, EPROTONOSUPPORT, "install the same version on both sides",
+                                "this gantryd speaks version %u of the link, the program speaks %u",
+                                GN_LINK_VERSION, h.version),
+                        &err));
+        return;
+    }
+    /* Workers run as gantryd's own user, so for now only he may have one. */
+    if (c->uid != geteuid() && c->uid != 0) {
+        c->closing = true;
+        gn_conn_refuse(
+            c, f->seq, EACCES,
+            (gn_fail(&err, EACCES, "start a gantryd of your own", "this gantryd serves its own user only"),
+             &err));
+        return;
+    }
+    c->greeted = true;
+    welcome(c, f->seq);
+}
+
+/* The program's death ends its vGPU even where a child of it holds a copy of the socket. */
+static void program_gone(struct gn_source *s, uint32_t events)
+{
+    gn_conn_close(gn_container_of(s, struct gn_conn, process));
+}
+
+static void watch_program(struct gn_conn *c)
+{
+    socklen_t n = sizeof c->process.fd;
+    if (getsockopt(c->socket.fd, SOL_SOCKET, SO_PEERPIDFD, &c->process.fd, &n) < 0)
+        c->process.fd = c->pid > 0 ? (int)syscall(SYS_pidfd_open, c->pid, 0) : -1;
+    if (c->process.fd >= 0 && gn_loop_add(&c->daemon->loop, &c->process, EPOLLIN, program_gone) < 0)
+        gn_loop_close(&c->daemon->loop, &c->process);
+}
+
+static void take_attach(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_attach a;
+    struct gn_error err;
+    int stdio[2] = {-1, -1};
+    if (!gn_frame_payload(f, &a, sizeof a) || a.zero != 0 ||
+        (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) || f->n_fds != __builtin_popcount(a.stdio) ||
+        !gn_frame_string_ok(a.tenant, sizeof a.tenant)) {
+        fault(c, "sent a malformed attach");
+        return;
+    }
+    int next = 0, rc;
+    if (a.stdio & GN_LINK_HAS_STDOUT)
+        stdio[0] = gn_frame_take_fd(&c->reader, next++);
+    if (a.stdio & GN_LINK_HAS_STDERR)
+        stdio[1] = gn_frame_take_fd(&c->reader, next++);
+    if (c->vgpu)
+        rc = gn_fail(&err, EBUSY, NULL, "this connection has a vGPU already");
+    else
+        rc = gn_vgpu_start(c, f->seq, &a, stdio, &err);
+    for (int i = 0; i < 2; i++)
+        if (stdio[i] >= 0)
+            close(stdio[i]);
+    if (rc)
+        gn_conn_refuse(c, f->seq, rc, &err);
+    else if (c->process.fd < 0)
+        watch_program(c);
+}
+
+static void take_segment(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_segment s;
+    struct gn_error err;
+    if (!gn_frame_payload(f, &s, sizeof s)) {
+        fault(c, "sent a malformed request for a segment");
+        return;
+    }
+    int rc = c->vgpu ? gn_vgpu_add_segment(c->vgpu, f->seq, s.bytes, &err)
+                     : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
+    if (rc)
+        gn_conn_refuse(c, f->seq, rc, &err);
+}
+
+/* Sends a text in as many frames as it takes. */
+static void send_text(struct gn_conn *c, uint32_t seq, const char *text)
+{
+    size_t n = strlen(text);
+    do {
+        size_t part = n > GN_FRAME_MAX_PAYLOAD ? GN_FRAME_MAX_PAYLOAD : n;
+        (void)gn_frame_push(&c->writer, GN_LINK_CONTROL, part < n ? GN_FRAME_MORE : 0, seq, text, part, NULL,
+                            0);
+        text += part;
+        n -= part;
+    } while (n);
+    settle(c);
+}
+
+static void take_control(struct gn_conn *c, const struct gn_frame *f)
+{
+    if (c->n_request + f->n_payload > MAX_REQUEST_BYTES) {
+        fault(c, "sent a control request that is too long");
+        return;
+    }
+    if (f->n_payload) {
+        char *grown = realloc(c->request, c->n_request + f->n_payload);
+        if (!grown) {
+            gn_conn_close(c);
+            return;
+        }
+        c->request = grown;
+        memcpy(c->request + c->n_request, f->payload, f->n_payload);
+        c->n_request += f->n_payload;
+    }
+    if (f->flags & GN_FRAME_MORE)
+        return;
+    char *reply = gn_daemon_answer(c->daemon, c->request ? c->request : "", c->n_request);
+    free(c->request);
+    c->request = NULL;
+    c->n_request = 0;
+    if (reply)
+        send_text(c, f->seq, reply);
+    else
+        gn_conn_close(c);
+    free(reply);
+}
+
+static void take(struct gn_conn *c, const struct gn_frame *f)
+{
+    if (f->op != GN_LINK_ATTACH && f->n_fds) {
+        fault(c, "sent descriptors that nobody asked for");
+        return;
+    }
+    if ((!c->greeted && f->op != GN_LINK_HELLO) || (f->flags && f->op != GN_LINK_CONTROL)) {
+        fault(c, "sent a frame out of place");
+        return;
+    }
+    switch (f->op) {
+    case GN_LINK_HELLO:
+        take_hello(c, f);
+        break;
+    case GN_LINK_ATTACH:
+        take_attach(c, f);
+        break;
+    case GN_LINK_SEGMENT:
+        take_segment(c, f);
+        break;
+    case GN_LINK_CONTROL:
+        take_control(c, f);
+        break;
+    default:
+        fault(c, "sent an unknown frame");
+    }
+}
+
+static void ready(struct gn_source *s, uint32_t events)
+{
+    struct gn_conn *c = gn_container_of(s, struct gn_conn, socket);
+    if (events & EPOLLOUT) {
+        (void)gn_frame_flush(&c->writer);
+        settle(c);
+    }
+    for (int i = 0; i < FRAMES_A_TURN && c->socket.fd >= 0 && !c->closing; i++) {
+        struct gn_frame f;
+        int rc = gn_frame_read(&c->reader, &f);
+        if (rc == 0)
+            return;
+        if (rc == 1)
+            take(c, &f);
+        else if (rc == -EPROTO)
+            fault(c, "sent what is no frame");
+        else
+            gn_conn_close(c);
+    }
+    /* A peer to whom only a farewell is being written may hang up, too. */
+    if (c->socket.fd >= 0 && c->closing && (events & (EPOLLHUP | EPOLLERR)))
+        gn_conn_close(c);
+}
+
+void gn_conns_accept(struct gn_source *listener, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(listener, struct gn_daemon, listener);
+    struct ucred cred;
+    socklen_t n = sizeof cred;
+    int fd = d->n_conns < MAX_CONNS ? accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    if (fd < 0) {
+        if (d->n_conns >= MAX_CONNS || errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+            errno == ENOBUFS) {
+            gn_log(GN_LOG_WARN,
+                   "cannot take another connection (%u there): %s; new ones wait until one is closed",
+                   d->n_conns, d->n_conns >= MAX_CONNS ? "their limit is reached" : strerror(errno));
+            /* With none to wait for, trying again is all that is left. */
+            if (d->n_conns) {
+                d->listening = false;
+                gn_loop_change(&d->loop, listener, 0);
+            }
+        }
+        return;
+    }
+    struct gn_conn *c = calloc(1, sizeof *c);
+    if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
+        free(c);
+        close(fd);
+        return;
+    }
+    c->daemon = d;
+    c->pid = cred.pid;
+    c->uid = cred.uid;
+    c->process.fd = -1;
+    c->socket.fd = fd;
+    gn_frame_reader_init(&c->reader, fd);
+    gn_frame_writer_init(&c->writer, fd, MAX_QUEUED_BYTES);
+    gn_list_append(&d->conns, &c->link);
+    d->n_conns++;
+    if (gn_loop_add(&d->loop, &c->socket, EPOLLIN, ready) < 0)
+        gn_conn_close(c);
+}

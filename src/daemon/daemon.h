@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_H
+#define GN_DAEMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/devices.h"
+#include "daemon/loop.h"
+#include "link/frame.h"
+#include "link/link_wire.h"
+
+/*
+ * gantryd's objects and who ends whom. One thread owns all of it.
+ *
+ *   connection --1:1-- vGPU --n:1-- host (a driver's template process)
+ *
+ * A connection's hang-up, or its program's death, ends its vGPU; a vGPU whose worker died stays listed as
+ * lost until its connection goes. A host that died is started again by the next attach.
+ */
+struct gn_daemon;
+
+struct gn_host {
+    struct gn_daemon *daemon;
+    uint32_t driver;
+    pid_t pid; /* 0: not running */
+    struct gn_source socket;
+    struct gn_frame_reader reader;
+    struct gn_frame_writer writer;
+};
+
+struct gn_conn {
+    struct gn_corpse corpse;
+    struct gn_list link;
+    struct gn_daemon *daemon;
+    struct gn_source socket;
+    struct gn_source process; /* pidfd of the program, once it attached; -1 where the kernel gives none */
+    struct gn_frame_reader reader;
+    struct gn_frame_writer writer;
+    bool greeted;
+    bool closing; /* once the queue is out */
+    pid_t pid;    /* of the program, in our namespace; 0: not visible from here */
+    uid_t uid;
+    char program[GN_LINK_NAME_BYTES];
+    struct gn_vgpu *vgpu;
+    char *request; /* a control request in parts */
+    size_t n_request;
+};
+
+struct gn_vgpu {
+    struct gn_corpse corpse;
+    struct gn_list link;
+    struct gn_daemon *daemon;
+    struct gn_host *host;
+    struct gn_conn *conn; /* NULL: the program is gone */
+    uint32_t attach_seq;
+    uint32_t id;
+    uint32_t platform;
+    char tenant[GN_LINK_TENANT_BYTES];
+    char program[GN_LINK_NAME_BYTES];
+    pid_t program_pid;
+    uint32_t weight;
+    uint64_t memory_limit_bytes;
+    uint32_t n_segments;
+
+    bool spawning; /* the template has not answered yet */
+    bool booted;   /* the program has been told */
+    bool ending;   /* on its way out: killed at kill_at_ns, 0: killed already */
+    uint64_t kill_at_ns;
+    pid_t worker_pid;
+    struct gn_source process; /* pidfd of the worker */
+    struct gn_source control;
+    struct gn_frame_reader reader;
+    struct gn_frame_writer writer;
+
+    int counters_fd;
+    /* For the program, until it has them. */
+    int session_fd, ring_fd, events_fd, data_fd;
+    uint64_t ring_bytes, events_bytes, data_bytes;
+};
+
+struct gn_daemon {
+    struct gn_loop loop;
+    struct gn_machine machine;
+    struct gn_host *hosts; /* one a driver */
+    struct gn_list conns, vgpus;
+    uint32_t n_conns;
+    struct gn_source listener;
+    bool listening; /* false: too many connections or descriptors; goes on when one is closed */
+    struct gn_source signals;
+    struct gn_source grace; /* timerfd, armed only while a vGPU is on its way out */
+    bool stopping;
+};
+
+/* listener.c: bound under a temporary name first, published when everything else stands. */
+struct gn_listener {
+    int dir_fd; /* of the socket's directory */
+    int fd;
+    bool made_dir;
+    bool published;
+    char path[512];
+    char temporary[64];
+    unsigned long long inode;
+};
+#define GN_LISTENER_NONE                                                                                     \
+    {                                                                                                        \
+        .dir_fd = -1, .fd = -1                                                                               \
+    }
+int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err);
+int gn_listener_publish(struct gn_listener *l, struct gn_error *err);
+/* Removes what open and publish have made; the socket only while it is still ours. Does not close fd. */
+void gn_listener_remove(struct gn_listener *l);
+void gn_notify_ready(void);
+
+/* conns.c */
+void gn_conns_accept(struct gn_source *listener, uint32_t events);
+void gn_conn_close(struct gn_conn *c);
+/* Frames to the program; a program that does not read is closed. */
+void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds,
+                  int n_fds);
+void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
+
+/* vgpus.c: the life of a vGPU, seen from outside its worker. */
+int gn_vgpu_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
+                  struct gn_error *err);
+int gn_vgpu_add_segment(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
+/* The program is gone: the vGPU ends, its worker within the grace. */
+void gn_vgpu_leave(struct gn_vgpu *v);
+void gn_vgpu_spawned(struct gn_vgpu *v, pid_t pid, int pidfd);
+void gn_vgpu_spawn_failed(struct gn_vgpu *v, const struct gn_error *err);
+void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
+const char *gn_vgpu_state(const struct gn_vgpu *v);
+struct gn_vgpu *gn_vgpu_find(struct gn_daemon *d, uint32_t id);
+
+/* hosts.c */
+int gn_hosts_init(struct gn_daemon *d);
+void gn_hosts_fini(struct gn_daemon *d);
+int gn_host_spawn(struct gn_host *h, uint32_t vgpu_id, int control_fd, struct gn_error *err);
+/* After SIGCHLD. */
+void gn_hosts_reap(struct gn_daemon *d);
+
+/* answers.c */
+char *gn_daemon_answer(struct gn_daemon *d, const char *request, size_t n);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Learns this machine's drivers and devices from probes at start, before anything is served. */
+#include "daemon/devices.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/spawn.h"
+#include "link/frame.h"
+
+/* A driver that wakes a sleeping card up can take long; one that hangs must not keep gantryd from its other
+ * devices. */
+#define PROBE_TIMEOUT_NS UINT64_C(60000000000)
+
+/* Calls take(arg, frame) for each frame of a probe until its end. 0, -errno, or what take returned. */
+static int run_probe(const struct gn_machine *m, char *const argv[], int signal_fd,
+                     int (*take)(void *arg, const struct gn_frame *), void *arg, struct gn_error *err)
+{
+    struct gn_frame_reader reader;
+    int socket, rc;
+    pid_t pid;
+    rc = gn_worker_spawn(m->worker, argv, &socket, &pid, err);
+    if (rc)
+        return rc;
+    gn_frame_reader_init(&reader, socket);
+    uint64_t deadline = gn_now_ns() + PROBE_TIMEOUT_NS;
+    for (;;) {
+        struct gn_frame f;
+        rc = gn_frame_read(&reader, &f);
+        if (rc == 1 && f.op == GN_PROBE_DONE) {
+            rc = 0;
+            break;
+        }
+        if (rc == 1 && f.op == GN_LINK_ERROR) {
+            struct gn_link_error e;
+            if (gn_frame_payload(&f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
+                gn_frame_string_ok(e.fix, sizeof e.fix))
+                rc = gn_fail(err, ENODEV, e.fix, "%s", e.what);
+            else
+                rc = gn_fail(err, EPROTO, NULL, "its probe failed");
+            break;
+        }
+        if (rc == 1) {
+            if ((rc = take(arg, &f))) {
+                gn_fail(err, -rc, NULL, "its probe said something that cannot be");
+                break;
+            }
+            continue;
+        }
+        if (rc < 0) {
+            gn_fail(err, -rc, NULL, "its probe died");
+            break;
+        }
+        struct pollfd p[2] = {{.fd = socket, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+        uint64_t now = gn_now_ns();
+        if (now >= deadline) {
+            rc = gn_fail(err, ETIMEDOUT, NULL, "its probe did not end within a minute");
+            break;
+        }
+        if (poll(p, 2, (int)((deadline - now) / 1000000) + 1) < 0 && errno != EINTR) {
+            rc = gn_fail(err, errno, NULL, "cannot wait for its probe: %s", strerror(errno));
+            break;
+        }
+        if (p[1].revents) {
+            rc = gn_fail(err, EINTR, NULL, "told to end while probing devices");
+            break;
+        }
+    }
+    gn_frame_reader_fini(&reader);
+    close(socket);
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    return rc;
+}
+
+static int take_driver(void *arg, const struct gn_frame *f)
+{
+    struct gn_machine *m = arg;
+    struct gn_probe_driver d;
+    if (f->op != GN_PROBE_DRIVER || !gn_frame_payload(f, &d, sizeof d) ||
+        !gn_frame_string_ok(d.api, sizeof d.api) || !gn_frame_string_ok(d.library, sizeof d.library))
+        return -EPROTO;
+    if (m->n_drivers < GN_MAX_DRIVERS)
+        m->drivers[m->n_drivers++] = d;
+    return 0;
+}
+
+struct probed {
+    struct gn_machine *m;
+    uint32_t driver;
+};
+
+static int take_fact(void *arg, const struct gn_frame *f)
+{
+    struct probed *probed = arg;
+    struct gn_machine *m = probed->m;
+    struct gn_probe_platform p;
+    struct gn_probe_device d;
+    if (f->op == GN_PROBE_PLATFORM && gn_frame_payload(f, &p, sizeof p) &&
+        gn_frame_string_ok(p.name, sizeof p.name)) {
+        struct gn_platform_record *to;
+        if (m->n_platforms == GN_LINK_MAX_PLATFORMS)
+            return -EOVERFLOW;
+        if (!(to = realloc(m->platforms, (m->n_platforms + 1) * sizeof *to)))
+            return -ENOMEM;
+        m->platforms = to;
+        to += m->n_platforms++;
+        memset(to, 0, sizeof *to);
+        to->driver = probed->driver;
+        to->index_in_driver = p.index;
+        memcpy(to->api, m->drivers[probed->driver].api, sizeof to->api);
+        memcpy(to->name, p.name, sizeof to->name);
+        return 0;
+    }
+    if (f->op == GN_PROBE_DEVICE && gn_frame_payload(f, &d, sizeof d) &&
+        gn_frame_string_ok(d.name, sizeof d.name) && gn_frame_string_ok(d.vendor, sizeof d.vendor) &&
+        gn_frame_string_ok(d.version, sizeof d.version) &&
+        gn_frame_string_ok(d.driver_version, sizeof d.driver_version)) {
+        struct gn_platform_record *to = m->platforms + m->n_platforms - 1;
+        if (m->n_platforms == 0 || to->driver != probed->driver || to->n_devices == GN_WORKER_MAX_DEVICES)
+            return -EPROTO;
+        to->devices[to->n_devices++].facts = d;
+        return 0;
+    }
+    return -EPROTO;
+}
+
+static int probe_driver(struct gn_machine *m, uint32_t driver, int signal_fd, struct gn_error *err)
+{
+    const struct gn_probe_driver *d = &m->drivers[driver];
+    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--probe"}, (char *)(uintptr_t)d->api,
+                          (char *)(uintptr_t)d->library, NULL};
+    struct probed probed = {.m = m, .driver = driver};
+    uint32_t before = m->n_platforms;
+    int rc = run_probe(m, argv, signal_fd, take_fact, &probed, err);
+    if (rc)
+        m->n_platforms = before;
+    return rc;
+}
+
+/* Marks what the selector means, over all devices in order. False when it means none. */
+static bool mark(struct gn_machine *m, const struct gn_selector *s, bool *selected, bool settings_only)
+{
+    int nth = 0;
+    bool any = false;
+    for (uint32_t p = 0; p < m->n_platforms; p++) {
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
+            struct gn_device_record *r = &m->platforms[p].devices[d];
+            if (!gn_selector_matches_name(s, r->facts.name) || !gn_selector_takes(s, nth++))
+                continue;
+            any = true;
+            if (s->present_as)
+                r->shown_as = s->present_as;
+            if (!settings_only)
+                selected[p * GN_WORKER_MAX_DEVICES + d] = true;
+        }
+    }
+    return any;
+}
+
+/* Drops devices not selected, and platforms left without one. */
+static void keep(struct gn_machine *m, const bool *selected)
+{
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < m->n_platforms; p++) {
+        struct gn_platform_record *r = &m->platforms[p];
+        uint32_t n_devices = 0;
+        for (uint32_t d = 0; d < r->n_devices; d++)
+            if (selected[p * GN_WORKER_MAX_DEVICES + d])
+                r->devices[n_devices++] = r->devices[d];
+        r->n_devices = n_devices;
+        if (n_devices)
+            m->platforms[n++] = *r;
+    }
+    m->n_platforms = n;
+}
+
+static int select_devices(struct gn_machine *m, const struct gn_config *config, struct gn_error *err)
+{
+    static const char fix[] = "gantry devices, without a selection, lists what is there";
+    bool *selected = calloc((size_t)m->n_platforms * GN_WORKER_MAX_DEVICES, sizeof *selected);
+    int rc = 0;
+    if (!selected)
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    for (int i = 0; i < config->n_settings && rc == 0; i++)
+        if (!mark(m, &config->settings[i], selected, true))
+            rc = gn_fail(err, ENODEV, fix, "no device's name contains \"%s\", which a [device] section names",
+                         config->settings[i].name);
+    for (int i = 0; i < config->n_devices && rc == 0; i++)
+        if (!mark(m, &config->devices[i], selected, false))
+            rc = gn_fail(err, ENODEV, fix, "no such device: \"%s\"%s", config->devices[i].name,
+                         config->devices[i].index >= 0 ? " with that index" : "");
+    if (rc == 0 && config->n_devices)
+        keep(m, selected);
+    free(selected);
+    return rc;
+}
+
+int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd,
+                     struct gn_error *err)
+{
+    static const char fix[] = "install an OpenCL driver, for instance pocl-opencl-icd";
+    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--list-drivers"}, NULL};
+    memset(m, 0, sizeof *m);
+    int rc = gn_worker_find(m->worker, sizeof m->worker, err);
+    if (rc == 0)
+        rc = run_probe(m, argv, signal_fd, take_driver, m, err);
+    if (rc)
+        return rc;
+    if (m->n_drivers == 0)
+        return gn_fail(err, ENODEV, fix, "no driver is installed");
+    for (uint32_t i = 0; i < m->n_drivers; i++) {
+        rc = probe_driver(m, i, signal_fd, err);
+        if (rc == -EINTR || rc == -ENOMEM)
+            return rc;
+        if (rc)
+            gn_log(GN_LOG_WARN, "the driver %s: %s, ignoring it", m->drivers[i].library, err->what);
+    }
+    if (m->n_platforms == 0)
+        return gn_fail(err, ENODEV, fix, "no driver offers a device");
+    return select_devices(m, config, err);
+}
+
+void gn_machine_fini(struct gn_machine *m)
+{
+    free(m->platforms);
+    m->platforms = NULL;
+    m->n_platforms = 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_DEVICES_H
+#define GN_DAEMON_DEVICES_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "daemon/config.h"
+#include "link/worker_wire.h"
+
+/* What the probes found and the operator selected. Built once at start, read-only afterwards. */
+struct gn_device_record {
+    struct gn_probe_device facts;
+    uint32_t shown_as; /* GN_DEVICE_*; 0: as it is */
+};
+
+struct gn_platform_record {
+    uint32_t driver; /* index into drivers */
+    uint32_t index_in_driver;
+    char api[GN_LINK_API_BYTES];
+    char name[GN_LINK_NAME_BYTES];
+    uint32_t n_devices;
+    struct gn_device_record devices[GN_WORKER_MAX_DEVICES];
+};
+
+#define GN_MAX_DRIVERS 64
+
+struct gn_machine {
+    char worker[4096]; /* gantry-worker's path */
+    uint32_t n_drivers;
+    struct gn_probe_driver drivers[GN_MAX_DRIVERS];
+    uint32_t n_platforms;
+    struct gn_platform_record *platforms;
+};
+
+/*
+ * Finds the drivers, probes each in a process of its own and keeps the devices that the configuration
+ * selects. A driver that fails is left out with a warning; none left is an error. `signal_fd` becomes
+ * readable when gantryd is to end: -EINTR then. Blocks.
+ */
+int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd,
+                     struct gn_error *err);
+void gn_machine_fini(struct gn_machine *m);
+
+#endif

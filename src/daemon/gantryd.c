@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gantryd: meets programs at a socket, makes each its vGPU's memory and has a worker host it. It loads no
+ * driver, has one thread and sleeps while nothing happens.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/spawn.h"
+#include "link/address.h"
+
+static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--device SELECTOR]...\n"
+                           "\n"
+                           "Shares this machine's OpenCL devices among programs.\n"
+                           "\n"
+                           "  --config FILE      read settings from an INI file; options given here win\n"
+                           "  --socket PATH      listen there; else at /run/gantry/gantry.sock for root,\n"
+                           "                     at $XDG_RUNTIME_DIR/gantry/gantry.sock for others\n"
+                           "  --device SELECTOR  offer this device only; may be repeated.\n"
+                           "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
+                           "  --help, --version\n"
+                           "\n"
+                           "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). SIGTERM "
+                           "ends gantryd and its workers.\n";
+
+static struct gn_daemon gantryd;
+static struct gn_listener listener = GN_LISTENER_NONE;
+
+static int die(int rc, const struct gn_error *err, int status)
+{
+    fprintf(stderr, "gantryd: %s%s%s\n", err->what, err->fix[0] ? "; " : "", err->fix);
+    return status;
+}
+
+static void signalled(struct gn_source *s, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(s, struct gn_daemon, signals);
+    struct signalfd_siginfo info;
+    bool end = false;
+    while (read(s->fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            gn_hosts_reap(d);
+        else
+            end = true;
+    }
+    if (!end || d->stopping)
+        return;
+    d->stopping = true;
+    gn_listener_remove(&listener);
+    gn_loop_close(&d->loop, &d->listener);
+    gn_list_for_each(c, &d->conns, struct gn_conn, link) gn_conn_close(c);
+    if (gn_list_empty(&d->vgpus))
+        gn_loop_stop(&d->loop);
+}
+
+static int watch_signals(struct gn_error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    gantryd.signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    gantryd.grace.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (gantryd.signals.fd < 0 || gantryd.grace.fd < 0)
+        return gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno));
+    return 0;
+}
+
+/* Waits for a signal to end by, not for the SIGCHLD of a probe: the probes' readiness tells of those. */
+static int end_signal_fd(struct gn_error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno)) : fd;
+}
+
+static int start(const struct gn_config *config, struct gn_error *err)
+{
+    struct gn_daemon *d = &gantryd;
+    struct gn_address address;
+    int rc, end_fd;
+    gn_list_init(&d->conns);
+    gn_list_init(&d->vgpus);
+    d->listener.fd = -1;
+    if (config->socket[0])
+        rc = gn_listener_open(&listener, config->socket, false, err);
+    else if ((rc = gn_address_default_socket(geteuid(), getenv("XDG_RUNTIME_DIR"), &address, err)) == 0)
+        rc = gn_listener_open(&listener, address.path, true, err);
+    if (rc || (rc = end_fd = end_signal_fd(err)) < 0)
+        return rc;
+    rc = gn_machine_probe(&d->machine, config, end_fd, err);
+    close(end_fd);
+    if (rc)
+        return rc;
+    rc = gn_loop_init(&d->loop);
+    d->listener.fd = listener.fd;
+    d->listening = true;
+    if (rc == 0)
+        rc = gn_loop_add(&d->loop, &d->signals, EPOLLIN, signalled);
+    if (rc == 0)
+        rc = gn_loop_add(&d->loop, &d->grace, EPOLLIN, gn_vgpus_grace);
+    if (rc == 0)
+        rc = gn_loop_add(&d->loop, &d->listener, EPOLLIN, gn_conns_accept);
+    if (rc == 0)
+        rc = gn_hosts_init(d);
+    if (rc)
+        return gn_fail(err, -rc, NULL, "cannot start: %s", strerror(-rc));
+    return gn_listener_publish(&listener, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct gn_error err = {{0}, {0}};
+    struct gn_config config;
+    enum gn_options_action action;
+    int rc;
+    gn_log_init("gantryd", GN_LOG_WARN);
+    rc = gn_options_parse(argc, argv, &config, &action, &err);
+    if (rc)
+        return die(rc, &err, rc == -EINVAL ? 2 : 1);
+    if (action == GN_OPTIONS_HELP)
+        return fputs(help, stdout) < 0 || fflush(stdout) ? 1 : 0;
+    if (action == GN_OPTIONS_VERSION)
+        return printf("gantryd %s\n", GN_VERSION) < 0 || fflush(stdout) ? 1 : 0;
+
+    gn_raise_descriptor_limit();
+    rc = watch_signals(&err);
+    if (rc == 0)
+        rc = start(&config, &err);
+    if (rc) {
+        gn_listener_remove(&listener);
+        gn_hosts_fini(&gantryd);
+        gn_machine_fini(&gantryd.machine);
+        /* Told to end while it started: that is no failure. */
+        return rc == -EINTR ? 0 : die(rc, &err, 1);
+    }
+    fprintf(stderr, "ready unix:%s\n", listener.path);
+    gn_notify_ready();
+
+    rc = gn_loop_run(&gantryd.loop);
+    gn_listener_remove(&listener);
+    gn_hosts_fini(&gantryd);
+    gn_loop_close(&gantryd.loop, &gantryd.grace);
+    gn_loop_close(&gantryd.loop, &gantryd.signals);
+    gn_loop_fini(&gantryd.loop);
+    gn_machine_fini(&gantryd.machine);
+    if (rc)
+        return die(rc, (gn_fail(&err, -rc, NULL, "cannot wait for events: %s", strerror(-rc)), &err), 1);
+    return 0;
+}

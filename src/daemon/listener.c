@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gantryd's socket: bound under a temporary name, so that nobody connects before there is something to offer,
+ * then renamed into place. A lock on the directory keeps two gantryds that start at once from taking each
+ * other's place.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+#include "link/address.h"
+
+#define BACKLOG 4096
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The directory's descriptor instead of its path: a temporary name may be longer than the one asked for. */
+static socklen_t address_in(int dir_fd, const char *name, struct sockaddr_un *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->sun_family = AF_UNIX;
+    snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s", dir_fd, name);
+    return sizeof *ret;
+}
+
+/* Nothing at the path, or a socket that nobody listens at: 0. */
+static int check_free(int dir_fd, const char *path, struct gn_error *err)
+{
+    struct stat st;
+    struct sockaddr_un at;
+    if (fstatat(dir_fd, name_of(path), &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0
+                               : gn_fail(err, errno, NULL, "cannot look at %s: %s", path, strerror(errno));
+    if (!S_ISSOCK(st.st_mode))
+        return gn_fail(err, EEXIST, "choose another path", "%s exists and is no socket", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
+    socklen_t n = address_in(dir_fd, name_of(path), &at);
+    int rc = connect(fd, (struct sockaddr *)&at, n) < 0 ? errno : 0;
+    close(fd);
+    if (rc == ECONNREFUSED || rc == ENOENT)
+        return 0;
+    if (rc == 0 || rc == EAGAIN)
+        return gn_fail(err, EADDRINUSE, "stop it, or give another --socket",
+                       "a gantryd already listens at %s", path);
+    return gn_fail(err, rc, "choose another path", "cannot tell whether a gantryd listens at %s: %s", path,
+                   strerror(rc));
+}
+
+static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error *err)
+{
+    char dir[sizeof l->path];
+    size_t n = (size_t)(name_of(l->path) - l->path);
+    if (n == 0)
+        snprintf(dir, sizeof dir, ".");
+    else
+        snprintf(dir, sizeof dir, "%.*s", (int)n, l->path);
+    if (make_dir && mkdir(dir, geteuid() == 0 ? 0755 : 0700) == 0)
+        l->made_dir = true;
+    l->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l->dir_fd < 0)
+        return gn_fail(err, errno, "give another --socket", "cannot use the directory %s: %s", dir,
+                       strerror(errno));
+    return 0;
+}
+
+int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err)
+{
+    struct sockaddr_un at;
+    struct stat st;
+    int rc;
+    if (strlen(path) > GN_ADDRESS_MAX_PATH)
+        return gn_fail(err, ENAMETOOLONG, "use a shorter path",
+                       "the socket path %s is too long: at most %d bytes fit", path, GN_ADDRESS_MAX_PATH);
+    snprintf(l->path, sizeof l->path, "%s", path);
+    if (!*name_of(path))
+        return gn_fail(err, EINVAL, "name a file in it", "the socket path %s is a directory", path);
+    if ((rc = open_directory(l, make_dir, err)) || (rc = check_free(l->dir_fd, path, err)))
+        return rc;
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd < 0)
+        return gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
+    snprintf(l->temporary, sizeof l->temporary, ".gantryd-%d", (int)getpid());
+    (void)unlinkat(l->dir_fd, l->temporary, 0); /* of a process long gone that had our pid */
+    socklen_t n = address_in(l->dir_fd, l->temporary, &at);
+    mode_t mask = umask(0177);
+    rc = bind(l->fd, (struct sockaddr *)&at, n) < 0 ? errno : 0;
+    umask(mask);
+    if (rc) {
+        l->temporary[0] = 0;
+        return gn_fail(err, rc, "give another --socket", "cannot make a socket beside %s: %s", path,
+                       strerror(rc));
+    }
+    if (fstatat(l->dir_fd, l->temporary, &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(l->fd, BACKLOG) < 0)
+        return gn_fail(err, errno, NULL, "cannot listen beside %s: %s", path, strerror(errno));
+    l->inode = st.st_ino;
+    return 0;
+}
+
+int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
+{
+    int rc;
+    if (flock(l->dir_fd, LOCK_EX) < 0)
+        return gn_fail(err, errno, NULL, "cannot lock the directory of %s: %s", l->path, strerror(errno));
+    rc = check_free(l->dir_fd, l->path, err);
+    if (rc == 0 && renameat(l->dir_fd, l->temporary, l->dir_fd, name_of(l->path)) < 0)
+        rc = gn_fail(err, errno, NULL, "cannot make the socket %s: %s", l->path, strerror(errno));
+    flock(l->dir_fd, LOCK_UN);
+    if (rc == 0) {
+        l->published = true;
+        l->temporary[0] = 0;
+    }
+    return rc;
+}
+
+void gn_listener_remove(struct gn_listener *l)
+{
+    struct stat st;
+    if (l->dir_fd < 0)
+        return;
+    if (l->temporary[0])
+        (void)unlinkat(l->dir_fd, l->temporary, 0);
+    if (l->published && fstatat(l->dir_fd, name_of(l->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_ino == l->inode)
+        (void)unlinkat(l->dir_fd, name_of(l->path), 0);
+    close(l->dir_fd);
+    l->dir_fd = -1;
+    if (l->made_dir) {
+        char dir[sizeof l->path];
+        snprintf(dir, sizeof dir, "%.*s", (int)(name_of(l->path) - l->path), l->path);
+        (void)rmdir(dir); /* stays when somebody else has put something there */
+    }
+}
+
+void gn_notify_ready(void)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof to.sun_path)
+        return;
+    size_t n = strlen(path);
+    memcpy(to.sun_path, path, n);
+    if (to.sun_path[0] == '@')
+        to.sun_path[0] = 0;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    /* A manager that cannot be told will say so itself. */
+    (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&to,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+    close(fd);
+}

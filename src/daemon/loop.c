@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define BATCH 64
+
+int gn_loop_init(struct gn_loop *l)
+{
+    l->stopped = false;
+    gn_list_init(&l->corpses);
+    l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    return l->epoll_fd < 0 ? -errno : 0;
+}
+
+static void bury_all(struct gn_loop *l)
+{
+    gn_list_for_each(c, &l->corpses, struct gn_corpse, link)
+    {
+        gn_list_remove(&c->link);
+        c->bury(c);
+    }
+}
+
+void gn_loop_fini(struct gn_loop *l)
+{
+    bury_all(l);
+    close(l->epoll_fd);
+}
+
+int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events,
+                void (*ready)(struct gn_source *, uint32_t events))
+{
+    struct epoll_event e = {.events = events, .data.ptr = s};
+    s->events = events;
+    s->ready = ready;
+    return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, s->fd, &e) < 0 ? -errno : 0;
+}
+
+void gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events)
+{
+    struct epoll_event e = {.events = events, .data.ptr = s};
+    if (s->fd < 0 || s->events == events)
+        return;
+    s->events = events;
+    /* Fails only for a descriptor that is not there, which is a bug of the caller's. */
+    (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, s->fd, &e);
+}
+
+void gn_loop_close(struct gn_loop *l, struct gn_source *s)
+{
+    if (s->fd < 0)
+        return;
+    /* The open file may live on in another process, and epoll would go on telling of it. */
+    (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+    close(s->fd);
+    s->fd = -1;
+}
+
+void gn_loop_bury(struct gn_loop *l, struct gn_corpse *corpse, void (*bury)(struct gn_corpse *))
+{
+    corpse->bury = bury;
+    gn_list_append(&l->corpses, &corpse->link);
+}
+
+int gn_loop_run(struct gn_loop *l)
+{
+    while (!l->stopped) {
+        struct epoll_event events[BATCH];
+        int n = epoll_wait(l->epoll_fd, events, BATCH, -1);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        for (int i = 0; i < n; i++) {
+            struct gn_source *s = events[i].data.ptr;
+            if (s->fd >= 0) /* not closed by a callback of this round */
+                s->ready(s, events[i].events);
+        }
+        bury_all(l);
+    }
+    return 0;
+}
+
+void gn_loop_stop(struct gn_loop *l)
+{
+    l->stopped = true;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_LOOP_H
+#define GN_DAEMON_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+/*
+ * gantryd's event loop: one thread, epoll, level-triggered, no timer unless somebody is dying. An object may
+ * close any other in its callback; memory is given back only when no callback that could still know of it is
+ * running.
+ */
+struct gn_source {
+    int fd; /* owned by whoever embeds this; -1: none */
+    uint32_t events;
+    void (*ready)(struct gn_source *, uint32_t events);
+};
+
+/* Embedded in what is freed through the loop. */
+struct gn_corpse {
+    struct gn_list link;
+    void (*bury)(struct gn_corpse *);
+};
+
+struct gn_loop {
+    int epoll_fd;
+    bool stopped;
+    struct gn_list corpses;
+};
+
+int gn_loop_init(struct gn_loop *l);
+void gn_loop_fini(struct gn_loop *l);
+
+/* s->fd must be set. 0 or -errno. */
+int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events,
+                void (*ready)(struct gn_source *, uint32_t events));
+/* Other events from now on; nothing happens when they are the same. */
+void gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events);
+/* Stops watching, closes, leaves -1. Does nothing when it is -1 already. */
+void gn_loop_close(struct gn_loop *l, struct gn_source *s);
+
+/* Calls bury(corpse) after this round of events. */
+void gn_loop_bury(struct gn_loop *l, struct gn_corpse *corpse, void (*bury)(struct gn_corpse *));
+
+/* Until gn_loop_stop. 0 or -errno. */
+int gn_loop_run(struct gn_loop *l);
+void gn_loop_stop(struct gn_loop *l);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gantryd's command line. It wins over the configuration file; --device there replaces the file's. Options
+ * are taken by their whole names only: an abbreviation that is right today would be ambiguous with the next
+ * option.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "daemon/config.h"
+
+static const char usage_fix[] = "gantryd --help lists the options";
+
+enum value { NO_VALUE, VALUE_SET, VALUE_CONFIG };
+
+static const struct option {
+    const char *name;
+    enum value value;
+    int (*set)(struct gn_config *given, const char *value, struct gn_error *err);
+    enum gn_options_action action;
+} options[] = {
+    {"config", VALUE_CONFIG, NULL, GN_OPTIONS_RUN},
+    {"socket", VALUE_SET, gn_config_set_socket, GN_OPTIONS_RUN},
+    {"device", VALUE_SET, gn_config_add_device, GN_OPTIONS_RUN},
+    {"help", NO_VALUE, NULL, GN_OPTIONS_HELP},
+    {"version", NO_VALUE, NULL, GN_OPTIONS_VERSION},
+};
+
+static const struct option *find(const char *name, size_t n)
+{
+    for (size_t i = 0; i < GN_ARRAY_SIZE(options); i++)
+        if (strlen(options[i].name) == n && memcmp(options[i].name, name, n) == 0)
+            return &options[i];
+    return NULL;
+}
+
+/* Takes the option at argv[*at] and its value, and moves on. */
+static int next_option(char **argv, int *at, const struct option **ret, const char **ret_value,
+                       struct gn_error *err)
+{
+    const char *word = argv[(*at)++];
+    if (strncmp(word, "--", 2) != 0)
+        return gn_fail(err, EINVAL, usage_fix,
+                       word[0] == '-' ? "unknown option %.100s" : "unexpected argument \"%.100s\"", word);
+    const char *equals = strchr(word, '=');
+    const struct option *o = find(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
+    if (!o)
+        return gn_fail(err, EINVAL, usage_fix, "unknown option %.100s", word);
+    if (o->value == NO_VALUE && equals)
+        return gn_fail(err, EINVAL, usage_fix, "the option --%s takes no value", o->name);
+    const char *value = equals ? equals + 1 : NULL;
+    if (o->value != NO_VALUE && !value && !(value = argv[*at]))
+        return gn_fail(err, EINVAL, usage_fix, "the option --%s needs a value", o->name);
+    if (o->value != NO_VALUE && !equals)
+        (*at)++;
+    *ret = o;
+    *ret_value = value;
+    return 0;
+}
+
+int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret,
+                     struct gn_error *err)
+{
+    struct gn_config given = {.n_devices = 0};
+    const char *config_path = NULL;
+    int rc;
+    memset(config, 0, sizeof *config);
+    *ret = GN_OPTIONS_RUN;
+    for (int at = 1; at < argc;) {
+        const struct option *o = NULL;
+        const char *value = NULL;
+        if ((rc = next_option(argv, &at, &o, &value, err)))
+            return rc;
+        if (o->value == NO_VALUE) {
+            *ret = o->action;
+            return 0;
+        }
+        if (o->value == VALUE_CONFIG)
+            config_path = value;
+        else if ((rc = o->set(&given, value, err)))
+            return rc;
+    }
+    if (config_path && (rc = gn_config_read(config_path, config, err)))
+        return rc;
+    if (given.socket[0])
+        memcpy(config->socket, given.socket, sizeof config->socket);
+    if (given.n_devices) {
+        memcpy(config->devices, given.devices, sizeof config->devices);
+        config->n_devices = given.n_devices;
+    }
+    return 0;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a vGPU as gantryd sees it: its memory is made, a worker asked for, the worker given its part
+ * and the program the other; then only ends are waited for. The worker's pidfd is the one word on its death;
+ * everything a worker says is checked like a program's words.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "shm/counters.h"
+#include "shm/event_table.h"
+#include "shm/segment.h"
+#include "shm/session_layout.h"
+
+#define DATA_AREA_BYTES  (UINT64_C(64) << 20) /* sparse: what is not touched costs nothing */
+#define GRACE_NS         UINT64_C(1000000000) /* for a worker to end by itself */
+#define MAX_QUEUED_BYTES (1u << 20)
+#define MAX_WEIGHT       1000000u
+#define DEFAULT_WEIGHT   100u
+
+struct gn_vgpu *gn_vgpu_find(struct gn_daemon *d, uint32_t id)
+{
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu, link) if (v->id == id) return v;
+    return NULL;
+}
+
+static void bury(struct gn_corpse *corpse)
+{
+    free(gn_container_of(corpse, struct gn_vgpu, corpse));
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* What only the start needs. */
+static void drop_program_side(struct gn_vgpu *v)
+{
+    close_fd(&v->session_fd);
+    close_fd(&v->ring_fd);
+    close_fd(&v->events_fd);
+    close_fd(&v->data_fd);
+}
+
+static void close_control(struct gn_vgpu *v)
+{
+    if (v->control.fd < 0)
+        return;
+    gn_loop_close(&v->daemon->loop, &v->control);
+    gn_frame_reader_fini(&v->reader);
+    gn_frame_writer_fini(&v->writer);
+}
+
+/* Sets the timer to the first of the deadlines. */
+static void arm_grace(struct gn_daemon *d)
+{
+    struct itimerspec when = {.it_value = {0}};
+    uint64_t first = 0;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu,
+                     link) if (v->ending && v->kill_at_ns && (!first || v->kill_at_ns < first)) first =
+        v->kill_at_ns;
+    when.it_value.tv_sec = (time_t)(first / 1000000000u);
+    when.it_value.tv_nsec = (long)(first % 1000000000u);
+    (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void free_if_over(struct gn_vgpu *v)
+{
+    if (v->conn || v->spawning || v->process.fd >= 0)
+        return;
+    bool was_ending = v->kill_at_ns != 0;
+    struct gn_daemon *d = v->daemon;
+    close_control(v);
+    drop_program_side(v);
+    close_fd(&v->counters_fd);
+    gn_list_remove(&v->link);
+    gn_log(GN_LOG_INFO, "vgpu=%08x: gone", v->id);
+    gn_loop_bury(&d->loop, &v->corpse, bury);
+    if (was_ending)
+        arm_grace(d);
+    if (d->stopping && gn_list_empty(&d->vgpus))
+        gn_loop_stop(&d->loop);
+}
+
+static void kill_worker(struct gn_vgpu *v)
+{
+    v->kill_at_ns = 0;
+    if (v->process.fd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, v->process.fd, SIGKILL, NULL, 0);
+}
+
+void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
+    uint64_t expirations, now = gn_now_ns();
+    (void)!read(timer->fd, &expirations, sizeof expirations);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu,
+                     link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now) kill_worker(v);
+    arm_grace(d);
+}
+
+/* Asks the worker to end, and sees to it that it does. */
+static void end_worker(struct gn_vgpu *v)
+{
+    if (v->ending)
+        return;
+    v->ending = true;
+    if (!v->spawning && v->process.fd < 0)
+        return;
+    if (v->control.fd >= 0)
+        (void)gn_frame_push(&v->writer, GN_WORKER_END, 0, 0, NULL, 0, NULL,
+                            0); /* the kill covers a failure */
+    v->kill_at_ns = gn_now_ns() + GRACE_NS;
+    arm_grace(v->daemon);
+}
+
+void gn_vgpu_leave(struct gn_vgpu *v)
+{
+    v->conn = NULL;
+    drop_program_side(v);
+    end_worker(v);
+    free_if_over(v);
+}
+
+/* The program asked and cannot have it: its connection goes on without a vGPU. */
+static void refuse(struct gn_vgpu *v, int code, const struct gn_error *err)
+{
+    struct gn_conn *c = v->conn;
+    if (c) {
+        c->vgpu = NULL;
+        v->conn = NULL;
+        gn_conn_refuse(c, v->attach_seq, code, err);
+    }
+    gn_vgpu_leave(v);
+}
+
+static void worker_died(struct gn_source *s, uint32_t events)
+{
+    struct gn_vgpu *v = gn_container_of(s, struct gn_vgpu, process);
+    struct gn_error err;
+    gn_loop_close(&v->daemon->loop, &v->process);
+    close_control(v);
+    if (!v->booted && v->conn) {
+        gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
+                "the worker died while it started the driver");
+        refuse(v, ENODEV, &err);
+        return;
+    }
+    if (v->conn)
+        gn_log(GN_LOG_INFO, "vgpu=%08x: lost", v->id);
+    free_if_over(v);
+}
+
+void gn_vgpu_spawned(struct gn_vgpu *v, pid_t pid, int pidfd)
+{
+    v->spawning = false;
+    v->worker_pid = pid;
+    v->process.fd = pidfd;
+    if (gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died) < 0) {
+        kill_worker(v);
+        close_fd(&v->process.fd);
+        if (v->conn) {
+            struct gn_error err;
+            refuse(v, ENOMEM, (gn_fail(&err, ENOMEM, NULL, "cannot watch a worker"), &err));
+            return;
+        }
+        free_if_over(v);
+        return;
+    }
+    /* The grace ran out, or the worker left its socket, before there was somebody to kill. */
+    if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0)
+        kill_worker(v);
+}
+
+void gn_vgpu_spawn_failed(struct gn_vgpu *v, const struct gn_error *err)
+{
+    v->spawning = false;
+    refuse(v, EAGAIN, err);
+}
+
+/* The worker's driver is up: the program gets its part. */
+static void attached(struct gn_vgpu *v)
+{
+    struct gn_link_attached a = {.vgpu_id = v->id,
+                                 .platform = v->platform,
+                                 .ring_bytes = v->ring_bytes,
+                                 .events_bytes = v->events_bytes,
+                                 .data_bytes = v->data_bytes,
+                                 .memory_limit_bytes = v->memory_limit_bytes};
+    int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
+    v->booted = true;
+    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
+           (int)v->worker_pid);
+    if (v->conn)
+        gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
+    drop_program_side(v);
+}
+
+static void worker_said(struct gn_source *s, uint32_t events)
+{
+    struct gn_vgpu *v = gn_container_of(s, struct gn_vgpu, control);
+    struct gn_link_error e;
+    struct gn_frame f;
+    int rc = events & EPOLLOUT ? gn_frame_flush(&v->writer) : 0;
+    while (rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1) {
+        if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->booted) {
+            attached(v);
+        } else if (f.op == GN_LINK_ERROR && !v->booted && gn_frame_payload(&f, &e, sizeof e) &&
+                   gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix)) {
+            struct gn_error err;
+            gn_fail(&err, ENODEV, e.fix, "%s", e.what);
+            gn_log(GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
+            refuse(v, ENODEV, &err);
+        } else {
+            gn_log(GN_LOG_WARN, "vgpu=%08x: its worker broke the protocol and is killed", v->id);
+            rc = -EPROTO;
+        }
+        if (v->control.fd < 0)
+            return;
+    }
+    if (rc < 0) {
+        /* Ending, dead, or no longer to be reached: in no case may it go on. */
+        close_control(v);
+        kill_worker(v);
+        return;
+    }
+    gn_loop_change(&v->daemon->loop, s, EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
+}
+
+const char *gn_vgpu_state(const struct gn_vgpu *v)
+{
+    uint64_t pending = 0;
+    if (v->process.fd < 0 && !v->spawning)
+        return "lost";
+    /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
+    if (pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) !=
+        sizeof pending)
+        return "idle";
+    return pending ? "running" : "idle";
+}
+
+static bool tenant_ok(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    return strspn(name, allowed) == strlen(name);
+}
+
+static int make_id(struct gn_daemon *d, uint32_t *ret)
+{
+    uint32_t id;
+    do {
+        if (getrandom(&id, sizeof id, 0) != sizeof id)
+            return -errno;
+    } while (id == 0 || gn_vgpu_find(d, id));
+    *ret = id;
+    return 0;
+}
+
+static int make_segment(const char *name, uint64_t bytes, int *ret_fd, uint64_t *ret_bytes)
+{
+    struct gn_segment s;
+    int rc = gn_segment_create(name, bytes, &s);
+    if (rc == 0) {
+        *ret_fd = s.fd;
+        *ret_bytes = s.bytes;
+    }
+    return rc;
+}
+
+/* The session's memory and the two sockets. What was made before a failure is freed with the vGPU. */
+static int make_parts(struct gn_vgpu *v, int worker_ends[2])
+{
+    struct gn_segment ring;
+    int session[2], control[2];
+    uint64_t ignored;
+    int rc = gn_session_create("gantry-ring", &ring);
+    if (rc == 0) {
+        v->ring_fd = ring.fd;
+        v->ring_bytes = ring.bytes;
+        rc = make_segment("gantry-events", GN_EVENT_TABLE_BYTES, &v->events_fd, &v->events_bytes);
+    }
+    if (rc == 0)
+        rc = make_segment("gantry-data", DATA_AREA_BYTES, &v->data_fd, &v->data_bytes);
+    if (rc == 0)
+        rc = make_segment("gantry-counters", GN_COUNTERS_BYTES, &v->counters_fd, &ignored);
+    if (rc == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, session) < 0)
+        rc = -errno;
+    if (rc)
+        return rc;
+    v->session_fd = session[0];
+    worker_ends[0] = session[1];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0)
+        return -errno;
+    v->control.fd = control[0];
+    worker_ends[1] = control[1];
+    gn_frame_reader_init(&v->reader, v->control.fd);
+    gn_frame_writer_init(&v->writer, v->control.fd, MAX_QUEUED_BYTES);
+    return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
+}
+
+static int send_boot(struct gn_vgpu *v, int session_fd, const int *stdio)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    struct {
+        struct gn_worker_boot head;
+        struct gn_worker_boot_device devices[GN_WORKER_MAX_DEVICES];
+    } b;
+    int null = -1, rc;
+    memset(&b, 0, sizeof b);
+    b.head = (struct gn_worker_boot){.vgpu_id = v->id,
+                                     .platform = p->index_in_driver,
+                                     .n_devices = p->n_devices,
+                                     .weight = v->weight,
+                                     .ring_bytes = v->ring_bytes,
+                                     .events_bytes = v->events_bytes,
+                                     .data_bytes = v->data_bytes,
+                                     .counters_bytes = GN_COUNTERS_BYTES,
+                                     .memory_limit_bytes = v->memory_limit_bytes};
+    gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
+    gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant);
+    for (uint32_t i = 0; i < p->n_devices; i++) {
+        b.devices[i].index = p->devices[i].facts.index;
+        b.devices[i].present_as = p->devices[i].shown_as;
+    }
+    if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
+        return -errno;
+    int fds[GN_WORKER_BOOT_FDS] = {
+        [GN_WORKER_BOOT_SESSION] = session_fd,
+        [GN_WORKER_BOOT_RING] = v->ring_fd,
+        [GN_WORKER_BOOT_EVENTS] = v->events_fd,
+        [GN_WORKER_BOOT_DATA] = v->data_fd,
+        [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
+        [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
+        [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
+    };
+    rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b,
+                       sizeof b.head + p->n_devices * sizeof b.devices[0], fds, GN_WORKER_BOOT_FDS);
+    close_fd(&null);
+    return rc;
+}
+
+int gn_vgpu_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
+                  struct gn_error *err)
+{
+    struct gn_daemon *d = c->daemon;
+    int worker_ends[2] = {-1, -1};
+    if (d->stopping)
+        return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
+    if (a->platform >= d->machine.n_platforms)
+        return gn_fail(err, ENODEV, NULL, "there is no platform %u", a->platform);
+    if (!tenant_ok(a->tenant))
+        return gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
+    if (a->weight > MAX_WEIGHT)
+        return gn_fail(err, EINVAL, NULL, "the weight is above %u", MAX_WEIGHT);
+    struct gn_vgpu *v = calloc(1, sizeof *v);
+    if (!v)
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    v->daemon = d;
+    v->host = &d->hosts[d->machine.platforms[a->platform].driver];
+    v->attach_seq = seq;
+    v->platform = a->platform;
+    v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
+    v->memory_limit_bytes = a->memory_bytes;
+    v->program_pid = c->pid;
+    v->control.fd = v->process.fd = v->counters_fd = -1;
+    v->session_fd = v->ring_fd = v->events_fd = v->data_fd = -1;
+    gn_frame_string_set(v->tenant, sizeof v->tenant, a->tenant[0] ? a->tenant : "default");
+    gn_frame_string_set(v->program, sizeof v->program, c->program);
+    gn_list_append(&d->vgpus, &v->link);
+
+    int rc = make_id(d, &v->id);
+    if (rc == 0)
+        rc = make_parts(v, worker_ends);
+    if (rc == 0)
+        rc = send_boot(v, worker_ends[0], stdio);
+    if (rc)
+        gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
+    else if ((rc = gn_host_spawn(v->host, v->id, worker_ends[1], err)) == 0)
+        v->spawning = true;
+    close_fd(&worker_ends[0]);
+    close_fd(&worker_ends[1]);
+    if (rc) {
+        free_if_over(v);
+        return rc;
+    }
+    v->conn = c;
+    c->vgpu = v;
+    return 0;
+}
+
+int gn_vgpu_add_segment(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, struct gn_error *err)
+{
+    struct gn_link_segment_made made = {.index = v->n_segments + 1, .bytes = bytes};
+    struct gn_segment s;
+    int rc;
+    if (!v->booted || v->control.fd < 0)
+        return gn_fail(err, ENODEV, NULL, "there is no worker");
+    if (bytes == 0 || bytes > GN_LINK_SEGMENT_LIMIT || bytes % 4096 || v->n_segments == GN_LINK_MAX_SEGMENTS)
+        return gn_fail(err, EINVAL, NULL, "no such segment can be had: whole pages, at most %d of them",
+                       GN_LINK_MAX_SEGMENTS);
+    rc = gn_segment_create("gantry-data", bytes, &s);
+    if (rc)
+        return gn_fail(err, -rc, NULL, "cannot make a segment: %s", strerror(-rc));
+    rc = gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &s.fd, 1);
+    if (rc == 0 && gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+    if (rc == 0) {
+        v->n_segments++;
+        gn_conn_send(v->conn, GN_LINK_SEGMENT_MADE, seq, &made, sizeof made, &s.fd, 1);
+    }
+    gn_segment_fini(&s);
+    return rc ? gn_fail(err, -rc, NULL, "the worker does not take a segment: %s", strerror(-rc)) : 0;
+}

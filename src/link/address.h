@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_LINK_ADDRESS_H
+#define GN_LINK_ADDRESS_H
+
+#include "base/error.h"
+
+/* The longest path that a Unix socket's address holds, without its NUL. */
+#define GN_ADDRESS_MAX_PATH 107
+
+/* Where a gantryd listens. Only `unix:` is spoken yet; a bare absolute path is not an address. */
+struct gn_address {
+    char path[GN_ADDRESS_MAX_PATH + 1];
+};
+
+/* "unix:PATH". 0, -EINVAL (not an address), -EPROTONOSUPPORT (a kind this build does not speak),
+ * -ENAMETOOLONG. */
+int gn_address_parse(const char *text, struct gn_address *ret, struct gn_error *err);
+
+/* A given address, else $GANTRY_CONNECT, else $XDG_RUNTIME_DIR/gantry/gantry.sock if there, else
+ * /run/gantry/gantry.sock. `text` may be NULL. Reads the environment; errors as gn_address_parse. */
+int gn_address_resolve(const char *text, struct gn_address *ret, struct gn_error *err);
+
+/* Where a gantryd without --socket listens: /run/gantry/gantry.sock for root, else under $XDG_RUNTIME_DIR. */
+int gn_address_default_socket(unsigned uid, const char *xdg_runtime_dir, struct gn_address *ret,
+                              struct gn_error *err);
+
+#endif

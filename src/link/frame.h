@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_LINK_FRAME_H
+#define GN_LINK_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+/*
+ * Frames on a SOCK_STREAM Unix socket: a 16-byte little-endian header, a payload and up to GN_FRAME_MAX_FDS
+ * descriptors that travel with it. docs/link.md is the format's document. Nothing here logs, allocates
+ * without bound, raises SIGPIPE or trusts the peer: a bad frame is a fault that stays, and every descriptor
+ * that nobody took is closed.
+ *
+ * Readers and writers belong to one thread at a time.
+ */
+#define GN_FRAME_MAX_BYTES   65536u
+#define GN_FRAME_MAX_PAYLOAD (GN_FRAME_MAX_BYTES - 16u)
+#define GN_FRAME_MAX_FDS     8
+
+/* flags */
+#define GN_FRAME_MORE 1u /* the payload goes on in the next frame of the same op and seq */
+
+struct gn_frame_header {
+    uint32_t size; /* of the whole frame, header included */
+    uint16_t op;
+    uint16_t flags;
+    uint32_t seq;
+    uint32_t zero;
+};
+_Static_assert(sizeof(struct gn_frame_header) == 16, "frame header");
+
+/* A received frame; the pointers hold until the next call on its reader. */
+struct gn_frame {
+    uint16_t op;
+    uint16_t flags;
+    uint32_t seq;
+    const void *payload;
+    uint32_t n_payload;
+    int n_fds;
+};
+
+struct gn_frame_reader {
+    int fd; /* not owned */
+    int fault;
+    bool complete; /* buf holds the frame given out last */
+    size_t have;
+    struct gn_frame_header header;
+    uint8_t *payload;
+    size_t capacity;
+    int n_fds;
+    int fds[GN_FRAME_MAX_FDS]; /* -1: taken */
+};
+
+void gn_frame_reader_init(struct gn_frame_reader *r, int fd);
+/* Closes descriptors not taken; leaves the socket open. */
+void gn_frame_reader_fini(struct gn_frame_reader *r);
+
+/*
+ * Never blocks. 1: a frame; 0: none yet; -EPIPE: the peer hung up between frames; -EPROTO: it broke the
+ * format (or hung up inside a frame), -ENOMEM. Errors are sticky. Descriptors of the frame before that were
+ * not taken are closed.
+ */
+int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret);
+
+/* As gn_frame_read, waiting at most timeout_ms (-1: for ever); -ETIMEDOUT then, which is not sticky. */
+int gn_frame_wait(struct gn_frame_reader *r, int timeout_ms, struct gn_frame *ret);
+
+/* The frame's descriptor i, the caller's from now on; -1 if it was taken or is not there. Close-on-exec. */
+int gn_frame_take_fd(struct gn_frame_reader *r, int i);
+
+/* Copies the payload when it has exactly n bytes; false otherwise. */
+bool gn_frame_payload(const struct gn_frame *f, void *dst, size_t n);
+
+/* NUL within n bytes: a fixed-size string field as received. */
+bool gn_frame_string_ok(const char *s, size_t n);
+/* Fills a fixed-size string field: cut to fit, zero to the end, control characters replaced. */
+void gn_frame_string_set(char *dst, size_t n, const char *src);
+
+/* Sends one whole frame, waiting at most timeout_ms for room. 0 or -errno; a partly sent frame leaves the
+ * socket unusable. Descriptors stay the caller's. */
+int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
+                  size_t n, const int *fds, int n_fds);
+
+/* Frames for a peer who may not be reading: what the socket does not take now is queued, up to max_bytes. */
+struct gn_frame_writer {
+    int fd; /* not owned */
+    int fault;
+    size_t queued_bytes;
+    size_t max_bytes;
+    struct gn_list queue;
+};
+
+void gn_frame_writer_init(struct gn_frame_writer *w, int fd, size_t max_bytes);
+void gn_frame_writer_fini(struct gn_frame_writer *w);
+/* 0 (sent or queued) or a sticky -errno: -EPIPE, -ENOBUFS when the peer has not read for too long, -ENOMEM.
+ * Descriptors stay the caller's. */
+int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
+                  size_t n, const int *fds, int n_fds);
+int gn_frame_flush(struct gn_frame_writer *w);
+static inline bool gn_frame_writer_pending(const struct gn_frame_writer *w)
+{
+    return !gn_list_empty(&w->queue);
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_LINK_H
+#define GN_LINK_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "link/link_wire.h"
+
+/*
+ * A program's end of its connection with gantryd: one a vGPU. It lists platforms, attaches to one, asks for
+ * more data segments, and carries control requests. Calls are synchronous and belong to one thread at a time.
+ * Nothing is logged, no thread is started, no signal is raised; without a daemon gn_link_connect fails at
+ * once.
+ *
+ * Kinds of link fill the same table; callers use the functions below it.
+ */
+struct gn_link;
+
+struct gn_platform_list {
+    uint32_t n;
+    struct gn_platform {
+        uint32_t index; /* what attach wants */
+        uint32_t n_devices;
+        char api[GN_LINK_API_BYTES]; /* "opencl" */
+        char name[GN_LINK_NAME_BYTES];
+    } items[GN_LINK_MAX_PLATFORMS];
+};
+
+struct gn_attach_request {
+    uint32_t platform;
+    const char *tenant; /* NULL: default */
+    uint32_t weight;    /* 0: the tenant's */
+    uint64_t memory_bytes;
+    int stdout_fd, stderr_fd; /* the program's; -1 if it has none. Stay the caller's. */
+};
+
+/* The descriptors are the caller's. The segments are sealed memfds of exactly these sizes. */
+struct gn_attached {
+    uint32_t vgpu_id;
+    uint32_t platform;
+    int session_fd; /* hangs up when the worker is gone */
+    int ring_fd, events_fd, data_fd;
+    uint64_t ring_bytes, events_bytes, data_bytes;
+    uint64_t memory_limit_bytes;
+};
+
+struct gn_link_ops {
+    const char *name; /* "shm" */
+    int (*platforms)(struct gn_link *, struct gn_platform_list *ret);
+    int (*attach)(struct gn_link *, const struct gn_attach_request *, struct gn_attached *ret,
+                  struct gn_error *);
+    int (*segment)(struct gn_link *, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *);
+    int (*control)(struct gn_link *, const char *request, char **ret_reply, struct gn_error *);
+    int (*poll_fd)(const struct gn_link *);
+    void (*close)(struct gn_link *);
+};
+
+struct gn_link {
+    const struct gn_link_ops *ops;
+};
+
+/* `address` as given by the user, or NULL for the default. 0 or -errno: -ENOENT, -ECONNREFUSED: no daemon. */
+int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err);
+
+/* What gantryd offered when the connection was made; costs no message. */
+static inline int gn_link_platforms(struct gn_link *l, struct gn_platform_list *ret)
+{
+    return l->ops->platforms(l, ret);
+}
+
+/* Once a connection. Returns when the worker has brought its driver up. */
+static inline int gn_link_attach(struct gn_link *l, const struct gn_attach_request *request,
+                                 struct gn_attached *ret, struct gn_error *err)
+{
+    return l->ops->attach(l, request, ret, err);
+}
+
+/* Another data segment, known to the worker by the time this returns. */
+static inline int gn_link_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index,
+                                  struct gn_error *err)
+{
+    return l->ops->segment(l, bytes, ret_fd, ret_index, err);
+}
+
+/* A JSON request and its JSON reply (malloc'd). -errno only when no reply came: a refusal is a reply too. */
+static inline int gn_link_control(struct gn_link *l, const char *request, char **ret_reply,
+                                  struct gn_error *err)
+{
+    return l->ops->control(l, request, ret_reply, err);
+}
+
+/* Hangs up when gantryd is gone; not to be read. */
+static inline int gn_link_poll_fd(const struct gn_link *l)
+{
+    return l->ops->poll_fd(l);
+}
+
+/* Sends nothing: a forked child may close its parent's link, and the parent's goes on. */
+static inline void gn_link_close(struct gn_link *l)
+{
+    l->ops->close(l);
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_LINK_WIRE_H
+#define GN_LINK_WIRE_H
+
+#include <stdint.h>
+
+/*
+ * Payloads of the frames between a program (or `gantry`) and gantryd. docs/link.md is normative. Op numbers
+ * are never reused. Strings are NUL-terminated fields of fixed size; fields named zero are checked.
+ */
+#define GN_LINK_MAGIC   0x79727467u /* "gtry" */
+#define GN_LINK_VERSION 1u
+
+#define GN_LINK_NAME_BYTES    128
+#define GN_LINK_API_BYTES     16
+#define GN_LINK_TENANT_BYTES  64
+#define GN_LINK_MAX_PLATFORMS 64
+#define GN_LINK_MAX_SEGMENTS  256                 /* extra data segments of one vGPU */
+#define GN_LINK_SEGMENT_LIMIT (UINT64_C(1) << 40) /* bytes of one segment */
+#define GN_LINK_CONTROL_LIMIT (16u << 20)         /* bytes of one control request or reply */
+
+enum gn_link_op {
+    GN_LINK_HELLO = 1,
+    GN_LINK_WELCOME = 2,
+    GN_LINK_ATTACH = 3,
+    GN_LINK_ATTACHED = 4,
+    GN_LINK_SEGMENT = 5,
+    GN_LINK_SEGMENT_MADE = 6,
+    GN_LINK_CONTROL = 7,
+    GN_LINK_ERROR = 8,
+    /* 32 and up: worker_wire.h */
+};
+
+/* program -> gantryd, first */
+struct gn_link_hello {
+    uint32_t magic;
+    uint32_t version;
+    uint64_t features;
+    uint32_t pid; /* a hint: the kernel's word holds where it has one */
+    uint32_t zero;
+    char program[GN_LINK_NAME_BYTES];
+};
+_Static_assert(sizeof(struct gn_link_hello) == 152, "hello");
+
+/* gantryd -> program; n_platforms of gn_link_welcome_platform follow */
+struct gn_link_welcome {
+    uint32_t version;
+    uint32_t n_platforms;
+    uint64_t features; /* of those offered */
+};
+_Static_assert(sizeof(struct gn_link_welcome) == 16, "welcome");
+
+struct gn_link_welcome_platform {
+    uint32_t index;
+    uint32_t n_devices;
+    char api[GN_LINK_API_BYTES];
+    char name[GN_LINK_NAME_BYTES];
+};
+_Static_assert(sizeof(struct gn_link_welcome_platform) == 152, "welcome platform");
+
+#define GN_LINK_HAS_STDOUT 1u
+#define GN_LINK_HAS_STDERR 2u
+
+/* program -> gantryd, with the descriptors that `stdio` names, stdout first */
+struct gn_link_attach {
+    uint32_t platform;
+    uint32_t weight;       /* 0: the tenant's */
+    uint64_t memory_bytes; /* 0: the tenant's */
+    uint32_t stdio;        /* GN_LINK_HAS_* */
+    uint32_t zero;
+    char tenant[GN_LINK_TENANT_BYTES]; /* "": default */
+};
+_Static_assert(sizeof(struct gn_link_attach) == 88, "attach");
+
+/* gantryd -> program, with four descriptors: session socket, ring segment, event table, data area */
+struct gn_link_attached {
+    uint32_t vgpu_id;
+    uint32_t platform;
+    uint64_t ring_bytes;
+    uint64_t events_bytes;
+    uint64_t data_bytes;
+    uint64_t memory_limit_bytes; /* 0: none beyond the device's */
+};
+_Static_assert(sizeof(struct gn_link_attached) == 40, "attached");
+
+/* program -> gantryd */
+struct gn_link_segment {
+    uint64_t bytes;
+};
+
+/* gantryd -> program, with the segment's descriptor. Index 0 is the data area of `attached`. */
+struct gn_link_segment_made {
+    uint32_t index;
+    uint32_t zero;
+    uint64_t bytes;
+};
+_Static_assert(sizeof(struct gn_link_segment_made) == 16, "segment made");
+
+/* either way: the answer to the request of the same seq */
+struct gn_link_error {
+    uint32_t code; /* errno */
+    uint32_t zero;
+    char what[384];
+    char fix[256];
+};
+_Static_assert(sizeof(struct gn_link_error) == 648, "error");
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gantryd tells a running worker. Runs on whichever of the worker's threads owns the control socket. */
+#include "link/worker_control.h"
+
+#include <errno.h>
+
+void gn_worker_control_init(struct gn_worker_control *c, int control_fd)
+{
+    gn_frame_reader_init(&c->reader, control_fd);
+}
+
+int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *ret)
+{
+    struct gn_frame f;
+    int rc = gn_frame_read(&c->reader, &f);
+    if (rc <= 0)
+        return rc;
+    if (f.op == GN_WORKER_SEGMENT) {
+        struct gn_link_segment_made m;
+        if (!gn_frame_payload(&f, &m, sizeof m) || f.n_fds != 1)
+            return -EPROTO;
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_SEGMENT,
+                                        .fd = gn_frame_take_fd(&c->reader, 0),
+                                        .index = m.index,
+                                        .bytes = m.bytes};
+        return 1;
+    }
+    if (f.op == GN_WORKER_END) {
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_END, .fd = -1};
+        return 1;
+    }
+    return -EPROTO;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_LINK_WORKER_WIRE_H
+#define GN_LINK_WORKER_WIRE_H
+
+#include <stdint.h>
+
+#include "link/link_wire.h"
+
+/*
+ * Payloads of the frames between gantryd and what it starts: the probe, the template, a worker. gantryd
+ * checks what a worker says as it checks a program's words. Both ends are of one build, so there is no
+ * version here.
+ */
+enum gn_worker_op {
+    /* gantryd <-> template */
+    GN_WORKER_SPAWN = 32, /* -> template; seq names the request. fd: the worker's end of its control socket */
+    GN_WORKER_SPAWNED = 33, /* <- gn_worker_spawned; fd: a pidfd. Or GN_LINK_ERROR */
+    GN_WORKER_ENDED = 34,   /* <- gn_worker_ended */
+
+    /* gantryd <-> worker, on its control socket */
+    GN_WORKER_BOOT = 40,   /* -> gn_worker_boot, devices; fds: see GN_WORKER_BOOT_FDS */
+    GN_WORKER_BOOTED = 41, /* <- empty: the driver is up. Or GN_LINK_ERROR */
+    GN_WORKER_SEGMENT =
+        42,             /* -> gn_link_segment_made; fd: the segment. Sent before the program hears of it */
+    GN_WORKER_END = 43, /* -> empty: the program is gone, end now */
+
+    /* probe -> gantryd */
+    GN_PROBE_DRIVER = 48,   /* gn_probe_driver: one a driver, by --list-drivers */
+    GN_PROBE_PLATFORM = 49, /* gn_probe_platform */
+    GN_PROBE_DEVICE = 50,   /* gn_probe_device, of the platform before it */
+    GN_PROBE_DONE = 51,     /* empty. Or GN_LINK_ERROR */
+};
+
+/* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the program has
+ * none. */
+enum {
+    GN_WORKER_BOOT_SESSION,
+    GN_WORKER_BOOT_RING,
+    GN_WORKER_BOOT_EVENTS,
+    GN_WORKER_BOOT_DATA,
+    GN_WORKER_BOOT_COUNTERS,
+    GN_WORKER_BOOT_STDOUT,
+    GN_WORKER_BOOT_STDERR,
+    GN_WORKER_BOOT_FDS
+};
+
+#define GN_WORKER_MAX_DEVICES 64
+
+/* The kinds of device, as bits: what a device is, and what it is shown as. */
+#define GN_DEVICE_CPU         1u
+#define GN_DEVICE_GPU         2u
+#define GN_DEVICE_ACCELERATOR 4u
+#define GN_DEVICE_CUSTOM      8u
+
+struct gn_worker_spawned {
+    uint32_t pid;
+    uint32_t zero;
+};
+
+struct gn_worker_ended {
+    uint32_t pid;
+    int32_t status; /* as from waitpid */
+};
+
+struct gn_worker_boot {
+    uint32_t vgpu_id;
+    uint32_t platform;  /* in its driver */
+    uint32_t n_devices; /* gn_worker_boot_device that follow */
+    uint32_t weight;
+    uint64_t ring_bytes;
+    uint64_t events_bytes;
+    uint64_t data_bytes;
+    uint64_t counters_bytes;
+    uint64_t memory_limit_bytes; /* 0: none */
+    char program[GN_LINK_NAME_BYTES];
+    char tenant[GN_LINK_TENANT_BYTES];
+};
+_Static_assert(sizeof(struct gn_worker_boot) == 248, "boot");
+
+struct gn_worker_boot_device {
+    uint32_t index;      /* in the platform, as probed */
+    uint32_t present_as; /* GN_DEVICE_*, 0: as it is */
+};
+
+#define GN_PROBE_LIBRARY_BYTES 1024
+
+struct gn_probe_driver {
+    char api[GN_LINK_API_BYTES];
+    char library[GN_PROBE_LIBRARY_BYTES]; /* what dlopen takes */
+};
+
+struct gn_probe_platform {
+    uint32_t index; /* in the driver */
+    uint32_t zero;
+    char name[GN_LINK_NAME_BYTES];
+    char version[GN_LINK_NAME_BYTES];
+};
+
+struct gn_probe_device {
+    uint32_t index; /* in the platform */
+    uint32_t kind;  /* GN_DEVICE_* */
+    uint32_t compute_units;
+    uint32_t clock_mhz;
+    uint64_t memory_bytes;
+    uint64_t max_allocation_bytes;
+    uint64_t local_memory_bytes;
+    char name[GN_LINK_NAME_BYTES];
+    char vendor[GN_LINK_NAME_BYTES];
+    char version[GN_LINK_NAME_BYTES];
+    char driver_version[GN_LINK_NAME_BYTES];
+};
+_Static_assert(sizeof(struct gn_probe_device) == 552, "probe device");
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_H
+#define GN_VGPU_H
+
+#include <stdint.h>
+
+#include "shm/segment.h"
+
+struct gn_backend_platform;
+
+/*
+ * What a vGPU starts from. The worker fills it; descriptors and mappings are the vGPU's from then on, and none of them
+ * need be given back: the process ends with its vGPU.
+ */
+struct gn_vgpu_boot {
+    uint32_t id;
+    const char *program; /* its name, for log lines; quoted already */
+    const char *tenant;
+    uint32_t weight;
+    uint64_t memory_limit_bytes; /* 0: what the device has */
+
+    int session_fd; /* to the program. Hangs up when the program is gone: then gn_vgpu_serve returns */
+    int control_fd; /* to gantryd: link/worker_control.h. Hangs up when gantryd is gone: likewise */
+
+    /* Mapped, shared and sealed. */
+    struct gn_segment ring, events, data;
+    struct gn_segment counters; /* struct gn_counters at its start; written here, read by gantryd */
+
+    struct gn_backend_platform *platform; /* brought up, with the devices that the operator selected */
+};
+
+/*
+ * Serves the vGPU on the calling thread and those it starts, until the program or gantryd is gone. Returns the
+ * process's exit status. The worker has its program's stdout and stderr on descriptors 1 and 2.
+ */
+int gn_vgpu_serve(const struct gn_vgpu_boot *boot);
+
+#endif

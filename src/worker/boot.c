@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker between its fork from the template and its vGPU: takes what gantryd gives it, puts on the
+ * program's stdout and stderr, brings the driver up. Main thread of a fresh worker; the first to call into
+ * the vendor's library.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "link/frame.h"
+#include "link/worker_wire.h"
+#include "shm/segment.h"
+#include "vgpu/vgpu.h"
+#include "worker/worker.h"
+
+/* Everything that BOOT brought, checked. */
+struct boot {
+    struct gn_worker_boot wire;
+    struct gn_device_choice devices[GN_WORKER_MAX_DEVICES];
+    int fds[GN_WORKER_BOOT_FDS];
+};
+
+static int receive_boot(struct gn_frame_reader *reader, struct boot *b)
+{
+    struct gn_frame f;
+    int rc = gn_frame_wait(reader, -1, &f);
+    if (rc < 0)
+        return rc;
+    if (f.op != GN_WORKER_BOOT || f.n_payload < sizeof b->wire || f.n_fds != GN_WORKER_BOOT_FDS)
+        return -EPROTO;
+    memcpy(&b->wire, f.payload, sizeof b->wire);
+    if (b->wire.n_devices == 0 || b->wire.n_devices > GN_WORKER_MAX_DEVICES ||
+        f.n_payload != sizeof b->wire + b->wire.n_devices * sizeof(struct gn_worker_boot_device) ||
+        !gn_frame_string_ok(b->wire.program, sizeof b->wire.program) ||
+        !gn_frame_string_ok(b->wire.tenant, sizeof b->wire.tenant))
+        return -EPROTO;
+    for (uint32_t i = 0; i < b->wire.n_devices; i++) {
+        struct gn_worker_boot_device d;
+        memcpy(&d, (const char *)f.payload + sizeof b->wire + i * sizeof d, sizeof d);
+        b->devices[i] = (struct gn_device_choice){.index = d.index, .present_as = d.present_as};
+    }
+    for (int i = 0; i < GN_WORKER_BOOT_FDS; i++)
+        b->fds[i] = gn_frame_take_fd(reader, i);
+    return 0;
+}
+
+/* A driver's prints are the program's. Our own lines stay on gantryd's stderr, on a descriptor out of the
+ * way. */
+static int put_on_stdio(struct boot *b)
+{
+    int log_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+    if (log_fd < 0)
+        return -errno;
+    gn_log_to(log_fd);
+    if (dup2(b->fds[GN_WORKER_BOOT_STDOUT], STDOUT_FILENO) < 0 ||
+        dup2(b->fds[GN_WORKER_BOOT_STDERR], STDERR_FILENO) < 0)
+        return -errno;
+    close(b->fds[GN_WORKER_BOOT_STDOUT]);
+    close(b->fds[GN_WORKER_BOOT_STDERR]);
+    return 0;
+}
+
+static int map_segments(const struct boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
+{
+    const struct {
+        int fd;
+        uint64_t bytes;
+        struct gn_segment *to;
+    } all[] = {
+        {b->fds[GN_WORKER_BOOT_RING], b->wire.ring_bytes, &v->ring},
+        {b->fds[GN_WORKER_BOOT_EVENTS], b->wire.events_bytes, &v->events},
+        {b->fds[GN_WORKER_BOOT_DATA], b->wire.data_bytes, &v->data},
+        {b->fds[GN_WORKER_BOOT_COUNTERS], b->wire.counters_bytes, &v->counters},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        int rc = gn_segment_adopt(all[i].fd, all[i].bytes, all[i].to);
+        if (rc == 0 && all[i].to->bytes != all[i].bytes)
+            rc = -EINVAL;
+        if (rc)
+            return gn_fail(err, -rc, NULL, "a worker cannot map its vGPU's memory: %s", strerror(-rc));
+    }
+    return 0;
+}
+
+static int bring_up(const struct gn_worker_start *start, const struct boot *b, struct gn_vgpu_boot *v,
+                    struct gn_error *err)
+{
+    void *library = start->library;
+    int rc = library ? 0 : start->backend->open_library(start->path, &library, err);
+    if (rc == 0)
+        rc = start->backend->bring_up(library, b->wire.platform, b->devices, b->wire.n_devices, &v->platform,
+                                      err);
+    return rc;
+}
+
+static void become_worker(const struct gn_worker_start *start)
+{
+    /* The template dies with gantryd, and this with the template. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != start->parent)
+        _exit(0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    /* Kernels print to a pipe whose reader may be gone; that must not end the vGPU. */
+    signal(SIGPIPE, SIG_IGN);
+}
+
+_Noreturn void gn_worker_run(const struct gn_worker_start *start)
+{
+    struct boot b;
+    struct gn_vgpu_boot v = {.control_fd = start->control_fd};
+    struct gn_frame_reader reader;
+    struct gn_error err = {{0}, {0}};
+    char name[16];
+
+    become_worker(start);
+    gn_frame_reader_init(&reader, start->control_fd);
+    int rc = receive_boot(&reader, &b);
+    if (rc < 0)
+        _exit(rc == -EPIPE ? 0 : 1);
+    gn_frame_reader_fini(&reader);
+    snprintf(name, sizeof name, "gn-%08x", b.wire.vgpu_id);
+    prctl(PR_SET_NAME, name);
+
+    v.id = b.wire.vgpu_id;
+    v.program = b.wire.program;
+    v.tenant = b.wire.tenant;
+    v.weight = b.wire.weight;
+    v.memory_limit_bytes = b.wire.memory_limit_bytes;
+    v.session_fd = b.fds[GN_WORKER_BOOT_SESSION];
+    rc = map_segments(&b, &v, &err);
+    if (rc == 0 && (rc = put_on_stdio(&b)) < 0)
+        gn_fail(&err, -rc, NULL, "a worker cannot take its program's stdout: %s", strerror(-rc));
+    if (rc == 0)
+        rc = bring_up(start, &b, &v, &err);
+    if (rc) {
+        gn_worker_refuse(start->control_fd, 0, rc, &err);
+        _exit(1);
+    }
+    if (gn_frame_send(start->control_fd, -1, GN_WORKER_BOOTED, 0, 0, NULL, 0, NULL, 0) < 0)
+        _exit(0);
+
+    int status = gn_vgpu_serve(&v);
+    /* Not exit(): drivers' own clean-up at exit has been seen to crash, and the kernel frees everything
+     * anyhow. */
+    fflush(NULL);
+    _exit(status);
+}

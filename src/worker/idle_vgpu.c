@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For tests of the worker's and the daemon's side of attaching: a vGPU that serves nothing, counts the data
+ * segments it is given, echoes a byte of the session socket after printing it, and ends as a vGPU must.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "link/worker_control.h"
+#include "shm/counters.h"
+#include "vgpu/vgpu.h"
+
+int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
+{
+    struct gn_worker_control control;
+    struct gn_counters *counters = boot->counters.base;
+    gn_worker_control_init(&control, boot->control_fd);
+    for (;;) {
+        struct pollfd p[2] = {{.fd = boot->session_fd, .events = POLLIN},
+                              {.fd = boot->control_fd, .events = POLLIN}};
+        struct gn_worker_event e;
+        int rc;
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            return 1;
+        while ((rc = gn_worker_control_next(&control, &e)) == 1) {
+            if (e.kind == GN_WORKER_EVENT_END)
+                return 0;
+            /* Another data segment: its size is written to its start, for the test to see. */
+            struct gn_segment s;
+            if (gn_segment_adopt(e.fd, e.bytes, &s) == 0) {
+                *(uint64_t *)s.base = e.bytes + e.index;
+                gn_segment_fini(&s);
+                gn_counter_add(&counters->calls, 1);
+            } else {
+                close(e.fd);
+            }
+        }
+        if (rc < 0)
+            return 0;
+        if (p[0].revents) {
+            char byte;
+            if (read(boot->session_fd, &byte, 1) != 1)
+                return 0;
+            printf("vgpu %08x read %c\n", boot->id, byte);
+            fflush(stdout);
+            if (write(boot->session_fd, &byte, 1) != 1)
+                return 0;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The template: one process a vendor driver that has loaded the vendor's library, called nothing in it, and
+ * so has no thread but its own; a worker is a fork of it. It holds nothing of any program: a worker's
+ * descriptors come over the worker's own control socket. Single-threaded, and it must stay so.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "link/frame.h"
+#include "link/worker_wire.h"
+#include "worker/worker.h"
+
+struct template
+{
+    int socket;
+    int signals;
+    struct gn_frame_reader reader;
+    struct gn_worker_start start;
+};
+
+static unsigned count_threads(void)
+{
+    unsigned n = 0;
+    DIR *dir = opendir("/proc/self/task");
+    if (!dir)
+        return 1;
+    for (const struct dirent *e; (e = readdir(dir));)
+        if (e->d_name[0] != '.')
+            n++;
+    closedir(dir);
+    return n;
+}
+
+/* In the child: only what a worker needs stays open. */
+static void leave_template(struct template *t)
+{
+    sigset_t none;
+    gn_frame_reader_fini(&t->reader);
+    close(t->socket);
+    close(t->signals);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void spawn(struct template *t, uint32_t seq)
+{
+    struct gn_error err = {{0}, {0}};
+    int control = gn_frame_take_fd(&t->reader, 0);
+    if (control < 0)
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        t->start.control_fd = control;
+        leave_template(t);
+        gn_worker_run(&t->start);
+    }
+    int code = errno;
+    close(control);
+    if (pid < 0) {
+        gn_worker_refuse(t->socket, seq, code,
+                         (gn_fail(&err, code, NULL, "cannot start a worker: %s", strerror(code)), &err));
+        return;
+    }
+    /* Nobody else reaps, so the pid is the worker's own until reap() below has run. */
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0) {
+        code = errno;
+        kill(pid, SIGKILL);
+        gn_worker_refuse(t->socket, seq, code,
+                         (gn_fail(&err, code, NULL, "cannot watch a worker: %s", strerror(code)), &err));
+        return;
+    }
+    struct gn_worker_spawned s = {.pid = (uint32_t)pid};
+    (void)gn_frame_send(t->socket, -1, GN_WORKER_SPAWNED, 0, seq, &s, sizeof s, &pidfd, 1);
+    close(pidfd);
+}
+
+static void reap(struct template *t)
+{
+    struct signalfd_siginfo ignored;
+    int status;
+    pid_t pid;
+    while (read(t->signals, &ignored, sizeof ignored) > 0) {
+    }
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct gn_worker_ended e = {.pid = (uint32_t)pid, .status = status};
+        (void)gn_frame_send(t->socket, -1, GN_WORKER_ENDED, 0, 0, &e, sizeof e, NULL, 0);
+    }
+}
+
+static int serve(struct template *t)
+{
+    for (;;) {
+        struct gn_frame f;
+        int rc;
+        while ((rc = gn_frame_read(&t->reader, &f)) == 1) {
+            if (f.op != GN_WORKER_SPAWN || f.n_fds != 1)
+                return 1;
+            spawn(t, f.seq);
+        }
+        if (rc < 0)
+            return rc == -EPIPE ? 0 : 1;
+        struct pollfd p[2] = {{.fd = t->socket, .events = POLLIN}, {.fd = t->signals, .events = POLLIN}};
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            return 1;
+        if (p[1].revents)
+            reap(t);
+    }
+}
+
+int gn_worker_template(int socket, const char *api, const char *library, bool late)
+{
+    struct gn_error err = {{0}, {0}};
+    struct template t = {.socket = socket};
+    sigset_t chld;
+    t.start.backend = gn_backend_named(api);
+    t.start.path = library;
+    t.start.parent = getpid();
+    if (!t.start.backend)
+        return 2;
+    if (!late) {
+        if (t.start.backend->open_library(library, &t.start.library, &err)) {
+            gn_log(GN_LOG_ERROR, "%s", err.what);
+            return 1;
+        }
+        if (count_threads() > 1) {
+            gn_log(GN_LOG_WARN,
+                   "%s starts threads when it is loaded: its workers load it themselves, which is slower",
+                   library);
+            execl("/proc/self/exe", "gantry-worker", "--late-template", api, library, (char *)NULL);
+            gn_log(GN_LOG_ERROR, "cannot start the template again: %s", strerror(errno));
+            return 1;
+        }
+    }
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &chld, NULL);
+    t.signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (t.signals < 0) {
+        gn_log(GN_LOG_ERROR, "cannot watch for workers' ends: %s", strerror(errno));
+        return 1;
+    }
+    gn_frame_reader_init(&t.reader, socket);
+    return serve(&t);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_WORKER_H
+#define GN_WORKER_H
+
+#include <stdbool.h>
+
+#include "backend/backend.h"
+
+/*
+ * gantry-worker is one program in three parts, each of which talks with gantryd over descriptor
+ * GN_WORKER_SOCKET. All return an exit status.
+ */
+#define GN_WORKER_SOCKET 3
+
+/* Names the drivers installed here, of every API. */
+int gn_worker_list_drivers(int socket);
+
+/* Brings one driver up and tells its platforms and devices. */
+int gn_worker_probe(int socket, const char *api, const char *library);
+
+/*
+ * Loads one driver's library, calls nothing in it, and forks a worker a request until gantryd is gone.
+ * `late`: the library is loaded in the workers instead, for a driver that starts threads when it is loaded.
+ */
+int gn_worker_template(int socket, const char *api, const char *library, bool late);
+
+/* A worker's life, from the fork to its end. `library` is NULL when it is to be loaded here, from `path`. */
+struct gn_worker_start {
+    const struct gn_backend_ops *backend;
+    void *library;
+    const char *path;
+    int control_fd;
+    int parent; /* the template's pid */
+};
+_Noreturn void gn_worker_run(const struct gn_worker_start *start);
+
+/* Tells gantryd that a request failed; the seq is the request's. */
+struct gn_error;
+void gn_worker_refuse(int socket, unsigned seq, int code, const struct gn_error *err);
+
+#endif

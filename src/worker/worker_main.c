@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gantry-worker: what gantryd starts so that no driver is ever loaded into gantryd itself. Not meant to be
+ * typed. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "worker/worker.h"
+
+static int usage(void)
+{
+    fprintf(stderr, "gantry-worker: gantryd starts this program; it does nothing by itself\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    int type;
+    socklen_t n = sizeof type;
+    if (argc < 2 || getsockopt(GN_WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_STREAM)
+        return usage();
+    gn_log_init("gantry-worker", GN_LOG_WARN);
+    /* gantryd's end is the end of everything below it, however it ends. A hang-up on the socket covers the
+     * race. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (strcmp(argv[1], "--list-drivers") == 0 && argc == 2)
+        return gn_worker_list_drivers(GN_WORKER_SOCKET);
+    if (strcmp(argv[1], "--probe") == 0 && argc == 4)
+        return gn_worker_probe(GN_WORKER_SOCKET, argv[2], argv[3]);
+    if (strcmp(argv[1], "--template") == 0 && argc == 4)
+        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], false);
+    if (strcmp(argv[1], "--late-template") == 0 && argc == 4)
+        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], true);
+    return usage();
+}
