@@ -23,7 +23,7 @@ SECTIONS = {"ring": ring.run, "calls": calls.run, "syscalls": syscalls.run_secti
 
 
 class Context:
-    """What the sections share. figures carries a figure of one section to a bar of a later one."""
+    """What the sections share."""
 
     def __init__(self, options, driver):
         self.build = os.path.abspath(options.build)
@@ -37,7 +37,6 @@ class Context:
         self.loads = options.loads
         self.native = Native(driver)
         self.gantry = None
-        self.figures = {}
 
     @staticmethod
     def progress(text):
