@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the tree to what ARCHITECTURE.md says of it.
+
+    structure.py folders ROOT               who includes whom: the table `| Folder | What lives there | May use |`
+    structure.py files ROOT                 licence line, length, include guards, no OpenCL where it has no business
+    structure.py headers ROOT BUILD         every header compiles alone, with the flags its folder is built with
+    structure.py library BUILD              what libgantry-opencl.so exports and needs
+
+Prints one line a violation and exits 1; 77 when what it looks at is not there yet.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+SKIP = 77
+
+# A file longer than this says why in a comment that begins with `Long because`.
+MAX_LINES = {".c": 800, ".h": 400, ".py": 800}
+
+# Folders that must not know any API: later ones (CUDA) use them too.
+API_FREE = ("wire", "shm", "link", "stream", "sched", "place", "daemon", "control", "base")
+
+# cl_khr_icd, both versions: docs/icd.md.
+EXPORTS = {"clGetExtensionFunctionAddress", "clGetPlatformInfo", "clIcdGetPlatformIDsKHR", "clIcdGetFunctionAddressForPlatformKHR",
+           "clIcdSetPlatformDispatchDataKHR"}
+NEEDS = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux[-\w]*)\.so\.\d+$")
+
+
+class NotThere(Exception):
+    pass
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def sources(root, *folders, endings=(".c", ".h")):
+    """Paths relative to root, sorted."""
+    found = []
+    for folder in folders:
+        for where, _, names in os.walk(os.path.join(root, folder)):
+            found += [os.path.relpath(os.path.join(where, name), root) for name in names if name.endswith(endings)]
+    return sorted(found)
+
+
+class House:
+    """The table of ARCHITECTURE.md, and its line on CL headers."""
+
+    def __init__(self, text):
+        self.may_use = {}
+        self.problems = []
+        inside = False
+        for line in text.splitlines():
+            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            if not line.lstrip().startswith("|"):
+                inside = False
+            elif [cell.lower() for cell in cells] == ["folder", "what lives there", "may use"]:
+                inside = True
+            elif inside and len(cells) == 3:
+                for folder in re.findall(r"`src/(\w+)/?`", cells[0]):
+                    uses = {word.strip(" `") for word in cells[2].split(",")}
+                    self.may_use[folder] = uses - {"libc", "-", ""}
+        for folder, uses in self.may_use.items():
+            for unknown in sorted(uses - set(self.may_use)):
+                self.problems.append("ARCHITECTURE.md: {} may use {}, which is not in the table".format(folder, unknown))
+        self._find_cycles()
+        match = re.search(r"CL headers only in ((?:`[\w/]+`(?:,| and|, and)? ?)+)", text)
+        self.cl_places = tuple(re.findall(r"`(?:src/)?([\w/]+)`", match.group(1))) if match else ()
+        if self.may_use and not match:
+            self.problems.append("ARCHITECTURE.md does not say `CL headers only in ...`")
+
+    def _find_cycles(self):
+        done = set()
+
+        def visit(folder, path):
+            if folder in path:
+                self.problems.append("ARCHITECTURE.md: a circle: " + " -> ".join(path[path.index(folder):] + [folder]))
+            elif folder not in done:
+                for used in sorted(self.may_use.get(folder, ())):
+                    visit(used, path + [folder])
+                done.add(folder)
+
+        for folder in sorted(self.may_use):
+            visit(folder, [])
+
+    def allows(self, user, used):
+        return used in ("base", user) or used in self.may_use.get(user, ())
+
+
+def house(root):
+    path = os.path.join(root, "ARCHITECTURE.md")
+    if not os.path.exists(path):
+        raise NotThere("no ARCHITECTURE.md yet")
+    parsed = House(read(path))
+    if not parsed.may_use:
+        parsed.problems.append("ARCHITECTURE.md has no table `| Folder | What lives there | May use |` with rows like `src/base/`")
+    return parsed
+
+
+def check_folders(root):
+    rules = house(root)
+    problems = list(rules.problems)
+    for folder in sorted(os.listdir(os.path.join(root, "src"))):
+        if os.path.isdir(os.path.join(root, "src", folder)) and folder not in rules.may_use:
+            problems.append("src/{} is not in ARCHITECTURE.md's table".format(folder))
+    for path in sources(root, "src"):
+        inside = os.path.relpath(path, "src")
+        user = inside.split(os.sep)[0]
+        for number, line in enumerate(read(os.path.join(root, path)).splitlines(), 1):
+            where = "{}:{}".format(path, number)
+            match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+            if not match:
+                continue
+            included = match.group(2)
+            if included.startswith("CL/"):
+                if not inside.startswith(rules.cl_places):
+                    problems.append("{}: CL headers only in {}".format(where, ", ".join(rules.cl_places)))
+            elif match.group(1) == '"':
+                if ".." in included.split("/"):
+                    problems.append("{}: '{}': name the folder instead of '..'".format(where, included))
+                if "/" not in included:
+                    continue    # beside the file, or generated for its folder alone
+                used = included.split("/")[0]
+                if not rules.allows(user, used):
+                    problems.append("{}: {} may not use {}".format(where, user, used))
+                if included.endswith("_internal.h") and used != user:
+                    problems.append("{}: {} is {}'s own".format(where, included, used))
+    return problems
+
+
+def check_files(root):
+    problems = []
+    for path in sources(root, "src", "tests", "bench", "tools", endings=(".c", ".h", ".py")):
+        text = read(os.path.join(root, path))
+        lines = text.splitlines()
+        ending = os.path.splitext(path)[1]
+        if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:2]):
+            problems.append("{}: its first line is not the licence line".format(path))
+        if len(lines) > MAX_LINES[ending] and "Long because" not in text:
+            problems.append("{}: {} lines: look for a second concept, or say `Long because ...`".format(path, len(lines)))
+        if ending == ".h" and path.startswith("src") and not re.search(r"^#ifndef (GN_\w+_H)\n#define \1$", text, re.M):
+            problems.append("{}: no include guard GN_..._H".format(path))
+        folder = path.split(os.sep)[1] if path.startswith("src") else None
+        if folder in API_FREE:
+            code = re.sub(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", "", text, flags=re.S)
+            found = re.search(r"\bcl_(?:int|uint|ulong|long|mem|event|kernel|program|context|device_id|platform_id|command_queue|bool)\b"
+                              r"|\bCL_[A-Z]", code)
+            if found:
+                problems.append("{}: {}: {} knows no API".format(path, found.group(0), folder))
+    return problems
+
+
+def flags_by_folder(root, build):
+    """-I, -D and -std of all commands that compile something of the folder, in order, once each."""
+    path = os.path.join(build, "compile_commands.json")
+    if not os.path.exists(path):
+        raise NotThere("no {}".format(path))
+    flags = {}
+    for entry in json.loads(read(path)):
+        file = os.path.relpath(os.path.normpath(os.path.join(entry["directory"], entry["file"])), root)
+        parts = file.split(os.sep)
+        if parts[0] != "src" or len(parts) < 3:
+            continue
+        known = flags.setdefault(parts[1], [])
+        words = shlex.split(entry["command"])
+        for i, word in enumerate(words):
+            take = [word] if re.match(r"-I.|-D.|-std=", word) else [word, words[i + 1]] if word in ("-isystem", "-include") else []
+            if take and take[0] not in known:
+                known += take
+    return flags
+
+
+def check_headers(root, build):
+    root = os.path.abspath(root)
+    build = os.path.abspath(build)
+    flags = flags_by_folder(root, build)
+
+    def compiles(path):
+        folder = path.split(os.sep)[1]
+        command = ["cc", "-fsyntax-only", "-x", "c", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-D_GNU_SOURCE",
+                   "-I" + os.path.join(root, "src")] + flags.get(folder, ["-std=gnu17"]) + ["-"]
+        # Included twice through its own name: guards are tested too, and `#pragma once in main file` is no issue.
+        text = '#include "{0}"\n#include "{0}"\n'.format(os.path.join(root, path))
+        result = subprocess.run(command, input=text.encode(), cwd=build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if result.returncode != 0:
+            return "{}: does not compile alone:\n{}".format(path, result.stdout.decode(errors="replace")[:600])
+        return None
+
+    headers = sources(root, "src", endings=(".h",))
+    if not headers:
+        raise NotThere("no headers in src")
+    with ThreadPoolExecutor(2) as pool:
+        return [problem for problem in pool.map(compiles, headers) if problem]
+
+
+def tool(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode()
+
+
+def find_library(build):
+    for where, folders, names in os.walk(build):
+        folders[:] = [name for name in folders if not name.startswith("stage")]
+        if "libgantry-opencl.so" in names:
+            return os.path.join(where, "libgantry-opencl.so")
+    raise NotThere("libgantry-opencl.so is not built yet")
+
+
+def check_library(build):
+    library = find_library(build)
+    problems = []
+    exported = {line.split()[-1].split("@")[0] for line in tool("nm", "-D", "--defined-only", library).splitlines() if line}
+    for name in sorted(exported - EXPORTS):
+        problems.append("{} exports {}".format(library, name))
+    for name in sorted(EXPORTS - exported):
+        problems.append("{} does not export {}".format(library, name))
+    for line in tool("nm", "-D", "--undefined-only", library).splitlines():
+        name = line.split()[-1].split("@")[0]
+        if re.match(r"cl[A-Z]", name):
+            problems.append("{} calls {} of the loader".format(library, name))
+    dynamic = tool("readelf", "-d", "-W", library)
+    for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+        if not NEEDS.match(needed):
+            problems.append("{} needs {}".format(library, needed))
+    if re.search(r"\((RPATH|RUNPATH)\)", dynamic):
+        problems.append("{} has a run path".format(library))
+    if "(TEXTREL)" in dynamic:
+        problems.append("{} has text relocations".format(library))
+    if not re.search(r"FLAGS_1\).*NODELETE", dynamic):
+        problems.append("{} is not linked with -z nodelete".format(library))
+    if re.search(r"GNU_STACK.*RWE", tool("readelf", "-l", "-W", library)):
+        problems.append("{} wants an executable stack".format(library))
+    return problems
+
+
+CHECKS = {"folders": check_folders, "files": check_files, "headers": check_headers, "library": check_library}
+
+
+def main():
+    try:
+        problems = CHECKS[sys.argv[1]](*sys.argv[2:])
+    except NotThere as reason:
+        print("SKIP: {}".format(reason))
+        return SKIP
+    for problem in problems:
+        print(problem)
+    print("{}: {} violation{}".format(sys.argv[1], len(problems), "" if len(problems) == 1 else "s"))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of structure.py on small trees: a good one passes, each kind of violation is found where it is."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import structure    # noqa: E402
+
+TABLE = """\
+# Architecture
+
+| Folder | What lives there | May use |
+| --- | --- | --- |
+| `api/` | descriptions | - |
+| `src/base/` | errors | libc |
+| `src/wire/` | messages | - |
+| `src/shm/` | rings | - |
+| `src/link/` | sockets | wire, shm |
+| `src/vgpu/` | `core`: table; `opencl`: dispatch | shm, wire |
+| `bench/` `tests/` | loads | |
+
+CL headers only in `guest/opencl`, `vgpu/opencl`, `backend/opencl`. More text.
+"""
+LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+
+
+def header(guard, body=""):
+    return "{}#ifndef {}\n#define {}\n{}#endif\n".format(LICENCE, guard, guard, body)
+
+
+GOOD = {
+    "ARCHITECTURE.md": TABLE,
+    "src/base/error.h": header("GN_BASE_ERROR_H", "struct gn_error { int code; };\n"),
+    "src/wire/cursor.h": header("GN_WIRE_CURSOR_H", '#include "base/error.h"\n'),
+    "src/shm/ring.h": header("GN_SHM_RING_H"),
+    "src/shm/ring_internal.h": header("GN_SHM_RING_INTERNAL_H"),
+    "src/shm/ring.c": LICENCE + '#include "shm/ring.h"\n#include "shm/ring_internal.h"\n#include <stdio.h>\n/* not a cl_mem */\n',
+    "src/link/link.c": LICENCE + '#include "wire/cursor.h"\n#include "shm/ring.h"\n#include "base/error.h"\n',
+    "src/vgpu/opencl/dispatch.c": LICENCE + '#include <CL/cl.h>\n#include "wire/cursor.h"\n#include "made_by_the_generator.h"\n',
+}
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = self.folder.name
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, files):
+        for path, text in files.items():
+            full = os.path.join(self.root, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8") as f:
+                f.write(text)
+
+    def one(self, problems, *parts):
+        self.assertEqual(len(problems), 1, problems)
+        for part in parts:
+            self.assertIn(part, problems[0])
+
+
+class Folders(Tree):
+    def check(self, **changed):
+        self.write({**GOOD, **changed})
+        return structure.check_folders(self.root)
+
+    def test_a_good_tree_passes(self):
+        self.assertEqual(self.check(), [])
+
+    def test_a_folder_that_may_not_be_used(self):
+        self.one(self.check(**{"src/shm/ring.h": header("GN_SHM_RING_H", '#include "wire/cursor.h"\n')}),
+                 "src/shm/ring.h:4", "shm may not use wire")
+
+    def test_use_is_not_transitive(self):
+        self.one(self.check(**{"src/vgpu/a.c": LICENCE + '#include "link/link.h"\n'}), "src/vgpu/a.c:2", "vgpu may not use link")
+
+    def test_base_uses_nobody(self):
+        self.one(self.check(**{"src/base/a.c": LICENCE + ' # include "wire/cursor.h"\n'}), "base may not use wire")
+
+    def test_cl_headers_in_the_wrong_place(self):
+        self.one(self.check(**{"src/vgpu/core/a.c": LICENCE + "#include <CL/cl_ext.h>\n"}), "src/vgpu/core/a.c:2", "CL headers only in")
+
+    def test_another_folders_internal_header(self):
+        self.one(self.check(**{"src/link/a.c": LICENCE + '#include "shm/ring_internal.h"\n'}), "is shm's own")
+
+    def test_a_way_around(self):
+        self.assertTrue(self.check(**{"src/shm/a.c": LICENCE + '#include "../wire/cursor.h"\n'}))
+
+    def test_a_folder_that_nobody_described(self):
+        self.one(self.check(**{"src/new/a.c": LICENCE}), "src/new is not in")
+
+    def test_a_circle(self):
+        self.one(self.check(**{"ARCHITECTURE.md": TABLE.replace("| messages | - |", "| messages | link |")}), "a circle")
+
+    def test_an_unknown_word_in_the_table(self):
+        self.one(self.check(**{"ARCHITECTURE.md": TABLE.replace("| wire, shm |", "| wire, smh, shm |")}), "smh")
+
+    def test_no_table(self):
+        self.assertTrue(self.check(**{"ARCHITECTURE.md": "nothing"}))
+
+    def test_no_document_is_skipped(self):
+        self.write({"src/base/a.c": LICENCE})
+        with self.assertRaises(structure.NotThere):
+            structure.check_folders(self.root)
+
+
+class Files(Tree):
+    def check(self, **changed):
+        self.write({**GOOD, **changed})
+        return structure.check_files(self.root)
+
+    def test_a_good_tree_passes(self):
+        self.assertEqual(self.check(), [])
+
+    def test_no_licence(self):
+        self.one(self.check(**{"tests/x/a.c": "int a;\n"}), "tests/x/a.c", "licence")
+
+    def test_too_long(self):
+        self.one(self.check(**{"src/link/a.c": LICENCE + "int a;\n" * 900}), "src/link/a.c", "901 lines")
+        self.assertEqual(self.check(**{"src/link/a.c": LICENCE + "/* Long because it is a table. */\n" + "int a;\n" * 900}), [])
+
+    def test_no_guard(self):
+        self.one(self.check(**{"src/link/a.h": LICENCE + "int a;\n"}), "guard")
+
+    def test_an_api_where_none_belongs(self):
+        self.one(self.check(**{"src/link/a.c": LICENCE + "int f(cl_mem m);\n"}), "cl_mem", "link knows no API")
+        self.one(self.check(**{"src/link/a.c": LICENCE + "int f = CL_SUCCESS;\n"}), "link knows no API")
+
+
+class Headers(Tree):
+    def check(self, text):
+        self.write({"src/shm/ring.h": header("GN_SHM_RING_H", "struct gn_ring { int n; };\n"), "src/link/link.h": text})
+        build = os.path.join(self.root, "build")
+        command = "cc -I../src -Iout -DWIDTH=4 -std=gnu17 -o x.o -c ../src/link/link.c"
+        self.write({"build/compile_commands.json": json.dumps([{"directory": build, "command": command, "file": "../src/link/link.c"}]),
+                    "build/out/made.h": "typedef int made_t;\n"})
+        return structure.check_headers(self.root, build)
+
+    def test_a_complete_header_passes_with_its_folders_flags(self):
+        body = '#include "shm/ring.h"\n#include "made.h"\nstruct gn_link { struct gn_ring ring; made_t x[WIDTH]; };\n'
+        self.assertEqual(self.check(header("GN_LINK_H", body)), [])
+
+    def test_a_header_that_needs_another_first(self):
+        self.one(self.check(header("GN_LINK_H", "struct gn_link { struct gn_ring ring; };\n")), "src/link/link.h")
+
+    def test_a_header_without_a_guard(self):
+        self.one(self.check(LICENCE + "struct gn_link { int n; };\n"), "src/link/link.h")
+
+
+class Library(Tree):
+    ALL = "".join("__attribute__((visibility(\"default\"))) int {}(void) {{ return 0; }}\n".format(name)
+                  for name in sorted(structure.EXPORTS))
+
+    def check(self, source, *flags):
+        self.write({"lib.c": source, "stage/lib/libgantry-opencl.so": "not this one"})
+        subprocess.run(["cc", "-shared", "-fPIC", "-fvisibility=hidden", "-w", "-o", os.path.join(self.root, "libgantry-opencl.so"),
+                        os.path.join(self.root, "lib.c"), *flags], check=True)
+        return structure.check_library(self.root)
+
+    def test_a_good_library_passes(self):
+        self.assertEqual(self.check(self.ALL + "int hidden;\n", "-Wl,-z,nodelete"), [])
+
+    def test_one_symbol_too_many(self):
+        self.one(self.check(self.ALL + "__attribute__((visibility(\"default\"))) int clFinish(void) { return 0; }\n", "-Wl,-z,nodelete"),
+                 "exports clFinish")
+
+    def test_one_symbol_missing(self):
+        self.one(self.check(self.ALL.replace("clGetPlatformInfo", "hidden_now").replace("\"default\"))) int hidden", "\"hidden\"))) int hidden"),
+                            "-Wl,-z,nodelete"), "does not export clGetPlatformInfo")
+
+    def test_a_library_it_should_not_need(self):
+        self.one(self.check(self.ALL, "-Wl,-z,nodelete", "-Wl,--no-as-needed", "-l:libgcc_s.so.1"), "needs libgcc_s.so.1")
+
+    def test_a_call_into_the_loader(self):
+        self.one(self.check(self.ALL + "int clWaitForEvents(void);\nint f(void) { return clWaitForEvents(); }\n"
+                            "__attribute__((used)) static int (*p)(void) = f;\n", "-Wl,-z,nodelete"), "calls clWaitForEvents")
+
+    def test_unloadable(self):
+        self.one(self.check(self.ALL), "nodelete")
+
+    def test_not_built_is_skipped(self):
+        with self.assertRaises(structure.NotThere):
+            structure.check_library(self.root)
+
+
+if __name__ == "__main__":
+    unittest.main()
