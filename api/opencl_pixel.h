@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_OPENCL_PIXEL_H
+#define GN_OPENCL_PIXEL_H
+
+#include <CL/cl.h>
+
+/* Bytes of an element of an image format (the specification's table of channel types); 0 for one that is not there. Both
+ * sides count the bytes of images, and neither may believe the other. */
+static inline size_t gn_pixel_bytes(const cl_image_format *f)
+{
+    size_t channels, bytes;
+    switch (f->image_channel_order) {
+    case CL_R:
+    case CL_A:
+    case CL_INTENSITY:
+    case CL_LUMINANCE:
+    case CL_DEPTH:
+    case CL_Rx:
+        channels = 1;
+        break;
+    case CL_RG:
+    case CL_RA:
+    case CL_RGx:
+        channels = 2;
+        break;
+    case CL_RGB:
+    case CL_RGBx:
+    case CL_sRGB:
+    case CL_sRGBx:
+        channels = 3;
+        break;
+    case CL_RGBA:
+    case CL_BGRA:
+    case CL_ARGB:
+    case CL_ABGR:
+    case CL_sRGBA:
+    case CL_sBGRA:
+        channels = 4;
+        break;
+    case CL_DEPTH_STENCIL:
+        return f->image_channel_data_type == CL_FLOAT ? 8 : 4;
+    default:
+        return 0;
+    }
+    switch (f->image_channel_data_type) {
+    case CL_SNORM_INT8:
+    case CL_UNORM_INT8:
+    case CL_SIGNED_INT8:
+    case CL_UNSIGNED_INT8:
+        bytes = 1;
+        break;
+    case CL_SNORM_INT16:
+    case CL_UNORM_INT16:
+    case CL_SIGNED_INT16:
+    case CL_UNSIGNED_INT16:
+    case CL_HALF_FLOAT:
+        bytes = 2;
+        break;
+    case CL_UNORM_SHORT_565:
+    case CL_UNORM_SHORT_555:
+        return 2;
+    case CL_UNORM_INT_101010:
+    case CL_UNORM_INT_101010_2:
+        return 4;
+    case CL_SIGNED_INT32:
+    case CL_UNSIGNED_INT32:
+    case CL_FLOAT:
+        bytes = 4;
+        break;
+    default:
+        return 0;
+    }
+    /* A pixel of RGBx has room for its x. */
+    if (f->image_channel_order == CL_RGBx || f->image_channel_order == CL_sRGBx)
+        channels = 4;
+    return channels * bytes;
+}
+
+#endif

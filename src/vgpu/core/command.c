@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pending commands. A command is admitted by the ring thread, waits in its queue until nothing in the vGPU keeps it, and
+ * is then given to the driver by whoever holds its device's role: the ring thread itself as long as the driver returns at
+ * once, so that a launch crosses one thread boundary and not two; else the device's submit thread. Dependences between
+ * commands that the driver has are the driver's to keep; what waits for the program (user events) stays here.
+ *
+ * A command is its message: it can be kept, moved and given to another driver as it is.
+ */
+#include "vgpu/core/vgpu_core.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "shm/counters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A driver that holds its caller this long, this often in a row, gets a thread to hold. Compiling a kernel for a new
+ * work-group size at its first launch is slow once. */
+#define SLOW_SUBMIT_NS  2000000u
+#define SLOW_IN_A_ROW   3u
+#define FLUSH_EVERY     32u
+#define MAX_STACK_WAITS 32u
+
+static const struct gn_command_head *head_of(const struct gn_command *c)
+{
+    return (const void *)(c->bytes + sizeof(struct gn_msg));
+}
+
+static const struct gn_msg *msg_of(const struct gn_command *c)
+{
+    return (const void *)c->bytes;
+}
+
+static void drop_objects(struct gn_command *c)
+{
+    for (uint32_t i = 0; i < GN_MAX_REFS; i++) {
+        gn_object_unref(c->refs[i]);
+        c->refs[i] = NULL;
+    }
+    for (uint32_t i = 0; i < c->n_objects; i++)
+        gn_object_unref(c->object_refs[i]);
+    c->n_objects = 0;
+    /* The queue's last command outlives its run, so it must not keep the queue. */
+    gn_object_unref(c->queue_object);
+    c->queue_object = NULL;
+}
+
+static void command_unref(struct gn_command *c)
+{
+    if (!c || atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (c->driver_event)
+        c->vgpu->api->release_event(c->vgpu, c->driver_event);
+    drop_objects(c);
+    for (uint32_t i = 0; i < c->n_blobs; i++)
+        free(c->blobs[i]);
+    free(c->objects);
+    free(c->object_refs);
+    free(c->waits);
+    free(c->blockers);
+    free(c);
+}
+
+/* ---- decoding, for generated code */
+
+void gn_command_ref(struct gn_command *c, uint32_t i, uint16_t kind, uint64_t id)
+{
+    bool lie = false;
+    c->refs[i] = gn_object_get(c->vgpu, id, kind, &lie);
+    if (lie)
+        c->fault = true;
+}
+
+static void *keep_blob(struct gn_command *c, uint64_t bytes)
+{
+    void *blob = c->n_blobs < GN_ARRAY_SIZE(c->blobs) ? malloc(bytes ? bytes : 1) : NULL;
+    if (blob)
+        c->blobs[c->n_blobs++] = blob;
+    else
+        c->no_memory = true;
+    return blob;
+}
+
+void gn_command_in(struct gn_command *c, struct gn_span *span, uint64_t bytes)
+{
+    if (span->segment == GN_SPAN_NULL)
+        return;
+    if (span->bytes != bytes) {
+        c->fault = true;
+    } else if (span->segment == GN_SPAN_INLINE) {
+        c->fault |= !gn_range_ok(span->offset, bytes, c->n_bytes) || span->offset % 8;
+    } else {
+        const void *from = gn_vgpu_area(c->vgpu, span->segment, span->offset, bytes);
+        void *blob = from ? keep_blob(c, bytes) : NULL;
+        c->fault |= !from;
+        if (blob) {
+            memcpy(blob, from, bytes);
+            span->segment = GN_SPAN_PRIVATE;
+            span->offset = c->n_blobs - 1;
+        }
+    }
+}
+
+const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *span)
+{
+    if (span->segment == GN_SPAN_NULL)
+        return NULL;
+    return span->segment == GN_SPAN_PRIVATE ? c->blobs[span->offset] : (const void *)(c->bytes + span->offset);
+}
+
+void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *span, uint64_t n)
+{
+    gn_command_in(c, span, gn_times(n, sizeof(uint64_t)));
+    if (c->fault || c->no_memory || span->segment == GN_SPAN_NULL)
+        return;
+    const uint64_t *ids = gn_command_bytes(c, span);
+    c->objects = calloc(n ? n : 1, sizeof *c->objects);
+    c->object_refs = calloc(n ? n : 1, sizeof *c->object_refs);
+    if (!c->objects || !c->object_refs) {
+        c->no_memory = true;
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        bool lie = false;
+        c->object_refs[i] = gn_object_get(c->vgpu, ids[i], kind, &lie);
+        c->objects[i] = gn_driver_of(c->object_refs[i]);
+        c->n_objects++;
+        if (lie)
+            c->fault = true;
+    }
+}
+
+void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes)
+{
+    if (ref->segment == GN_SPAN_NULL || !bytes)
+        return NULL;
+    void *at = gn_vgpu_area(c->vgpu, ref->segment, ref->offset, bytes);
+    if (!at)
+        c->fault = true;
+    return at;
+}
+
+/* ---- the end of a command */
+
+void gn_device_wake(struct gn_vdevice *d)
+{
+    pthread_mutex_lock(&d->sleep_lock);
+    d->woken = true;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->sleep_lock);
+}
+
+void gn_command_over(struct gn_command *c, int32_t error)
+{
+    struct gn_vgpu *v = c->vgpu;
+    uint32_t index = head_of(c)->event;
+    struct gn_event_times times = {.submit_ns = c->submit_ns};
+    struct gn_list told;
+    bool last_part = false;
+
+    gn_list_init(&told);
+    if (c->queue->profiling && c->driver_event && error >= 0)
+        v->api->times(v, c->driver_event, &times);
+    drop_objects(c);
+    pthread_mutex_lock(&v->lock);
+    struct gn_vevent *e = index == GN_NO_EVENT ? NULL : gn_vevent_at(v, index);
+    if (e) {
+        last_part = gn_vevent_part_over_locked(e, error, &times, &told);
+        error = e->error;
+        times = e->times;
+    }
+    pthread_mutex_unlock(&v->lock);
+    if (last_part) {
+        gn_vevent_told(v, &told, error);
+        /* From here on the guest may use the index anew. */
+        gn_event_finish(gn_event_at(v->events, index), error, &times);
+        for (uint32_t i = 0; i < v->n_devices; i++)
+            if (atomic_load_explicit(&v->devices[i].dirty, memory_order_seq_cst))
+                gn_device_wake(&v->devices[i]);
+    }
+    command_unref(c);
+}
+
+/* The command never was: its event's index is the guest's again as soon as it hears of it. */
+static void forget_event_locked(struct gn_command *c)
+{
+    struct gn_vevent *e = head_of(c)->event == GN_NO_EVENT ? NULL : gn_vevent_at(c->vgpu, head_of(c)->event);
+    if (e) {
+        e->state = GN_EVENT_OVER;
+        e->error = 0;
+        e->n_parts = e->n_parts_to_come = 0;
+    }
+}
+
+static void answer(struct gn_command *c, int32_t result)
+{
+    gn_reply_send(c->vgpu->view.replies, msg_of(c)->reply, result, NULL, 0);
+}
+
+/* ---- submitting */
+
+/* Both want the vGPU's lock. */
+static struct gn_command *next_ready(struct gn_vqueue *q)
+{
+    bool first = true;
+    gn_list_for_each(c, &q->pending, struct gn_command, link)
+    {
+        if (!c->n_blockers && (first || !c->ordered))
+            return c;
+        if (q->in_order || c->fence)
+            return NULL;
+        first = false;
+    }
+    return NULL;
+}
+
+static uint32_t take_waits(struct gn_command *c, struct gn_command **producers, void **events)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_waits; i++) {
+        struct gn_vevent *e = gn_vevent_at(c->vgpu, c->waits[i]);
+        if (e && e->state == GN_EVENT_OVER && e->error < 0)
+            c->doomed = c->vgpu->api->wait_failed;
+        if (!e || e->state != GN_EVENT_GIVEN || !e->producer || !e->producer->driver_event)
+            continue;
+        atomic_fetch_add_explicit(&e->producer->n_refs, 1, memory_order_relaxed);
+        producers[n] = e->producer;
+        events[n++] = e->producer->driver_event;
+    }
+    return n;
+}
+
+static void refused(struct gn_command *c, int32_t error)
+{
+    struct gn_vgpu *v = c->vgpu;
+    if (c->asked) {
+        pthread_mutex_lock(&v->lock);
+        forget_event_locked(c);
+        pthread_mutex_unlock(&v->lock);
+        answer(c, error);
+        command_unref(c);
+        return;
+    }
+    gn_debug("vgpu=%08x %s failed late: %d", v->boot->id, c->class->name, error);
+    if (head_of(c)->event == GN_NO_EVENT) {
+        pthread_mutex_lock(&v->lock);
+        if (!c->queue->late_error)
+            c->queue->late_error = error;
+        pthread_mutex_unlock(&v->lock);
+    }
+    gn_command_over(c, error);
+}
+
+static void submit(struct gn_vdevice *d, struct gn_command *c)
+{
+    struct gn_vgpu *v = c->vgpu;
+    struct gn_vqueue *q = c->queue;
+    struct gn_command *stack_producers[MAX_STACK_WAITS], **producers = stack_producers;
+    void *stack_events[MAX_STACK_WAITS], **events = stack_events;
+    void *driver_event = NULL;
+    uint32_t index = head_of(c)->event, n = 0;
+
+    if (c->n_waits > MAX_STACK_WAITS) {
+        producers = malloc(c->n_waits * sizeof *producers);
+        events = malloc(c->n_waits * sizeof *events);
+        c->no_memory |= !producers || !events;
+    }
+    if (c->n_waits && !c->no_memory) {
+        pthread_mutex_lock(&v->lock);
+        n = take_waits(c, producers, events);
+        pthread_mutex_unlock(&v->lock);
+    }
+    int32_t result = c->no_memory ? v->api->out_of_memory : c->doomed;
+    uint64_t before = gn_now_ns();
+    c->submit_ns = before;
+    if (!result) {
+        result = c->class->submit(v, c, q->object->driver, n, events, &driver_event);
+        uint64_t took = gn_now_ns() - before;
+        d->n_slow = took > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
+        if (d->n_slow == SLOW_IN_A_ROW)
+            d->blocks = true;
+        atomic_fetch_add_explicit(&q->n_unflushed, 1, memory_order_relaxed);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        command_unref(producers[i]);
+    if (producers != stack_producers)
+        free(producers);
+    if (events != stack_events)
+        free(events);
+    if (c->doomed && c->asked) {
+        /* The call is good; the command is not run. */
+        answer(c, 0);
+        c->asked = false;
+    }
+    if (result) {
+        refused(c, result);
+        return;
+    }
+
+    c->driver_event = driver_event;
+    if (c->asked)
+        answer(c, 0);
+    pthread_mutex_lock(&v->lock);
+    struct gn_command *before_last = NULL;
+    if (driver_event) {
+        before_last = q->last;
+        q->last = c;
+        atomic_fetch_add_explicit(&c->n_refs, 1, memory_order_relaxed);
+    }
+    struct gn_vevent *e = index == GN_NO_EVENT ? NULL : gn_vevent_at(v, index);
+    bool watched = e && !gn_list_empty(&e->watches);
+    if (e && e->n_parts == 1)
+        gn_vevent_given_locked(e, c);
+    pthread_mutex_unlock(&v->lock);
+    command_unref(before_last);
+
+    if (!e) {
+        drop_objects(c);
+        command_unref(c);
+        return;
+    }
+    gn_event_post(gn_event_at(v->events, index), GN_EVENT_SUBMITTED);
+    if (watched)
+        gn_vevent_submitted(v, index);
+    if (!driver_event)
+        gn_command_over(c, 0);
+    else if (v->api->when_over(v, driver_event, c))
+        gn_command_over(c, v->api->out_of_memory);
+}
+
+/* The device's role is held. */
+static void drain(struct gn_vdevice *d)
+{
+    struct gn_vgpu *v = d->vgpu;
+    struct gn_command *c;
+    do {
+        c = NULL;
+        pthread_mutex_lock(&v->lock);
+        gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
+        {
+            if ((c = next_ready(q))) {
+                gn_list_remove(&c->link);
+                break;
+            }
+        }
+        pthread_mutex_unlock(&v->lock);
+        if (c)
+            submit(d, c);
+    } while (c);
+}
+
+static void flush_device(struct gn_vdevice *d, uint32_t at_least)
+{
+    struct gn_vgpu *v = d->vgpu;
+    for (;;) {
+        struct gn_vobject *o = NULL;
+        pthread_mutex_lock(&v->lock);
+        gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
+        {
+            if (atomic_load_explicit(&q->n_unflushed, memory_order_relaxed) < at_least)
+                continue;
+            atomic_store_explicit(&q->n_unflushed, 0, memory_order_relaxed);
+            o = q->object;
+            atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
+            break;
+        }
+        pthread_mutex_unlock(&v->lock);
+        if (!o)
+            return;
+        v->api->flush(v, o->driver);
+        gn_object_unref(o);
+    }
+}
+
+/*
+ * Whoever finds the role taken leaves: its holder looks at `dirty` again after giving the role back, and one of the two
+ * orders (dirty set before he looks, or role free before we try) always holds.
+ */
+void gn_device_pump(struct gn_vdevice *d)
+{
+    while (atomic_load_explicit(&d->dirty, memory_order_seq_cst)) {
+        if (pthread_mutex_trylock(&d->role))
+            return;
+        if (d->blocks) {
+            pthread_mutex_unlock(&d->role);
+            gn_device_wake(d);
+            return;
+        }
+        while (!d->blocks && atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
+            drain(d);
+        flush_device(d, FLUSH_EVERY);
+        pthread_mutex_unlock(&d->role);
+        atomic_thread_fence(memory_order_seq_cst);
+    }
+}
+
+void gn_vgpu_flush(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        struct gn_vdevice *d = &v->devices[i];
+        if (gn_list_empty(&d->queues) || pthread_mutex_trylock(&d->role))
+            continue;
+        if (!d->blocks)
+            flush_device(d, 1);
+        pthread_mutex_unlock(&d->role);
+    }
+}
+
+static void *submit_thread(void *arg)
+{
+    struct gn_vdevice *d = arg;
+    struct gn_vgpu *v = d->vgpu;
+    gn_objects_own_thread();
+    for (;;) {
+        pthread_mutex_lock(&d->sleep_lock);
+        while (!d->woken)
+            pthread_cond_wait(&d->wake, &d->sleep_lock);
+        d->woken = false;
+        pthread_mutex_unlock(&d->sleep_lock);
+        pthread_mutex_lock(&d->role);
+        while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
+            drain(d);
+        flush_device(d, 1);
+        pthread_mutex_unlock(&d->role);
+        gn_objects_bury(v);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+            gn_device_wake(d);
+    }
+    return NULL;
+}
+
+int gn_devices_start(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        struct gn_vdevice *d = &v->devices[i];
+        d->vgpu = v;
+        d->index = i;
+        gn_list_init(&d->queues);
+        pthread_mutex_init(&d->role, NULL);
+        pthread_mutex_init(&d->sleep_lock, NULL);
+        pthread_cond_init(&d->wake, NULL);
+        int r = pthread_create(&d->thread, NULL, submit_thread, d);
+        if (r)
+            return -r;
+    }
+    return 0;
+}
+
+struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order,
+                               bool profiling)
+{
+    struct gn_vqueue *q = calloc(1, sizeof *q);
+    if (!q)
+        return NULL;
+    q->object = object;
+    q->device = &v->devices[device];
+    q->in_order = in_order;
+    q->profiling = profiling;
+    gn_list_init(&q->pending);
+    pthread_mutex_lock(&v->lock);
+    gn_list_append(&q->device->queues, &q->link);
+    pthread_mutex_unlock(&v->lock);
+    return q;
+}
+
+void gn_queue_free(struct gn_vqueue *q)
+{
+    struct gn_vgpu *v = q->device->vgpu;
+    pthread_mutex_lock(&v->lock);
+    gn_list_remove(&q->link);
+    pthread_mutex_unlock(&v->lock);
+    command_unref(q->last);
+    free(q);
+}
+
+/* ---- admission: the ring thread */
+
+static bool copy_waits(struct gn_command *c)
+{
+    const struct gn_span *span = &head_of(c)->waits;
+    if (span->segment == GN_SPAN_NULL || !span->bytes)
+        return true;
+    const void *from = NULL;
+    if (span->segment == GN_SPAN_INLINE)
+        from = gn_range_ok(span->offset, span->bytes, c->n_bytes) ? c->bytes + span->offset : NULL;
+    else
+        from = gn_vgpu_area(c->vgpu, span->segment, span->offset, span->bytes);
+    if (!from || span->bytes % sizeof *c->waits) {
+        c->fault = true;
+        return false;
+    }
+    c->n_waits = span->bytes / sizeof *c->waits;
+    c->waits = malloc(span->bytes);
+    c->blockers = calloc(c->n_waits, sizeof *c->blockers);
+    if (!c->waits || !c->blockers) {
+        c->n_waits = 0;
+        c->no_memory = true;
+        return true;
+    }
+    memcpy(c->waits, from, span->bytes);
+    return true;
+}
+
+/* False when the guest breaks the rules of the event table. */
+static bool enter_event_locked(struct gn_command *c)
+{
+    const struct gn_command_head *head = head_of(c);
+    if (head->event == GN_NO_EVENT)
+        return head->n_parts <= 1;
+    struct gn_vevent *e = gn_vevent_at(c->vgpu, head->event);
+    if (!e)
+        return false;
+    if (e->n_parts_to_come) {
+        e->n_parts_to_come--;
+        return true;
+    }
+    if ((e->state != GN_EVENT_UNUSED && e->state != GN_EVENT_OVER) || !gn_list_empty(&e->blocked))
+        return false;
+    e->state = GN_EVENT_PENDING;
+    e->user = false;
+    e->error = 0;
+    e->producer = NULL;
+    e->n_parts = head->n_parts > 1 ? head->n_parts : 1;
+    e->n_parts_to_come = e->n_parts - 1;
+    memset(&e->times, 0, sizeof e->times);
+    return true;
+}
+
+static void enter_waits_locked(struct gn_command *c)
+{
+    for (uint32_t i = 0; i < c->n_waits; i++) {
+        struct gn_vevent *e = gn_vevent_at(c->vgpu, c->waits[i]);
+        if (!e || e->state != GN_EVENT_PENDING)
+            continue;
+        c->blockers[i].command = c;
+        gn_list_append(&e->blocked, &c->blockers[i].link);
+        c->n_blockers++;
+    }
+}
+
+static bool kept_locked(const struct gn_vqueue *q)
+{
+    gn_list_for_each(c, &q->pending, struct gn_command, link)
+    {
+        if (c->n_blockers)
+            return true;
+    }
+    return false;
+}
+
+/* Not to be had: the answer is what a driver out of memory, or with a stale handle, would say. */
+static void turn_away(struct gn_vgpu *v, const struct gn_msg *msg, const struct gn_command_head *head, int32_t error)
+{
+    if (msg->flags & GN_MSG_ASK)
+        gn_reply_send(v->view.replies, msg->reply, error, NULL, 0);
+    else if (head->event != GN_NO_EVENT && gn_event_at(v->events, head->event))
+        gn_event_finish(gn_event_at(v->events, head->event), error, NULL);
+}
+
+void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes,
+                      uint32_t n_bytes)
+{
+    const struct gn_msg *msg = (const void *)bytes;
+    const struct gn_command_head *head = (const void *)(bytes + sizeof *msg);
+    bool lie = false;
+    struct gn_vobject *queue = gn_object_get(v, head->queue, v->api->queue_kind, &lie);
+    struct gn_command *c = queue ? calloc(1, sizeof *c + n_bytes) : NULL;
+    if (lie) {
+        gn_vgpu_fault(v, "a command names no queue", class->name);
+        return;
+    }
+    if (!c) {
+        turn_away(v, msg, head, queue ? v->api->out_of_memory : v->api->invalid_handle);
+        gn_object_unref(queue);
+        return;
+    }
+    c->vgpu = v;
+    c->class = class;
+    c->queue = queue->detail;
+    c->queue_object = queue;
+    atomic_init(&c->n_refs, 1);
+    gn_list_init(&c->link);
+    c->n_bytes = n_bytes;
+    memcpy(c->bytes, bytes, n_bytes);
+    if (copy_waits(c))
+        class->admit(v, c);
+    c->ordered = class->ordered && !c->n_waits;
+    c->fence = class->fence;
+    c->asked = msg->flags & GN_MSG_ASK;
+
+    struct gn_vqueue *q = c->queue;
+    bool kept = false, dropped = false;
+    pthread_mutex_lock(&v->lock);
+    if (!c->fault && enter_event_locked(c)) {
+        enter_waits_locked(c);
+        gn_list_append(&q->pending, &c->link);
+        kept = c->asked && kept_locked(q);
+        dropped = kept && msg->assumed;
+        if (dropped) {
+            gn_list_remove(&c->link);
+            for (uint32_t i = 0; i < c->n_waits; i++)
+                if (c->blockers[i].command)
+                    gn_list_remove(&c->blockers[i].link);
+            forget_event_locked(c);
+        } else if (kept) {
+            c->asked = false;
+        }
+        atomic_store_explicit(&q->device->dirty, true, memory_order_seq_cst);
+    } else {
+        c->fault = true;
+    }
+    pthread_mutex_unlock(&v->lock);
+    if (c->fault) {
+        gn_vgpu_fault(v, "a command is malformed", class->name);
+        command_unref(c);
+        return;
+    }
+    if (kept)
+        gn_reply_send(v->view.replies, msg->reply, msg->assumed, NULL, 0);
+    if (dropped)
+        command_unref(c);
+    gn_device_pump(q->device);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The object table: what the guest's handles stand for. The guest chooses indices and generations, so that it need not
+ * wait for an answer to use a handle; the table believes neither. The ring thread creates and destroys, the helper thread
+ * creates; whoever else uses an object holds a reference.
+ */
+#include "vgpu/core/vgpu_core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct gn_vobject *_Atomic *slot_of(struct gn_vgpu *v, uint32_t index)
+{
+    if (index / GN_OBJECT_CHUNK >= GN_OBJECT_CHUNKS)
+        return NULL;
+    struct gn_vobject *_Atomic *chunk =
+        atomic_load_explicit(&v->objects.chunks[index / GN_OBJECT_CHUNK], memory_order_acquire);
+    return chunk ? &chunk[index % GN_OBJECT_CHUNK] : NULL;
+}
+
+static int grow_locked(struct gn_objects *t, uint32_t chunk)
+{
+    if (chunk >= GN_OBJECT_CHUNKS)
+        return -ENOSPC;
+    if (atomic_load_explicit(&t->chunks[chunk], memory_order_relaxed))
+        return 0;
+    uint32_t *generations = calloc(GN_OBJECT_CHUNK, sizeof *generations);
+    struct gn_vobject *_Atomic *slots = calloc(GN_OBJECT_CHUNK, sizeof *slots);
+    if (!generations || !slots) {
+        free(generations);
+        free(slots);
+        return -ENOMEM;
+    }
+    t->generations[chunk] = generations;
+    atomic_store_explicit(&t->chunks[chunk], slots, memory_order_release);
+    return 0;
+}
+
+struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver)
+{
+    uint32_t index = gn_id_index(id), generation = gn_id_generation(id);
+    struct gn_objects *t = &v->objects;
+    struct gn_vobject *o = calloc(1, sizeof *o);
+    if (!o)
+        return NULL;
+    o->vgpu = v;
+    o->id = id;
+    o->kind = kind;
+    o->driver = driver;
+    atomic_init(&o->n_refs, 1);
+    pthread_mutex_lock(&t->lock);
+    if (grow_locked(t, index / GN_OBJECT_CHUNK) ||
+        generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK]) {
+        pthread_mutex_unlock(&t->lock);
+        free(o);
+        return NULL;
+    }
+    t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK] = generation;
+    atomic_store_explicit(slot_of(v, index), o, memory_order_release);
+    pthread_mutex_unlock(&t->lock);
+    return o;
+}
+
+struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, bool *ret_lie)
+{
+    uint32_t index = gn_id_index(id);
+    struct gn_vobject *o = NULL;
+    if (!id)
+        return NULL;
+    pthread_mutex_lock(&v->objects.lock);
+    struct gn_vobject *_Atomic *slot = slot_of(v, index);
+    if (slot)
+        o = atomic_load_explicit(slot, memory_order_relaxed);
+    if (o && o->id == id) {
+        if (o->kind == kind)
+            atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
+        else
+            o = NULL, *ret_lie = true;
+    } else {
+        /* An object that was there once may be named by a thread that lost a race with its release. */
+        o = NULL;
+        if (!slot || gn_id_generation(id) > v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK])
+            *ret_lie = true;
+    }
+    pthread_mutex_unlock(&v->objects.lock);
+    return o;
+}
+
+void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind)
+{
+    struct gn_vobject *o = NULL;
+    pthread_mutex_lock(&v->objects.lock);
+    struct gn_vobject *_Atomic *slot = slot_of(v, gn_id_index(id));
+    if (slot) {
+        o = atomic_load_explicit(slot, memory_order_relaxed);
+        if (o && o->id == id && o->kind == kind)
+            atomic_store_explicit(slot, NULL, memory_order_relaxed);
+        else
+            o = NULL;
+    }
+    pthread_mutex_unlock(&v->objects.lock);
+    gn_object_unref(o);
+}
+
+static void free_records(struct gn_record *r)
+{
+    while (r) {
+        struct gn_record *next = r->next;
+        free(r);
+        r = next;
+    }
+}
+
+/* Set in the vGPU's own threads. The driver's threads report completions, and releasing an object there could wait for
+ * that very thread: they leave it to a submit thread. */
+static _Thread_local bool own_thread;
+
+void gn_objects_own_thread(void)
+{
+    own_thread = true;
+}
+
+static void bury(struct gn_vobject *o)
+{
+    o->vgpu->api->release(o);
+    free_records(o->records);
+    free(o);
+}
+
+void gn_object_unref(struct gn_vobject *o)
+{
+    if (!o || atomic_fetch_sub_explicit(&o->n_refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (own_thread) {
+        bury(o);
+        return;
+    }
+    struct gn_vgpu *v = o->vgpu;
+    pthread_mutex_lock(&v->objects.lock);
+    o->next_dead = v->objects.dead;
+    v->objects.dead = o;
+    pthread_mutex_unlock(&v->objects.lock);
+    gn_device_wake(&v->devices[0]);
+}
+
+void gn_objects_bury(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->objects.lock);
+    struct gn_vobject *o = v->objects.dead;
+    v->objects.dead = NULL;
+    pthread_mutex_unlock(&v->objects.lock);
+    while (o) {
+        struct gn_vobject *next = o->next_dead;
+        bury(o);
+        o = next;
+    }
+}
+
+/* What lay in the data area is appended, and its span made to point there, so that the record stands alone. */
+void gn_object_record(struct gn_vobject *o, const struct gn_request *r)
+{
+    uint64_t bytes = gn_align_up(r->n_bytes, 8);
+    for (uint32_t i = 0; i < r->n_ins; i++)
+        bytes += gn_align_up(r->ins[i].span->bytes, 8);
+    struct gn_record *record = calloc(1, sizeof *record + bytes);
+    if (!record)
+        return;
+    record->op = ((const struct gn_msg *)gn_request_message(r))->op;
+    record->n_bytes = (uint32_t)bytes;
+    memcpy(record->bytes, r->bytes, r->n_bytes);
+    uint64_t at = gn_align_up(r->n_bytes, 8);
+    for (uint32_t i = 0; i < r->n_ins; i++) {
+        size_t span_at = (size_t)((const unsigned char *)r->ins[i].span - r->bytes);
+        struct gn_span span = {GN_SPAN_INLINE, r->ins[i].span->bytes, at};
+        memcpy(record->bytes + at, r->ins[i].bytes, span.bytes);
+        memcpy(record->bytes + span_at, &span, sizeof span);
+        at += gn_align_up(span.bytes, 8);
+    }
+    pthread_mutex_lock(&o->vgpu->objects.lock);
+    struct gn_record **end = &o->records;
+    while (*end)
+        end = &(*end)->next;
+    *end = record;
+    pthread_mutex_unlock(&o->vgpu->objects.lock);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decoding a request that the guest waits for. The message has been copied out of the ring once; what lies in the data
+ * area is copied here, once, into private memory, and only the copy is looked at. Used by generated code, on the ring
+ * thread or, for requests marked slow, on the helper thread.
+ */
+#include "vgpu/core/vgpu_core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What one request may bring or ask for; a program's binary is the largest honest one. */
+#define REQUEST_LIMIT_BYTES (UINT64_C(1) << 31)
+
+struct blob {
+    struct gn_list link;
+    _Alignas(16) unsigned char bytes[];
+};
+
+void *gn_request_alloc(struct gn_request *r, uint64_t bytes)
+{
+    if (bytes > REQUEST_LIMIT_BYTES) {
+        r->no_memory = true;
+        return NULL;
+    }
+    struct blob *b = calloc(1, sizeof *b + (bytes ? bytes : 1));
+    if (!b) {
+        r->no_memory = true;
+        return NULL;
+    }
+    gn_list_append(&r->blobs, &b->link);
+    return b->bytes;
+}
+
+struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64_t id)
+{
+    bool lie = false;
+    struct gn_vobject *o = gn_object_get(r->vgpu, id, kind, &lie);
+    if (lie || r->n_held == GN_REQUEST_MAX_HELD)
+        r->fault = true;
+    if (!o || r->fault) {
+        gn_object_unref(o);
+        return NULL;
+    }
+    r->held[r->n_held++] = o;
+    return o;
+}
+
+void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t bytes)
+{
+    if (span->segment == GN_SPAN_NULL)
+        return NULL;
+    if (span->bytes != bytes) {
+        r->fault = true;
+        return NULL;
+    }
+    const void *from;
+    if (span->segment == GN_SPAN_INLINE) {
+        if (!gn_range_ok(span->offset, span->bytes, r->n_bytes)) {
+            r->fault = true;
+            return NULL;
+        }
+        from = r->bytes + span->offset;
+        /* A driver may want its types aligned as C does. */
+        if (span->offset % 8 == 0)
+            return (void *)from;
+    } else {
+        from = gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes);
+        if (!from) {
+            r->fault = true;
+            return NULL;
+        }
+    }
+    void *copy = gn_request_alloc(r, bytes);
+    if (!copy)
+        return NULL;
+    memcpy(copy, from, bytes);
+    if (span->segment != GN_SPAN_INLINE) {
+        if (r->n_ins == GN_REQUEST_MAX_INS) {
+            r->fault = true;
+            return NULL;
+        }
+        r->ins[r->n_ins].span = span;
+        r->ins[r->n_ins++].bytes = copy;
+    }
+    return copy;
+}
+
+void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_span *span, uint64_t n)
+{
+    const uint64_t *ids = gn_request_in(r, span, gn_times(n, sizeof *ids));
+    if (!ids)
+        return NULL;
+    void **drivers = gn_request_alloc(r, gn_times(n, sizeof *drivers));
+    struct gn_vobject **objects = gn_request_alloc(r, gn_times(n, sizeof *objects));
+    if (r->n_arrays == GN_ARRAY_SIZE(r->arrays))
+        r->fault = true;
+    if (!drivers || !objects || r->fault)
+        return NULL;
+    r->arrays[r->n_arrays].objects = objects;
+    r->arrays[r->n_arrays++].n = n;
+    for (uint64_t i = 0; i < n; i++) {
+        bool lie = false;
+        objects[i] = gn_object_get(r->vgpu, ids[i], kind, &lie);
+        if (lie)
+            r->fault = true;
+        drivers[i] = gn_driver_of(objects[i]);
+    }
+    return drivers;
+}
+
+void *gn_request_string(struct gn_request *r, const struct gn_span *span)
+{
+    char *s = gn_request_in(r, span, span->bytes);
+    if (s && (!span->bytes || s[span->bytes - 1]))
+        r->fault = true;
+    return s;
+}
+
+void *gn_request_list(struct gn_request *r, const struct gn_span *span)
+{
+    uint64_t *list = gn_request_in(r, span, span->bytes);
+    if (list && (!span->bytes || span->bytes % 8 || list[span->bytes / 8 - 1]))
+        r->fault = true;
+    return list;
+}
+
+void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t bytes)
+{
+    if (span->segment == GN_SPAN_NULL)
+        return NULL;
+    bool fits = span->segment == GN_SPAN_INLINE ? gn_range_ok(span->offset, span->bytes, GN_REPLY_MAX_BYTES)
+                                                : gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes) != NULL;
+    if (span->bytes != bytes || !fits || r->n_outs == GN_REQUEST_MAX_OUTS) {
+        r->fault = true;
+        return NULL;
+    }
+    void *out = gn_request_alloc(r, bytes);
+    r->outs[r->n_outs].span = span;
+    r->outs[r->n_outs++].bytes = out;
+    return out;
+}
+
+void *gn_request_area(struct gn_request *r, const struct gn_area_ref *ref, uint64_t bytes)
+{
+    if (ref->segment == GN_SPAN_NULL || !bytes)
+        return NULL;
+    void *at = gn_vgpu_area(r->vgpu, ref->segment, ref->offset, bytes);
+    if (!at)
+        r->fault = true;
+    return at;
+}
+
+bool gn_request_faulty(struct gn_request *r)
+{
+    if (r->fault)
+        gn_vgpu_fault(r->vgpu, "a request is malformed", r->class->name);
+    else if (r->no_memory)
+        r->result = r->vgpu->api->out_of_memory;
+    return r->fault || r->no_memory;
+}
+
+int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver, int32_t result)
+{
+    if (!driver)
+        return result ? result : r->vgpu->api->out_of_memory;
+    struct gn_vobject *o = gn_object_put(r->vgpu, id, kind, driver);
+    if (!o) {
+        struct gn_vobject homeless = {.vgpu = r->vgpu, .kind = kind, .driver = driver, .n_refs = 1};
+        r->vgpu->api->release(&homeless);
+        gn_vgpu_fault(r->vgpu, "a new object's handle is taken", r->class->name);
+        return r->vgpu->api->out_of_memory;
+    }
+    gn_object_record(o, r);
+    if (r->vgpu->api->made(o)) {
+        gn_object_take_out(r->vgpu, id, kind);
+        return r->vgpu->api->out_of_memory;
+    }
+    return result;
+}
+
+void gn_request_changed(struct gn_request *r, struct gn_vobject *o)
+{
+    if (o && !r->result)
+        gn_object_record(o, r);
+}
+
+void gn_request_init(struct gn_request *r, struct gn_vgpu *v)
+{
+    memset(r, 0, offsetof(struct gn_request, bytes));
+    r->vgpu = v;
+    gn_list_init(&r->link);
+    gn_list_init(&r->blobs);
+}
+
+void gn_request_answer(struct gn_request *r)
+{
+    unsigned char payload[GN_REPLY_MAX_BYTES] = {0};
+    size_t n = 0;
+    for (uint32_t i = 0; i < r->n_outs; i++) {
+        const struct gn_span *span = r->outs[i].span;
+        if (!r->outs[i].bytes)
+            continue;
+        if (span->segment == GN_SPAN_INLINE) {
+            memcpy(payload + span->offset, r->outs[i].bytes, span->bytes);
+            if (span->offset + span->bytes > n)
+                n = span->offset + span->bytes;
+        } else if (!r->result) {
+            memcpy(gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes), r->outs[i].bytes, span->bytes);
+        }
+    }
+    uint32_t reply = ((const struct gn_msg *)gn_request_message(r))->reply;
+    if (reply != GN_NO_REPLY)
+        gn_reply_send(r->vgpu->view.replies, reply, r->result, payload, n);
+}
+
+void gn_request_fini(struct gn_request *r)
+{
+    for (uint32_t i = 0; i < r->n_held; i++)
+        gn_object_unref(r->held[i]);
+    for (uint32_t a = 0; a < r->n_arrays; a++)
+        for (uint64_t i = 0; i < r->arrays[a].n; i++)
+            gn_object_unref(r->arrays[a].objects[i]);
+    gn_list_for_each(b, &r->blobs, struct blob, link)
+        free(b);
+}

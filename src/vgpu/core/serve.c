@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The vGPU's threads. The calling thread becomes the ring thread: it takes messages from the request ring and serves
+ * them, and never waits for anything but the ring. The control thread watches the program's and gantryd's sockets: the
+ * loss of either ends the vGPU, and with it the process, which is what frees everything. The helper thread serves
+ * requests marked slow; it has a working directory of its own, so that a build can stand in its program's.
+ */
+#include "vgpu/core/vgpu_core.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/frame.h"
+#include "link/worker_control.h"
+#include "shm/counters.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TELL_TIMEOUT_MS     5000
+#define SEGMENT_TIMEOUT_S   1
+#define FOLDERS_TIMEOUT_S   5
+#define MAX_FOLDERS         64u
+#define SEGMENT_LIMIT_BYTES GN_LINK_SEGMENT_LIMIT
+
+struct folders {
+    struct gn_list link;
+    uint32_t number;
+    uint32_t n;
+    int fds[MAX_FOLDERS];
+};
+
+void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_t bytes)
+{
+    uint32_t index = segment - 1;
+    if (index >= GN_MAX_SEGMENTS)
+        return NULL;
+    if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire)) {
+        /* gantryd sent it to us before it told the program: it is on its way to the control thread. */
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += SEGMENT_TIMEOUT_S;
+        pthread_mutex_lock(&v->segments_lock);
+        while (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire))
+            if (pthread_cond_timedwait(&v->segments_wake, &v->segments_lock, &until))
+                break;
+        pthread_mutex_unlock(&v->segments_lock);
+        if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire))
+            return NULL;
+    }
+    const struct gn_segment *s = &v->segments[index];
+    return s->base && gn_range_ok(offset, bytes, s->bytes) ? (char *)s->base + offset : NULL;
+}
+
+void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what)
+{
+    if (!atomic_exchange_explicit(&v->fault, 1, memory_order_relaxed))
+        gn_log(GN_LOG_ERROR, "vgpu=%08x ends: %s (%s)", v->boot->id, why, what);
+    gn_lost_declare(&v->lost);
+}
+
+int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
+{
+    pthread_mutex_lock(&v->session_lock);
+    int r = gn_frame_send(v->boot->session_fd, TELL_TIMEOUT_MS, op, 0, 0, payload, n, NULL, 0);
+    pthread_mutex_unlock(&v->session_lock);
+    return r;
+}
+
+/* ---- the control thread */
+
+static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
+{
+    struct gn_segment s;
+    if (e->index >= GN_MAX_SEGMENTS || e->index != atomic_load_explicit(&v->n_segments, memory_order_relaxed) ||
+        gn_segment_adopt(e->fd, SEGMENT_LIMIT_BYTES, &s)) {
+        close(e->fd);
+        gn_vgpu_fault(v, "a data segment cannot be taken", "segment");
+        return;
+    }
+    v->segments[e->index] = s;
+    pthread_mutex_lock(&v->segments_lock);
+    atomic_store_explicit(&v->n_segments, e->index + 1, memory_order_release);
+    pthread_cond_broadcast(&v->segments_wake);
+    pthread_mutex_unlock(&v->segments_lock);
+}
+
+static void take_folders(struct gn_vgpu *v, struct gn_frame_reader *reader, const struct gn_frame *frame)
+{
+    struct folders *f = NULL;
+    pthread_mutex_lock(&v->helper_lock);
+    gn_list_for_each(it, &v->folders, struct folders, link)
+    {
+        if (it->number == frame->seq)
+            f = it;
+    }
+    if (!f && (f = calloc(1, sizeof *f))) {
+        f->number = frame->seq;
+        gn_list_append(&v->folders, &f->link);
+    }
+    for (int i = 0; f && i < frame->n_fds && f->n < MAX_FOLDERS; i++)
+        f->fds[f->n++] = gn_frame_take_fd(reader, i);
+    pthread_cond_broadcast(&v->helper_wake);
+    pthread_mutex_unlock(&v->helper_lock);
+}
+
+int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds)
+{
+    struct timespec until;
+    struct folders *found = NULL;
+    if (n > MAX_FOLDERS)
+        return -EINVAL;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += FOLDERS_TIMEOUT_S;
+    pthread_mutex_lock(&v->helper_lock);
+    do {
+        gn_list_for_each(f, &v->folders, struct folders, link)
+        {
+            if (f->number == (uint32_t)number && f->n >= n)
+                found = f;
+        }
+    } while (!found && !pthread_cond_timedwait(&v->helper_wake, &v->helper_lock, &until));
+    if (found)
+        gn_list_remove(&found->link);
+    pthread_mutex_unlock(&v->helper_lock);
+    if (!found)
+        return -ETIMEDOUT;
+    for (uint32_t i = 0; i < n; i++)
+        ret_fds[i] = found->fds[i];
+    for (uint32_t i = n; i < found->n; i++)
+        close(found->fds[i]);
+    free(found);
+    return 0;
+}
+
+static void *control_thread(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    struct gn_worker_control control;
+    struct gn_frame_reader session;
+    struct gn_frame frame;
+    int r = 0;
+
+    gn_objects_own_thread();
+    gn_worker_control_init(&control, v->boot->control_fd);
+    gn_frame_reader_init(&session, v->boot->session_fd);
+    for (;;) {
+        struct gn_worker_event e;
+        struct pollfd p[2] = {{.fd = v->boot->session_fd, .events = POLLIN},
+                              {.fd = v->boot->control_fd, .events = POLLIN}};
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            break;
+        while ((r = gn_worker_control_next(&control, &e)) == 1) {
+            if (e.kind == GN_WORKER_EVENT_END)
+                goto end;
+            take_segment(v, &e);
+        }
+        if (r < 0)
+            break;
+        while ((r = gn_frame_read(&session, &frame)) == 1)
+            if (frame.op == GN_SESSION_FOLDERS)
+                take_folders(v, &session, &frame);
+        if (r < 0)
+            break;
+    }
+end:
+    gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
+    /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be waited for. */
+    _exit(0);
+}
+
+/* ---- the helper thread */
+
+static void serve(struct gn_vgpu *v, struct gn_request *r)
+{
+    r->class->serve(v, r);
+    if (!r->fault)
+        gn_request_answer(r);
+    gn_request_fini(r);
+}
+
+static void *helper_thread(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    gn_objects_own_thread();
+    if (unshare(CLONE_FS))
+        gn_log(GN_LOG_WARN, "vgpu=%08x no working directory of its own for builds: %s, ignoring", v->boot->id,
+               strerror(errno));
+    for (;;) {
+        pthread_mutex_lock(&v->helper_lock);
+        while (gn_list_empty(&v->helper_queue))
+            pthread_cond_wait(&v->helper_wake, &v->helper_lock);
+        struct gn_request *r = gn_list_first(&v->helper_queue, struct gn_request, link);
+        gn_list_remove(&r->link);
+        pthread_mutex_unlock(&v->helper_lock);
+        serve(v, r);
+        free(r);
+    }
+    return NULL;
+}
+
+static int start_thread(void *(*run)(void *), void *arg)
+{
+    pthread_t thread;
+    int r = pthread_create(&thread, NULL, run, arg);
+    if (!r)
+        pthread_detach(thread);
+    return -r;
+}
+
+static void help(struct gn_vgpu *v, const struct gn_request *request)
+{
+    struct gn_request *r = malloc(sizeof *r);
+    if (!r || (!v->helper_started && start_thread(helper_thread, v))) {
+        free(r);
+        gn_reply_send(v->view.replies, ((const struct gn_msg *)gn_request_message(request))->reply, v->api->out_of_memory,
+                      NULL, 0);
+        return;
+    }
+    v->helper_started = true;
+    gn_request_init(r, v);
+    r->class = request->class;
+    r->n_bytes = request->n_bytes;
+    memcpy(r->bytes, request->bytes, request->n_bytes);
+    pthread_mutex_lock(&v->helper_lock);
+    gn_list_append(&v->helper_queue, &r->link);
+    pthread_cond_broadcast(&v->helper_wake);
+    pthread_mutex_unlock(&v->helper_lock);
+}
+
+/* ---- the ring thread */
+
+static void handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes)
+{
+    const struct gn_msg *msg = gn_request_message(r);
+    const struct gn_request_class *class =
+        n_bytes >= sizeof *msg && msg->op < v->api->n_requests ? &v->api->requests[msg->op] : NULL;
+    if (!class || !class->name || msg->size != n_bytes || n_bytes < class->fixed_bytes) {
+        gn_vgpu_fault(v, "a message is malformed", class && class->name ? class->name : "unknown op");
+        return;
+    }
+    gn_counter_add(&v->counters->calls, 1);
+    if (msg->reply != GN_NO_REPLY)
+        gn_counter_add(&v->counters->sync_calls, 1);
+    r->class = class;
+    r->n_bytes = n_bytes;
+    if (class->submit)
+        gn_command_admit(v, class, r->bytes, n_bytes);
+    else if (class->slow)
+        help(v, r);
+    else
+        serve(v, r);
+}
+
+static void ring_loop(struct gn_vgpu *v)
+{
+    struct gn_request r;
+    while (!atomic_load_explicit(&v->fault, memory_order_relaxed)) {
+        gn_request_init(&r, v);
+        int n = gn_ring_try_receive(&v->ring, r.bytes);
+        if (n > 0) {
+            handle(v, &r, (uint32_t)n);
+            continue;
+        }
+        if (n != -EAGAIN) {
+            gn_vgpu_fault(v, "the request ring is corrupt", "ring");
+            return;
+        }
+        gn_vgpu_flush(v);
+        gn_objects_bury(v);
+        if (gn_ring_wait(&v->ring) == -EPIPE)
+            return;
+    }
+}
+
+int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
+{
+    struct gn_waiter waiter = {gn_spin_policy_default(), &v->lost};
+    v->boot = boot;
+    v->api = api;
+    v->counters = boot->counters.base;
+    v->events = boot->events.base;
+    v->segments[0] = boot->data;
+    atomic_init(&v->n_segments, 1);
+    gn_lost_init(&v->lost);
+    pthread_mutex_init(&v->lock, NULL);
+    pthread_mutex_init(&v->objects.lock, NULL);
+    pthread_mutex_init(&v->segments_lock, NULL);
+    pthread_cond_init(&v->segments_wake, NULL);
+    pthread_mutex_init(&v->session_lock, NULL);
+    pthread_mutex_init(&v->helper_lock, NULL);
+    pthread_cond_init(&v->helper_wake, NULL);
+    gn_list_init(&v->helper_queue);
+    gn_list_init(&v->folders);
+    gn_objects_own_thread();
+    if (boot->events.bytes < GN_EVENT_TABLE_BYTES || gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||
+        gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, 0, waiter)) {
+        gn_log(GN_LOG_ERROR, "vgpu=%08x the shared segments are not of this version", boot->id);
+        return 1;
+    }
+    if (api->start(v) || gn_devices_start(v) || start_thread(control_thread, v)) {
+        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);
+        return 1;
+    }
+    ring_loop(v);
+    return atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0;
+}

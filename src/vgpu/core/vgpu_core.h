@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_CORE_H
+#define GN_VGPU_CORE_H
+
+#include "base/list.h"
+#include "shm/event_table.h"
+#include "shm/session_layout.h"
+#include "vgpu/vgpu.h"
+#include "wire/wire.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/*
+ * A vGPU, whatever its API: the object table, pending commands, and the threads that serve them. The API plugs in below
+ * (struct gn_vgpu_api); generated code fills the table of requests.
+ *
+ * Threads: the ring thread receives, decodes, and admits commands; it alone creates and destroys objects, but for the
+ * helper thread, which serves requests marked slow. A submit thread a device hands commands to the driver when the ring
+ * thread cannot. The driver's own threads report completions.
+ *
+ * Lock order: device role, then vgpu->lock, then objects->lock. No lock but a device's role is held over a call into the
+ * driver, since a driver may call back at once.
+ */
+struct gn_vgpu;
+struct gn_command;
+struct gn_request;
+
+#define GN_OBJECT_CHUNK   1024u
+#define GN_OBJECT_CHUNKS  4096u
+#define GN_MAX_SEGMENTS   257u
+#define GN_MAX_REFS       3u
+#define GN_WRITES_ARGS    UINT32_MAX
+#define GN_SPAN_PRIVATE   (UINT32_MAX - 1)
+
+/* ---- objects */
+
+/* The request that made or changed an object, whole and private: replaying the records of the live objects, parents
+ * first, makes them anew (Crane 4.1.1: what exists and what it was made from, never the history). */
+struct gn_record {
+    struct gn_record *next;
+    uint16_t op;
+    uint32_t n_bytes;
+    unsigned char bytes[];
+};
+
+struct gn_vobject {
+    /* set once */
+    struct gn_vgpu *vgpu;
+    uint64_t id;
+    uint16_t kind;
+    void *driver;
+    void *detail;             /* the API's, freed by its release */
+    /* any thread */
+    _Atomic uint32_t n_refs;  /* the table's, and each pending command's and slow request's */
+    /* objects lock */
+    struct gn_record *records;
+    struct gn_vobject *next_dead;
+};
+
+struct gn_objects {
+    struct gn_vobject *_Atomic *_Atomic chunks[GN_OBJECT_CHUNKS];
+    uint32_t *generations[GN_OBJECT_CHUNKS]; /* the latest of each index: an older one is stale, a newer one a lie */
+    pthread_mutex_t lock;
+    struct gn_vobject *dead;                 /* lock */
+};
+
+/* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no memory. */
+struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
+/* With a reference, or NULL. *ret_lie is set when the id was never handed out: no honest guest sends such a one. */
+struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, bool *ret_lie);
+void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind);
+void gn_object_unref(struct gn_vobject *o);
+void gn_object_record(struct gn_vobject *o, const struct gn_request *r);
+/* A thread of the vGPU's own says so once, and may then call the driver's releases. */
+void gn_objects_own_thread(void);
+/* Releases what the driver's threads let go of. */
+void gn_objects_bury(struct gn_vgpu *v);
+
+static inline void *gn_driver_of(const struct gn_vobject *o)
+{
+    return o ? o->driver : NULL;
+}
+
+/* ---- requests */
+
+#define GN_REQUEST_MAX_OUTS 4u
+#define GN_REQUEST_MAX_HELD 8u
+#define GN_REQUEST_MAX_INS  6u
+
+struct gn_request {
+    struct gn_vgpu *vgpu;
+    const struct gn_request_class *class;
+    struct gn_list link; /* in the helper's queue */
+    uint32_t n_bytes;
+    bool off_ring;  /* on the helper thread */
+    bool fault;     /* sticky: the guest broke the protocol */
+    bool no_memory; /* sticky: answered, and nothing done */
+    bool answered;
+    int32_t result;
+    uint32_t n_outs, n_ins, n_held, n_arrays;
+    struct {
+        const struct gn_span *span;
+        void *bytes;
+    } outs[GN_REQUEST_MAX_OUTS], ins[GN_REQUEST_MAX_INS]; /* ins: private copies of what lay in the data area */
+    struct gn_vobject *held[GN_REQUEST_MAX_HELD];
+    struct {
+        struct gn_vobject **objects;
+        uint64_t n;
+    } arrays[2];
+    struct gn_list blobs; /* private memory, freed with the request */
+    _Alignas(16) unsigned char bytes[GN_MSG_MAX_BYTES];
+};
+
+/* How a kind of request is served: one row of the generated table. */
+struct gn_request_class {
+    const char *name;
+    uint32_t fixed_bytes;
+    bool slow, quiet;
+    bool ordered; /* a command that, without a wait list, follows everything before it in its queue */
+    bool fence;   /* a command that everything after it in its queue follows */
+    void (*serve)(struct gn_vgpu *, struct gn_request *);
+    void (*admit)(struct gn_vgpu *, struct gn_command *);
+    int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits, void *const *waits,
+                      void **event);
+    uint16_t creates;     /* GN_KIND_*, 0: nothing */
+    uint32_t writes;      /* bit i: the command writes refs[i]; GN_WRITES_ARGS: what its arguments say */
+    uint32_t n_parents;
+    uint16_t parents[3];  /* offsets of the handles that an object is made from */
+};
+
+static inline const void *gn_request_message(const struct gn_request *r)
+{
+    return r->bytes;
+}
+
+void gn_request_init(struct gn_request *r, struct gn_vgpu *v);
+/* Writes the outputs to where the guest wants them and wakes it. */
+void gn_request_answer(struct gn_request *r);
+void gn_request_fini(struct gn_request *r);
+
+/* Decoding. Each fault is sticky; a handle of an object that is gone decodes as NULL, and the driver judges that. */
+struct gn_vobject *gn_request_object(struct gn_request *r, uint16_t kind, uint64_t id);
+void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_span *span, uint64_t n);
+void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
+void *gn_request_string(struct gn_request *r, const struct gn_span *span);
+void *gn_request_list(struct gn_request *r, const struct gn_span *span);
+void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
+void *gn_request_area(struct gn_request *r, const struct gn_area_ref *ref, uint64_t bytes);
+/* Private memory that lives as long as the request; NULL when there is none left. */
+void *gn_request_alloc(struct gn_request *r, uint64_t bytes);
+/* After decoding: true when the request is not to be served. */
+bool gn_request_faulty(struct gn_request *r);
+/* Registers what a creating request made (NULL: nothing) under its id. Returns the result to answer. */
+int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver, int32_t result);
+void gn_request_changed(struct gn_request *r, struct gn_vobject *o);
+
+/* Multiplications of lengths that saturate: a length that does not fit never matches a span. */
+static inline uint64_t gn_times(uint64_t a, uint64_t b)
+{
+    uint64_t product = UINT64_MAX;
+    gn_mul_u64(a, b, &product);
+    return product;
+}
+
+/* ---- commands */
+
+enum gn_event_state { GN_EVENT_UNUSED, GN_EVENT_PENDING, GN_EVENT_GIVEN, GN_EVENT_OVER };
+
+/* The vGPU's own view of an event; what stands in the shared table is never read back. Under vgpu->lock. */
+struct gn_vevent {
+    enum gn_event_state state;
+    bool user;                    /* the program sets it */
+    int32_t error;
+    uint32_t n_parts;             /* commands still to complete */
+    uint32_t n_parts_to_come;     /* of them, those not yet received */
+    struct gn_command *producer;  /* while GIVEN: holds the driver's event */
+    struct gn_event_times times;
+    struct gn_list blocked;       /* struct gn_blocker: commands that wait for this one to be given or over */
+    struct gn_list watches;
+};
+
+struct gn_blocker {
+    struct gn_list link;
+    struct gn_command *command;
+};
+
+struct gn_vqueue {
+    /* set once */
+    struct gn_vobject *object;
+    struct gn_vdevice *device;
+    bool in_order, profiling;
+    struct gn_list link; /* in the device's queues; ring thread, under vgpu->lock */
+    /* vgpu->lock */
+    struct gn_list pending;
+    int32_t late_error;       /* of a command that no event shows; the next finish tells it */
+    struct gn_command *last;  /* last one given to the driver */
+    _Atomic uint32_t n_unflushed;
+};
+
+struct gn_vdevice {
+    struct gn_vgpu *vgpu;
+    uint32_t index;
+    struct gn_list queues;
+    pthread_mutex_t role;     /* whoever holds it is the one who submits */
+    _Atomic bool dirty;       /* something may have become ready */
+    bool blocks;              /* the driver holds its callers up: leave it to the thread. Role */
+    uint32_t n_slow;          /* Role */
+    pthread_t thread;
+    pthread_mutex_t sleep_lock;
+    pthread_cond_t wake;
+    bool woken;               /* sleep_lock */
+};
+
+struct gn_command {
+    struct gn_vgpu *vgpu;
+    const struct gn_request_class *class;
+    struct gn_vqueue *queue;
+    struct gn_vobject *queue_object; /* the reference that keeps it, until the command is over */
+    _Atomic uint32_t n_refs;
+    /* vgpu->lock */
+    struct gn_list link;      /* in its queue's pending */
+    uint32_t n_blockers;
+    bool ordered, fence;
+    int32_t doomed;           /* an event that it waits for has failed */
+    bool asked;               /* somebody waits for the driver's verdict */
+    /* set at admission */
+    bool fault, no_memory;
+    struct gn_vobject *refs[GN_MAX_REFS];
+    void **objects;           /* of an array of handles: the driver's */
+    struct gn_vobject **object_refs;
+    uint32_t n_objects;
+    uint32_t n_waits;
+    uint32_t *waits;
+    struct gn_blocker *blockers;
+    void *area;
+    void *blobs[4];
+    uint32_t n_blobs;
+    /* the submitter */
+    void *driver_event;
+    uint64_t submit_ns;
+    uint32_t n_bytes;
+    _Alignas(16) unsigned char bytes[];
+};
+
+static inline void *gn_command_message(struct gn_command *c)
+{
+    return c->bytes;
+}
+
+void gn_command_ref(struct gn_command *c, uint32_t i, uint16_t kind, uint64_t id);
+void gn_command_in(struct gn_command *c, struct gn_span *span, uint64_t bytes);
+void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *span, uint64_t n);
+void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes);
+const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *span);
+
+/* The ring thread: takes a command in, submits it when nothing keeps it. */
+void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes,
+                      uint32_t n_bytes);
+/* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is not the driver's. */
+void gn_device_pump(struct gn_vdevice *d);
+void gn_device_wake(struct gn_vdevice *d);
+/* The ring thread, before it waits: pushes on what the driver has been given. */
+void gn_vgpu_flush(struct gn_vgpu *v);
+/* A command's end, from the driver's thread or the submitter. Takes the submitter's reference. */
+void gn_command_over(struct gn_command *c, int32_t error);
+int gn_devices_start(struct gn_vgpu *v);
+struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order,
+                               bool profiling);
+void gn_queue_free(struct gn_vqueue *q);
+
+/* ---- events */
+
+/* Under vgpu->lock; NULL when the index is outside the table or there is no memory. */
+struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index);
+void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer);
+/* True when that was the last part: then *told has the watches to tell, after the lock is gone. */
+bool gn_vevent_part_over_locked(struct gn_vevent *e, int32_t error, const struct gn_event_times *times,
+                                struct gn_list *told);
+void gn_vevent_told(struct gn_vgpu *v, struct gn_list *told, int32_t error);
+void gn_vevent_submitted(struct gn_vgpu *v, uint32_t index);
+int gn_user_event_new(struct gn_vgpu *v, uint32_t index);
+int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status);
+/* Tells the program on its session socket when the event gets to `phase`. */
+int gn_event_watch(struct gn_vgpu *v, uint32_t index, int32_t phase, uint64_t cookie);
+
+/* ---- the API below */
+
+struct gn_vgpu_api {
+    const struct gn_request_class *requests;
+    uint32_t n_requests;
+    int (*start)(struct gn_vgpu *v);
+    int (*made)(struct gn_vobject *o); /* a new object is in the table: fill in its detail; not 0: no memory */
+    void (*release)(struct gn_vobject *o);
+    void (*flush)(struct gn_vgpu *v, void *queue);
+    /* Calls over(c, status) once, from any thread, maybe before it returns. */
+    int32_t (*when_over)(struct gn_vgpu *v, void *event, struct gn_command *c);
+    void (*release_event)(struct gn_vgpu *v, void *event);
+    void (*times)(struct gn_vgpu *v, void *event, struct gn_event_times *ret);
+    void *(*event_of_last)(struct gn_vgpu *v, void *event); /* another reference to the driver's event */
+    uint16_t queue_kind;
+    int32_t out_of_memory;   /* what an answer says when this process has no memory */
+    int32_t wait_failed;     /* what a command becomes whose wait list failed */
+    int32_t invalid_handle;  /* a stale queue */
+};
+
+struct gn_vgpu {
+    const struct gn_vgpu_boot *boot;
+    const struct gn_vgpu_api *api;
+    void *driver; /* the API's function table */
+    struct gn_session_view view;
+    struct gn_event_entry *events;
+    struct gn_ring_consumer ring;
+    struct gn_lost lost;
+    _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
+
+    /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */
+    struct gn_segment segments[GN_MAX_SEGMENTS];
+    _Atomic uint32_t n_segments; /* those with an index below are there */
+
+    pthread_mutex_t lock;
+    struct gn_vevent *event_chunks[GN_EVENT_ENTRIES / GN_OBJECT_CHUNK]; /* lock */
+    struct gn_vdevice *devices;
+    uint32_t n_devices;
+
+    struct gn_objects objects;
+
+    pthread_mutex_t segments_lock;
+    pthread_cond_t segments_wake;
+    pthread_mutex_t session_lock; /* one frame at a time */
+    pthread_mutex_t helper_lock;
+    pthread_cond_t helper_wake;
+    struct gn_list helper_queue;
+    bool helper_started;
+
+    struct gn_list folders; /* helper_lock: descriptors that came for builds */
+    struct gn_counters *counters;
+    void *detail; /* the API's */
+};
+
+/* A place in a data segment, or NULL when [offset, offset + bytes) is not inside it. The guest may write there at any
+ * time: nothing is to be read from it twice. */
+void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_t bytes);
+void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what);
+int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n);
+/* Serves until the program or gantryd is gone; the api's detail is set. Returns the exit status. */
+int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
+
+/* Descriptors that the program sent under a number; -1 while they have not all come. Helper thread: waits. */
+int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels and launches. Arguments travel with the launch; the driver's kernel is given only those that differ from what
+ * it has.
+ */
+#include "opencl_host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel)
+{
+    struct gn_kernel_detail *k = calloc(1, sizeof *k);
+    if (!k)
+        return NULL;
+    pthread_mutex_init(&k->lock, NULL);
+    gn_cl(v)->clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof k->n_args, &k->n_args, NULL);
+    k->applied = calloc(k->n_args ? k->n_args : 1, sizeof *k->applied);
+    if (!k->applied) {
+        free(k);
+        return NULL;
+    }
+    return k;
+}
+
+void gn_kernel_detail_free(struct gn_kernel_detail *k)
+{
+    for (cl_uint i = 0; k && i < k->n_args; i++)
+        free(k->applied[i].tail);
+    if (k)
+        free(k->applied);
+    free(k);
+}
+
+static bool starts_with(const char *s, const char *word)
+{
+    return strncmp(s, word, strlen(word)) == 0;
+}
+
+static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i, struct gn_arg_fact *fact)
+{
+    cl_kernel_arg_address_qualifier address = 0;
+    cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
+    cl_kernel_arg_type_qualifier type = 0;
+    char name[128] = "";
+    fact->class = GN_ARG_CLASS_UNKNOWN;
+    fact->access = 1;
+    if (!cl->clGetKernelArgInfo ||
+        cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address, NULL))
+        return;
+    cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof access, &access, NULL);
+    cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof type, &type, NULL);
+    if (cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof name, name, NULL))
+        name[0] = 0;
+    if (starts_with(name, "image"))
+        fact->class = GN_ARG_CLASS_IMAGE, fact->access = access != CL_KERNEL_ARG_ACCESS_READ_ONLY;
+    else if (starts_with(name, "sampler_t"))
+        fact->class = GN_ARG_CLASS_SAMPLER;
+    else if (starts_with(name, "queue_t"))
+        fact->class = GN_ARG_CLASS_QUEUE;
+    else if (type & CL_KERNEL_ARG_TYPE_PIPE)
+        fact->class = GN_ARG_CLASS_PIPE;
+    else if (address == CL_KERNEL_ARG_ADDRESS_LOCAL)
+        fact->class = GN_ARG_CLASS_LOCAL;
+    else if (address == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        fact->class = GN_ARG_CLASS_VALUE;
+    else
+        fact->class = GN_ARG_CLASS_MEM,
+        fact->access = address != CL_KERNEL_ARG_ADDRESS_CONSTANT && !(type & CL_KERNEL_ARG_TYPE_CONST);
+}
+
+cl_int gn_host_KernelFacts(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_KernelFacts *a)
+{
+    struct gn_arg_fact *facts = a->facts;
+    cl_uint n = 0;
+    (void)r;
+    cl_int result = gn_cl(v)->clGetKernelInfo(a->kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
+    if (result)
+        return result;
+    *a->n_args = n;
+    for (cl_uint i = 0; facts && i < n && (i + 1) * sizeof *facts <= a->bytes; i++)
+        arg_fact(gn_cl(v), a->kernel, i, &facts[i]);
+    return CL_SUCCESS;
+}
+
+cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Kernels *a)
+{
+    cl_kernel *kernels = a->num_kernels ? gn_request_alloc(r, gn_times(a->num_kernels, sizeof *kernels)) : NULL;
+    cl_uint n = 0;
+    if (a->num_kernels && !kernels)
+        return CL_OUT_OF_HOST_MEMORY;
+    cl_int result = gn_cl(v)->clCreateKernelsInProgram(a->program, a->num_kernels, kernels, &n);
+    for (cl_uint i = 0; !result && a->ids && i < n && i < a->num_kernels; i++)
+        result = gn_request_made(r, GN_KIND_KERNEL, a->ids[i], kernels[i], result);
+    if (a->num_kernels_ret)
+        *a->num_kernels_ret = n;
+    return result;
+}
+
+/* ---- arguments: a run of struct gn_arg, each followed by its tail */
+
+/* The next one, or NULL at the end; *at moves behind it. A run that does not add up sets *fault. */
+static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, uint64_t *at, bool *fault)
+{
+    const struct gn_arg *arg = (const void *)(run + *at);
+    if (*at == bytes)
+        return NULL;
+    if (!gn_range_ok(*at, sizeof *arg, bytes) ||
+        !gn_range_ok(*at + sizeof *arg, gn_arg_tail(arg->kind, arg->bytes), bytes) || arg->bytes > GN_ARG_MAX_BYTES) {
+        *fault = true;
+        return NULL;
+    }
+    *at += sizeof *arg + gn_arg_tail(arg->kind, arg->bytes);
+    return arg;
+}
+
+static uint16_t arg_handle_kind(const struct gn_arg *arg)
+{
+    switch (arg->kind) {
+    case GN_ARG_MEM:
+        return GN_KIND_MEM;
+    case GN_ARG_SAMPLER:
+        return GN_KIND_SAMPLER;
+    case GN_ARG_QUEUE:
+        return GN_KIND_QUEUE;
+    default:
+        return 0;
+    }
+}
+
+static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct gn_arg *arg, void *driver)
+{
+    const void *tail = arg + 1;
+    static const cl_mem none = NULL;
+    switch (arg->kind) {
+    case GN_ARG_LOCAL:
+        return cl->clSetKernelArg(kernel, arg->index, arg->bytes, NULL);
+    case GN_ARG_MEM:
+    case GN_ARG_SAMPLER:
+    case GN_ARG_QUEUE:
+        return cl->clSetKernelArg(kernel, arg->index, arg->bytes, &driver);
+    case GN_ARG_NULL:
+        return cl->clSetKernelArg(kernel, arg->index, arg->bytes, &none);
+    case GN_ARG_SVM:
+        return cl->clSetKernelArgSVMPointer(kernel, arg->index, (const void *)(uintptr_t)arg->value);
+    default:
+        return cl->clSetKernelArg(kernel, arg->index, arg->bytes, arg->bytes > 8 ? tail : &arg->value);
+    }
+}
+
+static bool same_arg(const struct gn_applied_arg *have, const struct gn_arg *arg)
+{
+    uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
+    return memcmp(&have->arg, arg, sizeof *arg) == 0 && (!tail || memcmp(have->tail, arg + 1, tail) == 0);
+}
+
+/* Remembers what the driver's kernel was given; on no memory it forgets, and the argument is given again next time. */
+static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
+{
+    uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
+    have->arg.kind = 0;
+    if (tail) {
+        void *room = realloc(have->tail, tail);
+        if (!room)
+            return;
+        have->tail = room;
+        memcpy(room, arg + 1, tail);
+    }
+    have->arg = *arg;
+}
+
+static cl_int apply_arg(const cl_icd_dispatch *cl, cl_kernel kernel, struct gn_kernel_detail *k, const struct gn_arg *arg,
+                        void *driver)
+{
+    if (arg->index < k->n_args && same_arg(&k->applied[arg->index], arg))
+        return CL_SUCCESS;
+    cl_int result = set_arg(cl, kernel, arg, driver);
+    if (arg->index < k->n_args) {
+        if (result)
+            k->applied[arg->index].arg.kind = 0;
+        else
+            remember_arg(&k->applied[arg->index], arg);
+    }
+    return result;
+}
+
+cl_int gn_host_SetArg(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SetArg *a)
+{
+    struct gn_kernel_detail *k = a->kernel_object ? a->kernel_object->detail : NULL;
+    uint64_t at = 0;
+    bool fault = false;
+    const struct gn_arg *arg = a->args ? next_arg(a->args, a->bytes, &at, &fault) : NULL;
+    if (fault || !arg) {
+        gn_vgpu_fault(v, "an argument is malformed", "SetArg");
+        return CL_INVALID_VALUE;
+    }
+    if (!k)
+        return CL_INVALID_KERNEL;
+    uint16_t kind = arg_handle_kind(arg);
+    struct gn_vobject *o = kind ? gn_request_object(r, kind, arg->value) : NULL;
+    pthread_mutex_lock(&k->lock);
+    cl_int result = apply_arg(gn_cl(v), a->kernel, k, arg, gn_driver_of(o));
+    pthread_mutex_unlock(&k->lock);
+    return result;
+}
+
+/* ---- launches */
+
+void gn_admit_Launch(struct gn_vgpu *v, struct gn_command *c)
+{
+    const struct gn_wire_Launch *w = gn_command_message(c);
+    const unsigned char *run = gn_command_bytes(c, &w->args);
+    const struct gn_arg *arg;
+    uint64_t at = 0;
+    uint32_t n = 0;
+    while (run && (arg = next_arg(run, w->args_bytes, &at, &c->fault)))
+        n += arg_handle_kind(arg) != 0;
+    if (c->fault || !n)
+        return;
+    c->object_refs = calloc(n, sizeof *c->object_refs);
+    if (!c->object_refs) {
+        c->no_memory = true;
+        return;
+    }
+    at = 0;
+    while ((arg = next_arg(run, w->args_bytes, &at, &c->fault))) {
+        uint16_t kind = arg_handle_kind(arg);
+        bool lie = false;
+        if (!kind)
+            continue;
+        c->object_refs[c->n_objects++] = gn_object_get(v, arg->value, kind, &lie);
+        c->fault |= lie;
+    }
+}
+
+int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
+                         const cl_event *waits, cl_event *event)
+{
+    const struct gn_wire_Launch *w = gn_command_message(c);
+    const cl_icd_dispatch *cl = gn_cl(v);
+    const unsigned char *run = gn_command_bytes(c, &w->args);
+    const struct gn_arg *arg;
+    struct gn_vobject *kernel = c->refs[0];
+    cl_int result = CL_SUCCESS;
+    uint64_t at = 0;
+    uint32_t n = 0;
+    bool fault = false;
+    if (!kernel)
+        return CL_INVALID_KERNEL;
+    struct gn_kernel_detail *k = kernel->detail;
+    pthread_mutex_lock(&k->lock);
+    while (!result && run && (arg = next_arg(run, w->args_bytes, &at, &fault))) {
+        void *driver = arg_handle_kind(arg) ? gn_driver_of(c->object_refs[n++]) : NULL;
+        result = apply_arg(cl, kernel->driver, k, arg, driver);
+    }
+    if (!result && w->task)
+        result = cl->clEnqueueTask(queue, kernel->driver, n_waits, waits, event);
+    else if (!result)
+        result = cl->clEnqueueNDRangeKernel(queue, kernel->driver, w->work_dim,
+                                            w->present & 1 ? (const size_t *)w->global_work_offset : NULL,
+                                            w->present & 2 ? (const size_t *)w->global_work_size : NULL,
+                                            w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits,
+                                            event);
+    pthread_mutex_unlock(&k->lock);
+    return result;
+}
+
+/* ---- the end of a queue's work */
+
+void gn_admit_Finish(struct gn_vgpu *v, struct gn_command *c)
+{
+    (void)v;
+    (void)c;
+}
+
+int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
+                         const cl_event *waits, cl_event *event)
+{
+    struct gn_vqueue *q = c->queue;
+    const cl_icd_dispatch *cl = gn_cl(v);
+    int32_t late;
+    (void)n_waits;
+    (void)waits;
+    pthread_mutex_lock(&v->lock);
+    late = q->late_error;
+    q->late_error = 0;
+    cl_event last = q->in_order && q->last ? q->last->driver_event : NULL;
+    if (last)
+        cl->clRetainEvent(last);
+    pthread_mutex_unlock(&v->lock);
+    if (late) {
+        if (last)
+            cl->clReleaseEvent(last);
+        return late;
+    }
+    if (last) {
+        /* In order, the last event's end is the end of all: nothing needs to be queued to learn of it. */
+        *event = last;
+        return CL_SUCCESS;
+    }
+    if (q->in_order)
+        return CL_SUCCESS;
+    return cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, event)
+                                           : cl->clEnqueueMarker(queue, event);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handlers of requests that make, change or end objects other than programs and kernels. */
+#include "opencl_host.h"
+#include "opencl_pixel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Stands for a host pointer that the program gave where none is allowed: the driver must see one to refuse it. */
+static char some_host_memory[64];
+
+cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DestroyObject *a)
+{
+    (void)r;
+    gn_object_take_out(v, a->object, (uint16_t)a->kind);
+    return CL_SUCCESS;
+}
+
+cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SubDevices *a)
+{
+    cl_device_id *devices = a->n_ids ? gn_request_alloc(r, gn_times(a->n_ids, sizeof *devices)) : NULL;
+    cl_uint n = 0;
+    if (a->n_ids && !devices)
+        return CL_OUT_OF_HOST_MEMORY;
+    cl_int result = gn_cl(v)->clCreateSubDevices(a->in_device, a->properties, a->n_ids, devices, &n);
+    for (cl_uint i = 0; !result && a->ids && i < n && i < a->n_ids; i++)
+        result = gn_request_made(r, GN_KIND_DEVICE, a->ids[i], devices[i], result);
+    if (a->num_devices_ret)
+        *a->num_devices_ret = n;
+    return result;
+}
+
+struct context_notice {
+    struct gn_vgpu *v;
+    uint64_t id;
+};
+
+static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes, void *user_data)
+{
+    struct context_notice *n = user_data;
+    struct {
+        struct gn_session_context head;
+        char text[1024];
+    } notice = {.head = {.cookie = n->id}};
+    (void)private_info;
+    (void)private_bytes;
+    size_t bytes = strnlen(text, sizeof notice.text - 1);
+    memcpy(notice.text, text, bytes);
+    notice.head.text_bytes = (uint32_t)bytes + 1;
+    gn_vgpu_tell(n->v, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
+}
+
+void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a, cl_int *result)
+{
+    struct context_notice *notice = NULL;
+    cl_context_properties *properties = NULL;
+    if (a->n_properties && a->properties) {
+        properties = gn_request_alloc(r, a->n_properties * sizeof *properties);
+        if (!properties) {
+            *result = CL_OUT_OF_HOST_MEMORY;
+            return NULL;
+        }
+        memcpy(properties, a->properties, a->n_properties * sizeof *properties);
+        properties[a->n_properties - 1] = 0;
+        for (cl_uint i = 0; i + 1 < a->n_properties && properties[i]; i += 2)
+            if (properties[i] == CL_CONTEXT_PLATFORM)
+                properties[i + 1] = (cl_context_properties)gn_platform_of(v)->id;
+    }
+    if (a->notify && (notice = malloc(sizeof *notice))) {
+        notice->v = v;
+        notice->id = ((const uint64_t *)((const char *)gn_request_message(r) + sizeof(struct gn_msg)))[0];
+    }
+    void *context = gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices, notice ? context_says : NULL, notice,
+                                              result);
+    if (!context)
+        free(notice);
+    return context;
+}
+
+/*
+ * Memory at the program's own address cannot be the driver's: its contents travel, and the guest brings them back where
+ * the specification says so (map, and unmap).
+ */
+static cl_mem_flags driver_flags(cl_mem_flags flags, bool has_host_ptr, const void **host_ptr)
+{
+    const cl_mem_flags host = CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR;
+    if (!has_host_ptr)
+        *host_ptr = NULL;
+    else if (!*host_ptr)
+        *host_ptr = some_host_memory;
+    if (has_host_ptr && (flags & host) == CL_MEM_USE_HOST_PTR && !(flags & CL_MEM_ALLOC_HOST_PTR))
+        flags = (flags & ~(cl_mem_flags)CL_MEM_USE_HOST_PTR) | CL_MEM_COPY_HOST_PTR;
+    return flags;
+}
+
+void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
+{
+    const void *host_ptr = a->host_ptr;
+    (void)r;
+    if (a->initial && a->initial < a->size) {
+        gn_vgpu_fault(v, "a buffer has less contents than it has bytes", "Buffer");
+        return NULL;
+    }
+    cl_mem_flags flags = driver_flags(a->flags, a->has_host_ptr, &host_ptr);
+    if (a->properties)
+        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, a->size, (void *)host_ptr, result);
+    return gn_cl(v)->clCreateBuffer(a->context, flags, a->size, (void *)host_ptr, result);
+}
+
+/* How many bytes the driver will read from a host pointer, as the specification counts them. */
+static uint64_t image_initial_bytes(const cl_image_format *format, const cl_image_desc *d)
+{
+    uint64_t row = d->image_row_pitch ? d->image_row_pitch : gn_times(d->image_width, gn_pixel_bytes(format));
+    uint64_t slice;
+    switch (d->image_type) {
+    case CL_MEM_OBJECT_IMAGE1D:
+    case CL_MEM_OBJECT_IMAGE1D_BUFFER:
+        return row;
+    case CL_MEM_OBJECT_IMAGE2D:
+        return gn_times(row, d->image_height);
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+        slice = d->image_slice_pitch ? d->image_slice_pitch : row;
+        return gn_times(slice, d->image_array_size);
+    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+        slice = d->image_slice_pitch ? d->image_slice_pitch : gn_times(row, d->image_height);
+        return gn_times(slice, d->image_array_size);
+    default:
+        slice = d->image_slice_pitch ? d->image_slice_pitch : gn_times(row, d->image_height);
+        return gn_times(slice, d->image_depth);
+    }
+}
+
+void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a, cl_int *result)
+{
+    const void *host_ptr = a->host_ptr;
+    cl_image_desc desc;
+    (void)r;
+    if (a->image_desc) {
+        desc = *a->image_desc;
+        desc.mem_object = a->source;
+        if (a->initial && a->image_format && a->initial < image_initial_bytes(a->image_format, &desc)) {
+            gn_vgpu_fault(v, "an image has less contents than it has bytes", "Image");
+            return NULL;
+        }
+    }
+    cl_mem_flags flags = driver_flags(a->flags, a->has_host_ptr, &host_ptr);
+    cl_image_desc *given = a->image_desc ? &desc : NULL;
+    if (a->properties)
+        return gn_cl(v)->clCreateImageWithProperties(a->context, a->properties, flags, a->image_format, given,
+                                                     (void *)host_ptr, result);
+    return gn_cl(v)->clCreateImage(a->context, flags, a->image_format, given, (void *)host_ptr, result);
+}
+
+cl_int gn_host_UserEvent(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_UserEvent *a)
+{
+    (void)r;
+    if (gn_user_event_new(v, a->event))
+        gn_vgpu_fault(v, "a user event's index is taken", "UserEvent");
+    return CL_SUCCESS;
+}
+
+cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_UserEventStatus *a)
+{
+    (void)r;
+    if (gn_user_event_set(v, a->event, a->status))
+        gn_vgpu_fault(v, "an event that is no open user event is set", "UserEventStatus");
+    return CL_SUCCESS;
+}
+
+cl_int gn_host_WatchEvent(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_WatchEvent *a)
+{
+    (void)r;
+    gn_event_watch(v, a->event, a->phase, a->cookie);
+    return CL_SUCCESS;
+}

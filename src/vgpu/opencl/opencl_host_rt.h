@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_OPENCL_HOST_RT_H
+#define GN_OPENCL_HOST_RT_H
+
+#include "backend/opencl/cl_platform.h"
+#include "vgpu/core/vgpu_core.h"
+
+#include <CL/cl_icd.h>
+
+/* What generated and handwritten handlers of the OpenCL vGPU share. */
+
+struct gn_opencl_vgpu {
+    struct gn_cl_platform *platform;
+};
+
+static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
+{
+    return v->driver;
+}
+
+static inline struct gn_cl_platform *gn_platform_of(const struct gn_vgpu *v)
+{
+    return v->detail;
+}
+
+/* The device that a driver's device is, or is a part of: an index in vgpu->devices. */
+cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device);
+
+/* Kinds of detail: a queue's is struct gn_vqueue. */
+struct gn_mem_detail {
+    size_t element_bytes; /* of an image's element; 0: no image */
+};
+
+struct gn_kernel_detail {
+    pthread_mutex_t lock; /* held from the first argument to the launch: a kernel has one set of arguments */
+    cl_uint n_args;
+    struct gn_applied_arg {
+        struct gn_arg arg; /* kind 0: not set */
+        void *tail;        /* of arg: malloc'd */
+    } *applied;            /* what the driver's kernel was given last */
+};
+
+struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
+void gn_kernel_detail_free(struct gn_kernel_detail *k);
+
+static const size_t gn_zero3[3];
+
+/* Bytes of a region; UINT64_MAX when that does not fit. An absent region is none. */
+static inline uint64_t gn_product(const uint64_t *region)
+{
+    return gn_times(gn_times(region[0], region[1]), region[2]);
+}
+
+/* Bytes of an image region laid out tightly. */
+static inline uint64_t gn_image_bytes(const struct gn_vobject *image, const uint64_t *region)
+{
+    const struct gn_mem_detail *detail = image ? image->detail : NULL;
+    return detail ? gn_times(gn_product(region), detail->element_bytes) : 0;
+}
+
+#endif

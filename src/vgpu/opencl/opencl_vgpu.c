@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenCL vGPU: plugs the vendor's driver into the core. Objects' life, completion of commands, and what the program
+ * learns at attach.
+ */
+#include "base/log.h"
+#include "opencl_host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device)
+{
+    const struct gn_cl_platform *p = gn_platform_of(v);
+    while (device) {
+        for (cl_uint i = 0; i < p->n_devices; i++)
+            if (p->devices[i] == device)
+                return i;
+        cl_device_id parent = NULL;
+        if (gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL))
+            break;
+        device = parent;
+    }
+    return 0;
+}
+
+static int start(struct gn_vgpu *v)
+{
+    struct gn_cl_platform *p = gn_cl_platform_of(v->boot->platform);
+    v->driver = (void *)p->dispatch;
+    v->detail = p;
+    v->n_devices = p->n_devices;
+    v->devices = calloc(p->n_devices, sizeof *v->devices);
+    if (!v->devices || !gn_object_put(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
+        return -1;
+    for (cl_uint i = 0; i < p->n_devices; i++)
+        if (!gn_object_put(v, gn_id_make(i + 1, 1), GN_KIND_DEVICE, p->devices[i]))
+            return -1;
+    return 0;
+}
+
+cl_int gn_host_Devices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Devices *a)
+{
+    const struct gn_cl_platform *p = gn_platform_of(v);
+    (void)r;
+    *a->n_devices = p->n_devices;
+    for (cl_uint i = 0; a->types && i < a->n_types && i < p->n_devices; i++)
+        a->types[i] = p->types[i];
+    return CL_SUCCESS;
+}
+
+static int queue_made(struct gn_vobject *o)
+{
+    const cl_icd_dispatch *cl = gn_cl(o->vgpu);
+    cl_device_id device = NULL;
+    cl_command_queue_properties properties = 0;
+    cl->clGetCommandQueueInfo(o->driver, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    cl->clGetCommandQueueInfo(o->driver, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+    o->detail = gn_queue_new(o->vgpu, o, gn_device_index(o->vgpu, device),
+                             !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE),
+                             properties & CL_QUEUE_PROFILING_ENABLE);
+    return o->detail ? 0 : -1;
+}
+
+static int mem_made(struct gn_vobject *o)
+{
+    const cl_icd_dispatch *cl = gn_cl(o->vgpu);
+    cl_mem_object_type type = 0;
+    struct gn_mem_detail *detail = calloc(1, sizeof *detail);
+    if (!detail)
+        return -1;
+    cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
+    if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
+        cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes, &detail->element_bytes, NULL);
+    o->detail = detail;
+    return 0;
+}
+
+static int made(struct gn_vobject *o)
+{
+    switch (o->kind) {
+    case GN_KIND_QUEUE:
+        return queue_made(o);
+    case GN_KIND_MEM:
+        return mem_made(o);
+    case GN_KIND_KERNEL:
+        o->detail = gn_kernel_detail_new(o->vgpu, o->driver);
+        return o->detail ? 0 : -1;
+    default:
+        return 0;
+    }
+}
+
+static void release(struct gn_vobject *o)
+{
+    const cl_icd_dispatch *cl = gn_cl(o->vgpu);
+    switch (o->kind) {
+    case GN_KIND_CONTEXT:
+        cl->clReleaseContext(o->driver);
+        break;
+    case GN_KIND_QUEUE:
+        if (o->detail)
+            gn_queue_free(o->detail);
+        cl->clReleaseCommandQueue(o->driver);
+        break;
+    case GN_KIND_MEM:
+        cl->clReleaseMemObject(o->driver);
+        free(o->detail);
+        break;
+    case GN_KIND_SAMPLER:
+        cl->clReleaseSampler(o->driver);
+        break;
+    case GN_KIND_PROGRAM:
+        cl->clReleaseProgram(o->driver);
+        break;
+    case GN_KIND_KERNEL:
+        cl->clReleaseKernel(o->driver);
+        gn_kernel_detail_free(o->detail);
+        break;
+    case GN_KIND_DEVICE:
+        if (cl->clReleaseDevice)
+            cl->clReleaseDevice(o->driver);
+        break;
+    default:
+        break;
+    }
+}
+
+static void flush(struct gn_vgpu *v, void *queue)
+{
+    gn_cl(v)->clFlush(queue);
+}
+
+static void CL_CALLBACK event_over(cl_event event, cl_int status, void *user_data)
+{
+    struct gn_command *c = user_data;
+    (void)event;
+    /* A finish ends well whatever became of the command before it. */
+    gn_command_over(c, status < 0 && c->class != &gn_opencl_requests[GN_OP_Finish] ? status : 0);
+}
+
+static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
+{
+    return gn_cl(v)->clSetEventCallback(event, CL_COMPLETE, event_over, c);
+}
+
+static void release_event(struct gn_vgpu *v, void *event)
+{
+    gn_cl(v)->clReleaseEvent(event);
+}
+
+static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    cl_ulong submit = 0, start_ns = 0, end_ns = 0;
+    cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_SUBMIT, sizeof submit, &submit, NULL);
+    cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start_ns, &start_ns, NULL);
+    cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end_ns, &end_ns, NULL);
+    /* The device's clock is not the program's: the end is now, and the distances are the device's. */
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    uint64_t run_ns = end_ns > start_ns ? end_ns - start_ns : 0;
+    uint64_t wait_ns = start_ns > submit ? start_ns - submit : 0;
+    ret->end_ns = now_ns;
+    ret->start_ns = now_ns - run_ns;
+    if (ret->start_ns < ret->submit_ns)
+        ret->submit_ns = ret->start_ns > wait_ns ? ret->start_ns - wait_ns : 0;
+}
+
+static const struct gn_vgpu_api opencl_api = {
+    .requests = gn_opencl_requests,
+    .n_requests = GN_OP_MAX,
+    .start = start,
+    .made = made,
+    .release = release,
+    .flush = flush,
+    .when_over = when_over,
+    .release_event = release_event,
+    .times = times,
+    .queue_kind = GN_KIND_QUEUE,
+    .out_of_memory = CL_OUT_OF_RESOURCES,
+    .wait_failed = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+    .invalid_handle = CL_INVALID_COMMAND_QUEUE,
+};
+
+int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
+{
+    static struct gn_vgpu vgpu;
+    return gn_vgpu_run(&vgpu, boot, &opencl_api);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs: made, built, linked, read back. Building runs on the helper thread, in the program's own working directory,
+ * since a source may include files by relative names.
+ */
+#include "base/log.h"
+#include "opencl_host.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromSource *a,
+                                cl_int *result)
+{
+    const char *source = a->source ? a->source : "";
+    size_t bytes = a->source ? a->bytes : 0;
+    (void)r;
+    return gn_cl(v)->clCreateProgramWithSource(a->context, 1, &source, &bytes, result);
+}
+
+void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromBinaries *a,
+                                  cl_int *result)
+{
+    size_t *lengths = gn_request_alloc(r, gn_times(a->num_devices, sizeof *lengths));
+    const unsigned char **binaries = gn_request_alloc(r, gn_times(a->num_devices, sizeof *binaries));
+    uint64_t at = 0;
+    *result = CL_OUT_OF_HOST_MEMORY;
+    if (!lengths || !binaries)
+        return NULL;
+    for (cl_uint i = 0; a->lengths && i < a->num_devices; i++) {
+        if (!gn_range_ok(at, a->lengths[i], a->binaries ? a->bytes : 0)) {
+            gn_vgpu_fault(v, "binaries are longer than what came", "ProgramFromBinaries");
+            return NULL;
+        }
+        lengths[i] = a->lengths[i];
+        binaries[i] = lengths[i] ? a->binaries + at : NULL;
+        at += a->lengths[i];
+    }
+    return gn_cl(v)->clCreateProgramWithBinary(a->context, a->num_devices, a->device_list, lengths, binaries,
+                                               a->binary_status, result);
+}
+
+/* Stands in the program's working directory from here on; a build without one stays where the last one was. */
+static void stand_in_folders(struct gn_vgpu *v, uint64_t number, cl_uint n)
+{
+    int fds[64];
+    if (!n || gn_vgpu_take_folders(v, number, n, fds))
+        return;
+    if (fchdir(fds[0]))
+        gn_log(GN_LOG_WARN, "vgpu=%08x the program's working directory is out of reach: %s, ignoring", v->boot->id,
+               strerror(errno));
+    for (cl_uint i = 0; i < n; i++)
+        close(fds[i]);
+}
+
+cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Build *a)
+{
+    (void)r;
+    stand_in_folders(v, a->folders, a->n_folders);
+    return gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
+}
+
+cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Compile *a)
+{
+    const char **names = NULL;
+    stand_in_folders(v, a->folders, a->n_folders);
+    if (a->names && a->num_input_headers) {
+        names = gn_request_alloc(r, gn_times(a->num_input_headers, sizeof *names));
+        if (!names)
+            return CL_OUT_OF_HOST_MEMORY;
+        const char *at = a->names, *end = a->names + a->names_bytes;
+        for (cl_uint i = 0; i < a->num_input_headers; i++) {
+            size_t left = (size_t)(end - at), n = strnlen(at, left);
+            if (n == left) {
+                gn_vgpu_fault(v, "fewer names than headers", "Compile");
+                return CL_INVALID_VALUE;
+            }
+            names[i] = at;
+            at += n + 1;
+        }
+    }
+    return gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options, a->num_input_headers,
+                                      a->input_headers, names, NULL, NULL);
+}
+
+void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Link *a, cl_int *result)
+{
+    (void)r;
+    cl_program program = gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options,
+                                                 a->num_input_programs, a->input_programs, NULL, NULL, result);
+    *a->made = program != NULL;
+    return program;
+}
+
+cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramBinaries *a)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    cl_uint n = 0;
+    cl_int result = cl->clGetProgramInfo(a->program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, NULL);
+    if (result)
+        return result;
+    size_t *sizes = gn_request_alloc(r, gn_times(n, sizeof *sizes));
+    unsigned char **binaries = gn_request_alloc(r, gn_times(n, sizeof *binaries));
+    if (!sizes || !binaries)
+        return CL_OUT_OF_HOST_MEMORY;
+    result = cl->clGetProgramInfo(a->program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL);
+    for (cl_uint i = 0; !result && i < n; i++)
+        if (sizes[i] && !(binaries[i] = gn_request_alloc(r, sizes[i])))
+            return CL_OUT_OF_HOST_MEMORY;
+    if (!result)
+        result = cl->clGetProgramInfo(a->program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL);
+    uint64_t at = 0;
+    for (cl_uint i = 0; !result && a->sizes && i < n && i < a->n; i++) {
+        if (binaries[i] && a->bytes && sizes[i] <= a->sizes[i] && gn_range_ok(at, sizes[i], a->total))
+            memcpy((char *)a->bytes + at, binaries[i], sizes[i]);
+        if (!gn_add_u64(at, a->sizes[i], &at))
+            break;
+    }
+    return result;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_WIRE_WIRE_H
+#define GN_WIRE_WIRE_H
+
+#include <assert.h>
+#include <stdint.h>
+
+/*
+ * What every message between a front end and its vGPU has in common, whatever the API and whatever the link. Little
+ * endian, fixed width, naturally aligned. docs/wire.md is normative.
+ */
+
+/* Messages travel whole in ring slots; what is longer lies in the data area and is named by a span. */
+#define GN_MSG_MAX_BYTES 896u
+/* What a reply carries itself. */
+#define GN_REPLY_MAX_BYTES 48u
+
+#define GN_NO_REPLY 0u
+#define GN_NO_EVENT UINT32_MAX
+
+struct gn_msg {
+    uint32_t size; /* of the whole message, this header included */
+    uint16_t op;
+    uint16_t flags; /* GN_MSG_* */
+    uint32_t reply; /* response slot, or GN_NO_REPLY */
+    int32_t assumed; /* with GN_MSG_ASK: the answer when the driver cannot be asked now; else 0 */
+};
+static_assert(sizeof(struct gn_msg) == 16, "wire");
+
+/*
+ * A command that the guest is not sure about: the vGPU asks the driver at once and replies what it says. While the
+ * command still waits for something the driver cannot be asked: then it stays when `assumed` is 0 and is dropped
+ * otherwise, and `assumed` is the reply.
+ */
+#define GN_MSG_ASK 1u
+
+/* Where bytes lie that belong to a message: in it, in a data segment, or nowhere (the program passed NULL). */
+#define GN_SPAN_INLINE 0u
+#define GN_SPAN_NULL   UINT32_MAX
+
+struct gn_span {
+    uint32_t segment; /* GN_SPAN_INLINE, GN_SPAN_NULL, or the data segment's index + 1 */
+    uint32_t bytes;   /* length of an input, room of an output */
+    uint64_t offset;  /* in the message (outputs: in the reply's payload), or in the segment */
+};
+static_assert(sizeof(struct gn_span) == 16, "wire");
+
+/* Bulk data in the data area, whose length the message's other fields give. */
+struct gn_area_ref {
+    uint32_t segment; /* the data segment's index + 1, or GN_SPAN_NULL */
+    uint32_t zero;
+    uint64_t offset;
+};
+static_assert(sizeof(struct gn_area_ref) == 16, "wire");
+
+/* A command begins with where it is queued, what it waits for and which event shows it. */
+struct gn_command_head {
+    uint64_t queue;
+    struct gn_span waits; /* event indices, uint32_t each */
+    uint32_t event;       /* index in the event table, or GN_NO_EVENT */
+    uint32_t n_parts;     /* commands that share this event: it completes with the last; 0 and 1 mean one */
+};
+static_assert(sizeof(struct gn_command_head) == 32, "wire");
+
+/* A handle on the wire: index in the low half, generation (never 0) in the high half. 0 is NULL. */
+static inline uint32_t gn_id_index(uint64_t id)
+{
+    return (uint32_t)id;
+}
+
+static inline uint32_t gn_id_generation(uint64_t id)
+{
+    return (uint32_t)(id >> 32);
+}
+
+static inline uint64_t gn_id_make(uint32_t index, uint32_t generation)
+{
+    return (uint64_t)generation << 32 | index;
+}
+
+/* One kernel argument in a launch; `bytes` of value follow unless it is a handle, then the next begins at 8. */
+enum gn_arg_kind { GN_ARG_BYTES = 1, GN_ARG_LOCAL, GN_ARG_MEM, GN_ARG_SAMPLER, GN_ARG_SVM, GN_ARG_NULL, GN_ARG_QUEUE };
+
+struct gn_arg {
+    uint16_t index;
+    uint8_t kind; /* enum gn_arg_kind */
+    uint8_t zero;
+    uint32_t bytes; /* what the program gave as arg_size */
+    uint64_t value; /* of MEM, SAMPLER, QUEUE: the handle; of SVM: the address; of BYTES: the first eight bytes */
+};
+static_assert(sizeof(struct gn_arg) == 16, "wire");
+
+#define GN_ARG_MAX_BYTES 65536u
+
+/* How many bytes follow a struct gn_arg in a run of arguments: values of up to eight bytes stand in it. */
+static inline uint32_t gn_arg_tail(uint8_t kind, uint32_t bytes)
+{
+    return kind == GN_ARG_BYTES && bytes > 8 ? (bytes + 7u) & ~7u : 0;
+}
+
+/* What an argument is, as the compiler knows it. */
+enum gn_arg_class { GN_ARG_CLASS_UNKNOWN, GN_ARG_CLASS_VALUE, GN_ARG_CLASS_LOCAL, GN_ARG_CLASS_MEM, GN_ARG_CLASS_IMAGE,
+                    GN_ARG_CLASS_SAMPLER, GN_ARG_CLASS_PIPE, GN_ARG_CLASS_QUEUE };
+
+struct gn_arg_fact {
+    uint32_t class;  /* enum gn_arg_class */
+    uint32_t access; /* bit 0: a kernel may write through it */
+};
+static_assert(sizeof(struct gn_arg_fact) == 8, "wire");
+
+/* Frames on the session's socket, which program and worker share: what needs a descriptor or comes unasked. */
+enum gn_session_op {
+    GN_SESSION_EVENT = 1,   /* worker -> program: gn_session_event */
+    GN_SESSION_CONTEXT = 2, /* worker -> program: gn_session_context and its text */
+    GN_SESSION_FOLDERS = 3, /* program -> worker: seq names the build; descriptors of folders, in pieces */
+};
+
+struct gn_session_event {
+    uint64_t cookie;
+    int32_t status;
+    uint32_t zero;
+};
+static_assert(sizeof(struct gn_session_event) == 16, "wire");
+
+struct gn_session_context {
+    uint64_t cookie;
+    uint32_t text_bytes; /* the terminating zero included */
+    uint32_t private_bytes;
+};
+static_assert(sizeof(struct gn_session_context) == 16, "wire");
+
+#endif

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads an API description, checks it, writes the code that follows from it. The same input gives the same bytes."""
+import argparse
+import os
+import sys
+
+import emit_docs
+import emit_guest
+import emit_host
+import emit_wire
+import model
+
+OUTPUTS = {
+    "wire.h": emit_wire.emit,
+    "guest.h": emit_guest.emit_header,
+    "guest.c": emit_guest.emit_source,
+    "host.h": emit_host.emit_header,
+    "host.c": emit_host.emit_source,
+    "calls.md": emit_docs.emit,
+}
+
+
+def check_lock(api, path, update):
+    """A number, once given, means that call for ever."""
+    numbers = {c.name: c.number for c in api.calls}
+    with open(path, encoding="utf-8") as f:
+        locked = dict((n, int(v)) for n, v in (line.split() for line in f if line.strip()))
+    for name, number in locked.items():
+        if name in numbers and numbers[name] != number:
+            raise model.DescriptionError(path, 0, f"{name} had number {number} and cannot get {numbers[name]}")
+    taken = {v: n for n, v in locked.items()}
+    for name, number in numbers.items():
+        if taken.get(number, name) != name:
+            raise model.DescriptionError(path, 0, f"number {number} belonged to {taken[number]}: give {name} a new one")
+        if name not in locked and not update:
+            raise model.DescriptionError(path, 0, f"{name} is not in it: run apigen.py --lock to record its number")
+    if update:
+        locked.update(numbers)
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(f"{n} {v}\n" for n, v in sorted(locked.items(), key=lambda item: item[1]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("description")
+    parser.add_argument("--out", help="the folder to write to")
+    parser.add_argument("--numbers", help="numbers.lock, to compare with")
+    parser.add_argument("--lock", action="store_true", help="record new numbers in --numbers")
+    args = parser.parse_args()
+    try:
+        api = model.read(args.description)
+        if args.numbers:
+            check_lock(api, args.numbers, args.lock)
+    except (model.DescriptionError, OSError) as e:
+        sys.exit(f"{e}")
+    if args.out:
+        for suffix, emit in OUTPUTS.items():
+            lines = []
+            emit(api, lines.append)
+            separator = "-" if suffix.endswith(".md") else "_"
+            with open(os.path.join(args.out, f"{api.name}{separator}{suffix}"), "w", encoding="utf-8") as f:
+                f.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

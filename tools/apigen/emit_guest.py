@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the guest's half: a gn_send_* for every request, the stubs that need no hand, and the dispatch table."""
+import re
+
+from emit_wire import layout
+
+INVALID = {"platform": "CL_INVALID_PLATFORM", "device": "CL_INVALID_DEVICE", "context": "CL_INVALID_CONTEXT",
+           "queue": "CL_INVALID_COMMAND_QUEUE", "mem": "CL_INVALID_MEM_OBJECT", "sampler": "CL_INVALID_SAMPLER",
+           "program": "CL_INVALID_PROGRAM", "kernel": "CL_INVALID_KERNEL", "event": "CL_INVALID_EVENT"}
+
+
+def kind(k):
+    return f"GN_KIND_{k.upper()}"
+
+
+def pointee(p):
+    return re.sub(r"^const ", "", p.ctype[:-1].strip())
+
+
+def element(p):
+    return "1" if p.in_bytes or p.mode == "area" else f"sizeof({pointee(p)})"
+
+
+def send_params(call):
+    """What gn_send_X takes: the session, what it makes, and the parameters that travel."""
+    params = ["struct gn_session *session"]
+    if call.served == "create":
+        params.append("struct gn_object *made")
+    for p in call.params:
+        if p.mode in ("local", "callback", "fixed", "event", "err"):
+            continue
+        params.append(f"const struct gn_area_ref *{p.name}" if p.mode == "area" else p.declare())
+    if call.served == "command" and not call.param("waits"):
+        params += ["cl_uint num_events_in_wait_list", "const cl_event *event_wait_list"]
+    if call.served == "command":
+        params.append("const struct gn_command_show *show")
+    return params
+
+
+def prototype(call):
+    result = "void" if call.quiet else "cl_int"
+    return f"{result} gn_send_{call.name}({', '.join(send_params(call))})"
+
+
+def api_prototype(call):
+    params = ", ".join(p.declare() for p in call.params) or "void"
+    err = call.param("err")
+    returned = {"clCreateContext": "cl_context"}.get(call.name)
+    if call.name == "clSVMAlloc" or call.name.startswith("clEnqueueMap") or "ExtensionFunctionAddress" in call.name:
+        returned = "void *"
+    elif call.name == "clSVMFree":
+        returned = "void"
+    elif err:
+        returned = result_type(call)
+    return f"{returned or 'cl_int'} CL_API_CALL gn_{call.name}({params})"
+
+
+def result_type(call):
+    """The handle that a creating entry point returns."""
+    if call.served == "create":
+        return {"queue": "cl_command_queue"}.get(call.kind, f"cl_{call.kind}")
+    for word, t in (("Context", "cl_context"), ("Buffer", "cl_mem"), ("Image", "cl_mem"), ("Program", "cl_program"),
+                    ("UserEvent", "cl_event")):
+        if word in call.name:
+            return t
+    raise KeyError(f"what does {call.name} return?")
+
+
+def send_body(api, call, out):
+    names = {f[1] for f in layout(api, call)}
+    wire = f"struct gn_wire_{call.name}"
+    out("{")
+    out("    struct gn_call c;")
+    out(f"    {wire} *w = gn_call_begin(&c, session, GN_OP_{call.name}, sizeof *w);")
+    if call.served == "command":
+        queue = call.params[0].name
+        out(f"    gn_call_command(&c, &w->head, {queue}, num_events_in_wait_list, event_wait_list, show);")
+    if call.served == "create":
+        out("    w->id = made->id;")
+    if "present" in names:
+        out("    w->present = 0;")
+    bit = 0
+    valids = {p.valid: p for p in call.params if p.valid}
+    if call.served == "info":
+        valids["param_value_size_ret"] = call_param(call, "param_value")
+    outs = []
+    for p in call.wire_params():
+        n = p.name
+        if p.mode == "value":
+            out(f"    w->{n} = {n};")
+        elif p.mode == "handle":
+            if not (call.served == "command" and p.kind == "queue"):
+                out(f"    w->{n} = gn_id_of({n});")
+        elif p.mode == "vec":
+            out(f"    gn_call_vec(w->{n}, &w->present, {bit}, {n});")
+            bit += 1
+        elif p.mode == "area":
+            out(f"    w->{n} = *{n};")
+        elif p.mode == "in":
+            out(f"    w->{n} = gn_call_in(&c, {n}, (uint64_t)({p.length}) * {element(p)});")
+        elif p.mode == "string":
+            out(f"    w->{n} = gn_call_in(&c, {n}, {n} ? strlen({n}) + 1 : 0);")
+        elif p.mode == "list":
+            out(f"    w->{n} = gn_call_list(&c, {n});")
+        elif p.mode == "handles":
+            out(f"    w->{n} = gn_call_handles(&c, {n}, {p.length});")
+        elif p.mode == "out":
+            outs.append(p)
+    # What limits another output is fetched even when the program does not ask for it.
+    for p in [q for q in outs if q.name in valids]:
+        out(f"    {pointee(p)} valid_{p.name} = 0;")
+        out(f"    w->{p.name} = gn_call_out(&c, &valid_{p.name}, sizeof valid_{p.name});")
+    limited = {v.name: k for k, v in valids.items() if v}
+    for p in [q for q in outs if q.name not in valids]:
+        size = f"(uint64_t)({p.length}) * {element(p)}"
+        if p.name in limited:
+            limit = limited[p.name]
+            out(f"    w->{p.name} = gn_call_out_limited(&c, {p.name}, {size}, &valid_{limit}, sizeof valid_{limit}, "
+                f"{element(p)});")
+        else:
+            out(f"    w->{p.name} = gn_call_out(&c, {p.name}, {size});")
+    if call.quiet:
+        out("    gn_call_post(&c);")
+    elif call.served == "command":
+        out("    return gn_call_submit(&c, show);")
+    elif any(q.name in valids for q in outs):
+        out("    cl_int result = gn_call_wait(&c);")
+        for p in [q for q in outs if q.name in valids]:
+            out(f"    if (!result && {p.name})\n        *{p.name} = valid_{p.name};")
+        out("    return result;")
+    else:
+        out("    return gn_call_wait(&c);")
+    out("}\n")
+
+
+def call_param(call, name):
+    return next((p for p in call.params if p.name == name), None)
+
+
+def check_handles(call, out, failed):
+    """The first handle leads to the session; the others may be NULL, which the driver judges, but not wrong."""
+    for i, p in enumerate(q for q in call.params if q.mode == "handle"):
+        if i == 0:
+            out(f"    struct gn_object *object = gn_object_of({p.name}, {kind(p.kind)});")
+            out(f"    if (!object)\n        return {failed(INVALID[p.kind])};")
+        else:
+            out(f"    if ({p.name} && !gn_object_beside(object, {p.name}, {kind(p.kind)}))")
+            out(f"        return {failed(INVALID[p.kind])};")
+    for p in call.params:
+        if p.mode == "handles":
+            out(f"    if ({p.name} && !gn_objects_beside(object, {p.name}, {p.length}, {kind(p.kind)}))")
+            out(f"        return {failed(INVALID[p.kind])};")
+
+
+def arguments(call):
+    args = ["object->session"]
+    if call.served == "create":
+        args.append("made")
+    args += [p.name for p in call.params if p.mode not in ("local", "callback", "fixed", "event", "err")]
+    return args
+
+
+def stub(call, out):
+    out(api_prototype(call))
+    out("{")
+    if call.served in ("retain", "release"):
+        p = call.params[0]
+        out(f"    struct gn_object *object = gn_object_of({p.name}, {kind(call.kind)});")
+        out(f"    if (!object)\n        return {INVALID[call.kind]};")
+        out(f"    return gn_{call.kind}_{call.served}(object);")
+    elif call.served == "absent":
+        for p in call.params:
+            out(f"    (void){p.name};")
+        out(f"    return {call.error};")
+    elif call.served == "create":
+        check_handles(call, out, lambda e: f"gn_refuse(errcode_ret, {e})")
+        out(f"    struct gn_object *made = gn_object_new(object->session, {kind(call.kind)}, object);")
+        out("    if (!made)\n        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);")
+        out(f"    cl_int result = gn_send_{call.name}({', '.join(arguments(call))});")
+        if call.made:
+            args = ", ".join(["made"] + [p.name for p in call.params if p.mode != "err"])
+            out(f"    if (!result)\n        result = gn_made_{call.name}({args});")
+        out("    if (result)\n        gn_object_drop(made), made = NULL;")
+        out("    if (errcode_ret)\n        *errcode_ret = result;")
+        out("    return (void *)made;")
+    elif call.served == "command":
+        check_handles(call, out, lambda e: e)
+        out("    cl_int result = gn_check_waits(object, num_events_in_wait_list, event_wait_list);")
+        out("    if (result)\n        return result;")
+        out("    struct gn_command_show show = {GN_NO_EVENT, 0, GN_ASK(0)};")
+        if call.check:
+            args = ", ".join(p.name for p in call.params if p.mode not in ("waits", "event"))
+            out(f"    show.doubt = gn_check_{call.name}({args});")
+        out(f"    struct gn_object *shown = event ? gn_event_new(object, {call.event}, &show) : NULL;")
+        out("    if (event && !shown)\n        return CL_OUT_OF_HOST_MEMORY;")
+        args = ", ".join([a for a in arguments(call)] + ["&show"])
+        out(f"    result = gn_send_{call.name}({args});")
+        out("    return gn_command_sent(object, shown, event, result);")
+    else:
+        check_handles(call, out, lambda e: e)
+        if call.local_names:
+            out("    switch (param_name) {")
+            for name in call.local_names:
+                out(f"    case {name}:")
+            args = ", ".join(p.name for p in call.params)
+            out(f"        return gn_local_{call.name}({args});")
+            out("    default:\n        break;\n    }")
+        out(f"    return gn_send_{call.name}({', '.join(arguments(call))});")
+    out("}\n")
+
+
+def generated(call):
+    return not call.message and call.served != "local" and not call.stub
+
+
+def emit_header(api, out):
+    out("/* Written by apigen: do not edit. */")
+    out(f"#ifndef GN_{api.name.upper()}_GUEST_H\n#define GN_{api.name.upper()}_GUEST_H\n")
+    out('#include "guest/opencl/opencl_guest_rt.h"\n')
+    out("/* Requests: encode, send, wait. */")
+    for c in api.calls:
+        if c.travels:
+            out(prototype(c) + ";")
+    out("\n/* Entry points: generated, or handwritten where the description says local or stub. */")
+    for c in api.calls:
+        if not c.message:
+            out(api_prototype(c) + ";")
+    out("\n/* What generated entry points expect from handwritten files. */")
+    for c in api.calls:
+        if c.message:
+            continue
+        if c.local_names:
+            out(f"cl_int gn_local_{c.name}({', '.join(p.declare() for p in c.params)});")
+        if c.made:
+            params = ", ".join(["struct gn_object *made"] + [p.declare() for p in c.params if p.mode != "err"])
+            out(f"cl_int gn_made_{c.name}({params});")
+        if c.check:
+            params = ", ".join(p.declare() for p in c.params if p.mode not in ("waits", "event"))
+            out(f"int gn_check_{c.name}({params});")
+    out("\nextern struct _cl_icd_dispatch gn_opencl_dispatch;")
+    out("\n/* The function behind an entry point's name, or NULL. */")
+    out("void *gn_opencl_function(const char *name);\n\n#endif")
+
+
+def emit_source(api, out):
+    out("/* Written by apigen: do not edit. */")
+    out('#include "opencl_guest.h"\n#include "opencl_wire.h"\n\n#include <string.h>\n')
+    for c in api.calls:
+        if c.travels:
+            out(prototype(c))
+            send_body(api, c, out)
+    for c in api.calls:
+        if generated(c):
+            stub(c, out)
+    out("struct _cl_icd_dispatch gn_opencl_dispatch = {")
+    for c in api.calls:
+        if not c.message and c.name not in ("clGetPlatformIDs", "clUnloadCompiler"):
+            out(f"    .{c.name} = gn_{c.name},")
+    out("    /* Version 2.0 of cl_khr_icd: these two say so, and no loader calls them. */")
+    out("    .clGetPlatformIDs = (cl_api_clGetPlatformIDs)GN_ICD2_TAG,")
+    out("    .clUnloadCompiler = (cl_api_clUnloadCompiler)GN_ICD2_TAG,")
+    for name in api.absent:
+        out(f"    .{name} = (void *)gn_{name},")
+    out("};\n")
+    out("static const struct {\n    const char *name;\n    void *function;\n} functions[] = {")
+    for name in sorted([c.name for c in api.calls if not c.message] + api.absent):
+        out(f'    {{"{name}", (void *)gn_{name}}},')
+    out("};\n")
+    out("void *gn_opencl_function(const char *name)\n{")
+    out("    size_t low = 0, high = sizeof functions / sizeof functions[0];")
+    out("    while (low < high) {\n        size_t middle = (low + high) / 2;")
+    out("        int order = strcmp(name, functions[middle].name);")
+    out("        if (!order)\n            return functions[middle].function;")
+    out("        if (order < 0)\n            high = middle;\n        else\n            low = middle + 1;\n    }")
+    out("    return NULL;\n}")

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the host's half: decoding with every check, the call into the driver, and the table of requests."""
+import re
+
+from emit_guest import element, kind, pointee
+from emit_wire import layout
+
+
+def args_struct(call, out):
+    out(f"struct gn_args_{call.name} {{")
+    for p in call.wire_params():
+        if p.mode == "handle":
+            out(f"    {p.ctype} {p.name};\n    struct gn_vobject *{p.name}_object;")
+        elif p.mode in ("handles", "in", "out", "string", "list", "area"):
+            t = p.ctype if p.ctype.endswith("*") else p.ctype + " *"
+            out(f"    {t}{p.name};")
+        elif p.mode == "value":
+            out(f"    {p.ctype} {p.name};")
+    out("};\n")
+
+
+def expression(call, text, command):
+    """A length with its parameters as the host holds them."""
+    def replace(m):
+        word = m.group(0)
+        p = next((q for q in call.params if q.name == word), None)
+        if p is None:
+            return {"product": "gn_product", "image_bytes": "gn_image_bytes"}.get(word, word)
+        if p.mode == "handle":
+            return f"c->refs[{refs(call).index(p)}]"
+        return f"w->{word}"
+    return re.sub(r"[A-Za-z_]\w*", replace, text)
+
+
+def refs(call):
+    return [p for p in call.params if p.mode == "handle" and not (call.served == "command" and p.kind == "queue")]
+
+
+def bytes_of(call, p):
+    return f"gn_times({expression(call, p.length, False)}, {element(p)})"
+
+
+def request(call, out):
+    """A request that is answered: decode into args, then the driver, or the hand."""
+    out(f"static void host_{call.name}(struct gn_vgpu *v, struct gn_request *r)\n{{")
+    out(f"    const struct gn_wire_{call.name} *w = gn_request_message(r);")
+    out(f"    struct gn_args_{call.name} a = {{0}};")
+    for p in call.wire_params():
+        n = p.name
+        if p.mode == "value":
+            out(f"    a.{n} = w->{n};")
+        elif p.mode == "handle":
+            out(f"    a.{n}_object = gn_request_object(r, {kind(p.kind)}, w->{n});")
+            out(f"    a.{n} = gn_driver_of(a.{n}_object);")
+        elif p.mode == "handles":
+            out(f"    a.{n} = gn_request_objects(r, {kind(p.kind)}, &w->{n}, {expression(call, p.length, False)});")
+        elif p.mode == "in":
+            out(f"    a.{n} = gn_request_in(r, &w->{n}, {bytes_of(call, p)});")
+        elif p.mode == "string":
+            out(f"    a.{n} = gn_request_string(r, &w->{n});")
+        elif p.mode == "list":
+            out(f"    a.{n} = gn_request_list(r, &w->{n});")
+        elif p.mode == "out":
+            out(f"    a.{n} = gn_request_out(r, &w->{n}, {bytes_of(call, p)});")
+        elif p.mode == "area":
+            out(f"    a.{n} = gn_request_area(r, &w->{n}, {bytes_of(call, p)});")
+    out("    if (gn_request_faulty(r))\n        return;")
+    driver_args = []
+    for p in call.params:
+        if p.mode in ("local", "callback", "err"):
+            continue
+        driver_args.append(p.length if p.mode == "fixed" else f"a.{p.name}")
+    if call.served == "create":
+        out("    cl_int result = CL_SUCCESS;")
+        if call.host:
+            out(f"    void *made = gn_host_{call.name}(v, r, &a, &result);")
+        else:
+            out(f"    void *made = gn_cl(v)->{call.name}({', '.join(driver_args + ['&result'])});")
+        out(f"    r->result = gn_request_made(r, {kind(call.kind)}, w->id, made, result);")
+    elif call.host:
+        out(f"    r->result = gn_host_{call.name}(v, r, &a);")
+    else:
+        out(f"    r->result = gn_cl(v)->{call.name}({', '.join(driver_args)});")
+    if call.track and call.track[0] == "changes":
+        out(f"    gn_request_changed(r, a.{call.track[1]}_object);")
+    out("}\n")
+
+
+def command(call, out):
+    wire = f"struct gn_wire_{call.name}"
+    out(f"static void admit_{call.name}(struct gn_vgpu *v, struct gn_command *c)\n{{")
+    out(f"    {wire} *w = gn_command_message(c);\n    (void)v;\n    (void)w;")
+    for i, p in enumerate(refs(call)):
+        out(f"    gn_command_ref(c, {i}, {kind(p.kind)}, w->{p.name});")
+    for p in call.wire_params():
+        if p.mode == "in":
+            out(f"    gn_command_in(c, &w->{p.name}, {bytes_of(call, p)});")
+        elif p.mode == "handles":
+            out(f"    gn_command_objects(c, {kind(p.kind)}, &w->{p.name}, {expression(call, p.length, True)});")
+        elif p.mode == "area":
+            out(f"    c->area = gn_command_area(c, &w->{p.name}, {bytes_of(call, p)});")
+    if call.host:
+        out(f"    if (!c->fault)\n        gn_admit_{call.name}(v, c);")
+    out("}\n")
+    out(f"static int32_t submit_{call.name}(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,")
+    out("                       void *const *waits, void **event)\n{")
+    out(f"    const {wire} *w = gn_command_message(c);\n    (void)w;")
+    if call.host:
+        out(f"    return gn_submit_{call.name}(v, c, queue, n_waits, (const cl_event *)waits, (cl_event *)event);")
+        out("}\n")
+        return
+    args, bit = [], 0
+    for p in call.params:
+        n = p.name
+        if p.mode == "handle":
+            args.append("queue" if p.kind == "queue" else f"gn_driver_of(c->refs[{refs(call).index(p)}])")
+        elif p.mode == "value":
+            args.append(f"w->{n}")
+        elif p.mode == "fixed":
+            args.append("gn_zero3" if p.length == "zero3" else p.length)
+        elif p.mode == "vec":
+            args.append(f"w->present & {1 << bit}u ? (const size_t *)w->{n} : NULL")
+            bit += 1
+        elif p.mode == "in":
+            args.append(f"gn_command_bytes(c, &w->{n})")
+        elif p.mode == "handles":
+            args.append("(const cl_mem *)c->objects")
+        elif p.mode == "area":
+            args.append("c->area")
+        elif p.mode == "event":
+            args += ["n_waits", "(const cl_event *)waits", "(cl_event *)event"]
+    out(f"    return gn_cl(v)->{call.name}({', '.join(args)});")
+    out("}\n")
+
+
+def writes_mask(call):
+    if not call.track or call.track[0] != "writes":
+        return "0" if not call.track else "0"
+    mask = 0
+    for i, p in enumerate(refs(call)):
+        if p.name in call.track[1:]:
+            mask |= 1 << i
+    return "GN_WRITES_ARGS" if call.track[1:] == ["args"] else str(mask)
+
+
+def parents(call):
+    if "parent" not in call.track:
+        return []
+    return [w for w in call.track[call.track.index("parent") + 1:]]
+
+
+def emit_header(api, out):
+    out("/* Written by apigen: do not edit. */")
+    out(f"#ifndef GN_{api.name.upper()}_HOST_H\n#define GN_{api.name.upper()}_HOST_H\n")
+    out('#include "vgpu/opencl/opencl_host_rt.h"\n#include "opencl_wire.h"\n')
+    for c in api.calls:
+        if not c.travels or c.served == "command":
+            continue
+        args_struct(c, out)
+    out("/* Handwritten handlers. A creating one returns the driver's object and sets *result. */")
+    for c in api.calls:
+        if not c.travels or not c.host:
+            continue
+        if c.served == "command":
+            out(f"void gn_admit_{c.name}(struct gn_vgpu *v, struct gn_command *c);")
+            out(f"int32_t gn_submit_{c.name}(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, "
+                "const cl_event *waits, cl_event *event);")
+        elif c.served == "create":
+            out(f"void *gn_host_{c.name}(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_{c.name} *a, "
+                "cl_int *result);")
+        else:
+            out(f"cl_int gn_host_{c.name}(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_{c.name} *a);")
+    out("\nextern const struct gn_request_class gn_opencl_requests[GN_OP_MAX];\n\n#endif")
+
+
+def emit_source(api, out):
+    out("/* Written by apigen: do not edit. */")
+    out('#include "opencl_host.h"\n\n#include <stddef.h>\n')
+    for c in api.calls:
+        if c.travels:
+            (command if c.served == "command" else request)(c, out)
+    out("const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {")
+    for c in api.calls:
+        if not c.travels:
+            continue
+        fields = [f'.name = "{c.name}"', f".fixed_bytes = sizeof(struct gn_wire_{c.name})"]
+        if c.served == "command":
+            fields += [f".admit = admit_{c.name}", f".submit = submit_{c.name}", f".writes = {writes_mask(c)}"]
+        else:
+            fields += [f".serve = host_{c.name}"]
+        if c.slow:
+            fields.append(".slow = true")
+        for word in ("quiet", "ordered", "fence"):
+            if getattr(c, word):
+                fields.append(f".{word} = true")
+        if c.served == "create":
+            fields.append(f".creates = {kind(c.kind)}")
+        kept = [f"offsetof(struct gn_wire_{c.name}, {w})" for w in parents(c)
+                if next((p for p in c.params if p.name == w and p.mode == "handle"), None)]
+        if kept:
+            fields.append(f".parents = {{{', '.join(kept)}}}")
+            fields.append(f".n_parents = {len(kept)}")
+        out(f"    [GN_OP_{c.name}] = {{{', '.join(fields)}}},")
+    out("};")

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads an API description into a model and checks that it means something. docs/api-description.md is the manual."""
+import re
+from dataclasses import dataclass, field
+
+
+class DescriptionError(Exception):
+    def __init__(self, path, line, message):
+        super().__init__(f"{path}:{line}: {message}")
+
+
+@dataclass
+class Param:
+    line: int
+    ctype: str            # as C writes it, without the name: "const cl_event *"
+    name: str
+    mode: str             # value handle handles in out string list vec area fixed waits event err local callback
+    kind: str = ""        # of handle and handles
+    length: str = ""      # an expression over the other parameters
+    in_bytes: bool = False
+    optional: bool = False
+    output: bool = False  # of area
+    valid: str = ""       # the parameter that says how much of this output holds something
+    callback: str = ""    # the parameter list of a callback
+
+    def declare(self):
+        if self.mode == "callback":
+            return f"void(CL_CALLBACK *{self.name})({self.callback})"
+        return f"{self.ctype}{'' if self.ctype.endswith('*') else ' '}{self.name}"
+
+
+@dataclass
+class Call:
+    line: int
+    name: str
+    number: int
+    served: str           # local forward info create command retain release absent
+    message: bool         # a request of Gantry's own, no entry point
+    since: str = ""
+    kind: str = ""        # what a create makes, a retain keeps, an info asks about
+    error: str = ""       # what an absent call returns
+    slow: bool = False
+    quiet: bool = False
+    stub: bool = False    # the guest's stub is handwritten
+    check: bool = False   # a handwritten check decides in the program
+    ordered: bool = False # a command that, without a wait list, follows all before it in its queue
+    fence: bool = False   # a command that all after it in its queue follow
+    host: bool = False    # the host's handler is handwritten
+    made: bool = False    # a handwritten hook fills in what the guest keeps
+    event: str = ""       # CL_COMMAND_*
+    track: list = field(default_factory=list)
+    local_names: list = field(default_factory=list)
+    params: list = field(default_factory=list)
+
+    def param(self, mode):
+        return next((p for p in self.params if p.mode == mode), None)
+
+    @property
+    def travels(self):
+        return self.served not in ("local", "absent", "retain", "release")
+
+    def wire_params(self):
+        return [p for p in self.params if p.mode not in ("local", "callback", "fixed", "waits", "event", "err")]
+
+
+@dataclass
+class Api:
+    name: str = ""
+    types: dict = field(default_factory=dict)
+    handles: list = field(default_factory=list)
+    calls: list = field(default_factory=list)
+    absent: list = field(default_factory=list)
+
+
+SERVED = ("local", "forward", "info", "create", "command", "retain", "release", "absent")
+NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+
+class Reader:
+    def __init__(self, path, text):
+        self.path, self.api, self.call, self.numbers = path, Api(), None, {}
+        for number, line in enumerate(text.splitlines(), 1):
+            body = line.split("#", 1)[0].rstrip()
+            if not body.strip():
+                continue
+            self.at = number
+            if body[0].isspace():
+                self.inside(body.strip())
+            else:
+                self.outside(body.split())
+        self.finish()
+
+    def fail(self, message, line=None):
+        raise DescriptionError(self.path, line or self.at, message)
+
+    def outside(self, words):
+        what = words[0]
+        self.call = None
+        if what == "api" and len(words) == 2:
+            self.api.name = words[1]
+        elif what == "types" and len(words) > 2:
+            if words[1] not in ("u32", "i32", "u64"):
+                self.fail(f"a scalar is u32, i32 or u64, not {words[1]}")
+            for t in words[2:]:
+                self.api.types[t] = words[1]
+        elif what == "handles":
+            self.api.handles += words[1:]
+        elif what == "absent":
+            self.api.absent += words[1:]
+        elif what in ("call", "message"):
+            self.header(what, words[1:])
+        else:
+            self.fail(f"'{what}' is not a word of this language at the start of a line")
+
+    def header(self, what, words):
+        if len(words) < 3 or not NAME.match(words[0]):
+            self.fail(f"{what} NAME NUMBER ... is what a {what} starts with")
+        name = words.pop(0)
+        if not words[0].isdigit():
+            self.fail(f"{name} has no number")
+        number = int(words.pop(0))
+        if number in self.numbers:
+            self.fail(f"number {number} of {name} is taken by {self.numbers[number]}")
+        if not 0 < number < 65536:
+            self.fail(f"number {number} of {name} does not fit in 16 bits")
+        if name in self.numbers.values():
+            self.fail(f"{name} is described twice")
+        self.numbers[number] = name
+        since = ""
+        if what == "call":
+            if len(words) < 3 or words.pop(0) != "since":
+                self.fail(f"{name} does not say since which version it is there")
+            since = words.pop(0)
+        served = words.pop(0)
+        if served not in SERVED:
+            self.fail(f"{name} is served '{served}', which is none of {' '.join(SERVED)}")
+        call = Call(self.at, name, number, served, what == "message", since)
+        if served in ("create", "retain", "release", "info"):
+            if not words or words[0] not in self.api.handles:
+                self.fail(f"{name} does not say which handle it is about")
+            call.kind = words.pop(0)
+        if served == "absent":
+            if not words:
+                self.fail(f"{name} is absent but names no error")
+            call.error = words.pop(0)
+        for word in words:
+            if word not in ("slow", "quiet", "stub", "check", "ordered", "fence"):
+                self.fail(f"'{word}' says nothing about {name}")
+            setattr(call, word, True)
+        self.call = call
+        self.api.calls.append(call)
+
+    def inside(self, body):
+        if self.call is None:
+            self.fail("an indented line belongs to no call")
+        words = body.split()
+        if words[0] in ("host", "made") and len(words) == 1:
+            setattr(self.call, words[0], True)
+        elif words[0] == "event" and len(words) == 2:
+            self.call.event = words[1]
+        elif words[0] == "track":
+            self.call.track = words[1:]
+        elif words[0] == "local":
+            self.call.local_names += words[1:]
+        elif words[0] == "callback":
+            m = re.match(r"^callback\s+(\w+)\((.*)\)$", body)
+            if not m:
+                self.fail("callback NAME(PARAMETERS) is what a callback looks like")
+            self.call.params.append(Param(self.at, "", m.group(1), "callback", callback=m.group(2)))
+        else:
+            self.parameter(body)
+
+    def parameter(self, body):
+        if ":" not in body:
+            self.fail("a parameter says after a colon how it travels")
+        left, right = (s.strip() for s in body.split(":", 1))
+        m = re.match(r"^(.*?[\s*])(\w+)$", left)
+        if not m:
+            self.fail(f"'{left}' is not a C declaration")
+        ctype = re.sub(r"\s+", " ", m.group(1)).strip().replace(" *", " *")
+        p = Param(self.at, ctype, m.group(2), "")
+        if any(q.name == p.name for q in self.call.params):
+            self.fail(f"{p.name} is named twice")
+        m = re.match(r"^(.*)\s+valid\s+(\w+)$", right)
+        if m:
+            right, p.valid = m.groups()
+        if right.endswith("?"):
+            right, p.optional = right[:-1], True
+        self.mode(p, right)
+        self.call.params.append(p)
+
+    def mode(self, p, right):
+        words = right.split()
+        first = words[0] if words else ""
+        length = re.match(r"^(?:(area) )?(in|out)( bytes)?\[(.+)\]$", right)
+        if right in ("value", "string", "list", "waits", "event", "err", "local"):
+            p.mode = right
+        elif right in self.api.handles:
+            p.mode, p.kind = "handle", right
+        elif first == "handles":
+            m = re.match(r"^handles (\w+)\[(.+)\]$", right)
+            if not m or m.group(1) not in self.api.handles:
+                self.fail("handles KIND[LENGTH] is what an array of handles looks like")
+            p.mode, p.kind, p.length = "handles", m.group(1), m.group(2)
+        elif length:
+            p.mode = "area" if length.group(1) else length.group(2)
+            p.output = length.group(2) == "out"
+            p.in_bytes, p.length = bool(length.group(3)), length.group(4)
+        elif right == "vec[3]":
+            p.mode = "vec"
+        elif first == "fixed" and len(words) == 2:
+            p.mode, p.length = "fixed", words[1]
+        else:
+            self.fail(f"'{right}' is no way for {p.name} to travel")
+
+    def finish(self):
+        if not self.api.name:
+            self.fail("the description names no api", 1)
+        for c in self.api.calls:
+            Checker(self, c).run()
+
+
+class Checker:
+    """What a description says must make sense, not only parse."""
+
+    def __init__(self, reader, call):
+        self.reader, self.call = reader, call
+
+    def fail(self, message, line=None):
+        self.reader.fail(f"{self.call.name}: {message}", line or self.call.line)
+
+    def run(self):
+        c = self.call
+        names = {p.name: p for p in c.params}
+        for p in c.params:
+            self.parameter(p, names)
+        if c.served == "create":
+            if not c.param("err"):
+                self.fail("creates an object but has no errcode_ret")
+            if not c.track:
+                self.fail("creates an object but does not say what it is tracked by")
+        if c.served == "info" and not any(p.mode == "out" and p.name == "param_value" for p in c.params):
+            self.fail("is an info without a param_value")
+        if c.served == "command":
+            if not c.params or c.params[0].kind != "queue":
+                self.fail("is a command whose first parameter is no queue")
+            if not (c.message or c.stub) and not c.event:
+                self.fail("is a command that does not say which type its event has")
+        if c.served in ("retain", "release") and [p.kind for p in c.params] != [c.kind]:
+            self.fail(f"takes one {c.kind} and nothing else")
+        if c.travels and not c.message and not (c.stub or c.params and c.params[0].mode == "handle"):
+            self.fail("reaches its session through no handle: make it local, with a message")
+        if c.travels and any(p.mode == "callback" for p in c.params):
+            self.fail("has a callback, which cannot travel: make it local, with a message")
+        for word in c.track:
+            if word not in names and word not in ("parent", "writes", "changes", "creates", *self.reader.api.handles):
+                self.fail(f"tracks '{word}', which is no parameter")
+
+    def parameter(self, p, names):
+        pointer = p.ctype.endswith("*")
+        if p.mode == "value":
+            if pointer:
+                self.fail(f"{p.name} is a pointer without a length", p.line)
+            if p.ctype not in self.reader.api.types:
+                self.fail(f"the width of {p.ctype} is not said in any types line", p.line)
+        if p.mode in ("in", "out", "area", "list", "string", "vec", "handles") and not pointer:
+            self.fail(f"{p.name} is no pointer", p.line)
+        if p.mode == "handle" and pointer:
+            self.fail(f"{p.name} is a pointer to handles: say how many", p.line)
+        if p.mode == "in" and "void" in p.ctype and not p.in_bytes:
+            self.fail(f"{p.name} points at void: its length is in bytes", p.line)
+        if p.length and p.mode != "fixed":
+            for word in re.findall(r"[a-z_]\w*", p.length):
+                if word not in names and word not in ("sizeof", "product", "image_bytes") and not word.startswith("cl_"):
+                    self.fail(f"the length of {p.name} uses {word}, which is no parameter", p.line)
+        if p.valid and p.valid not in names:
+            self.fail(f"{p.valid} is no parameter", p.line)
+        if p.mode == "local" and self.call.travels:
+            self.fail(f"{p.name} stays in the program, but the call travels", p.line)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return Reader(path, f.read()).api
