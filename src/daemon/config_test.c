@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/checked.h"
+#include "link/worker_wire.h"
+
+static int parse(const char *text, struct gn_config *c, struct gn_error *err)
+{
+    memset(c, 0, sizeof *c);
+    return gn_config_parse("test.conf", text, strlen(text), c, err);
+}
+
+static void a_configuration_is_read(void **state)
+{
+    struct gn_config c;
+    struct gn_error err;
+    assert_int_equal(parse("# comment\n"
+                           "; another\n"
+                           "\n"
+                           "[gantryd]\r\n"
+                           "socket = /tmp/a b.sock \n"
+                           "device=Card\n"
+                           "  device = Other: Name:1,present-as=gpu\n"
+                           "[ device Card:0 ]\n"
+                           "present-as = accelerator\n"
+                           "[gantryd]\n"
+                           "device = Third",
+                           &c, &err),
+                     0);
+    assert_string_equal(c.socket, "/tmp/a b.sock");
+    assert_int_equal(c.n_devices, 3);
+    assert_string_equal(c.devices[0].name, "Card");
+    assert_int_equal(c.devices[0].index, -1);
+    assert_int_equal(c.devices[0].present_as, 0);
+    assert_string_equal(c.devices[1].name, "Other: Name");
+    assert_int_equal(c.devices[1].index, 1);
+    assert_int_equal(c.devices[1].present_as, GN_DEVICE_GPU);
+    assert_string_equal(c.devices[2].name, "Third");
+    assert_int_equal(c.n_settings, 1);
+    assert_string_equal(c.settings[0].name, "Card");
+    assert_int_equal(c.settings[0].index, 0);
+    assert_int_equal(c.settings[0].present_as, GN_DEVICE_ACCELERATOR);
+    assert_int_equal(parse("", &c, &err), 0);
+}
+
+static void mistakes_name_their_line(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *where;
+        const char *what;
+    } bad[] = {
+        {"socket = x\n", "test.conf:1: ", "before any section"},
+        {"[gantryd]\nsocket\n", "test.conf:2: ", "malformed line \"socket\""},
+        {"[gantryd]\n= x\n", "test.conf:2: ", "malformed line"},
+        {"[gantryd]\n\n# c\nsocket =\n", "test.conf:4: ", "no value for \"socket\""},
+        {"[gantryd]\nsockte = x\n", "test.conf:2: ", "unknown key \"sockte\""},
+        {"[gantryd]\npresent-as = gpu\n", "test.conf:2: ", "unknown key \"present-as\""},
+        {"[gantryd]\nlisten = tcp:x:1\n", "test.conf:2: ", "unknown key \"listen\""},
+        {"[gantryd]\nsocket = x\nsocket = y\n", "test.conf:3: ", "given twice"},
+        {"[gantryd]\ndevice = x,present-as=toaster\n", "test.conf:2: ", "toaster"},
+        {"[gantryd]\ndevice = :3\n", "test.conf:2: ", "names no device"},
+        {"[gantryd\n", "test.conf:1: ", "malformed section"},
+        {"[]\n", "test.conf:1: ", "unknown section"},
+        {"[tenant x]\n", "test.conf:1: ", "unknown section \"tenant x\""},
+        {"[Gantryd]\n", "test.conf:1: ", "unknown section"},
+        {"[device]\n", "test.conf:1: ", "unknown section"},
+        {"[device x,present-as=gpu]\n", "test.conf:1: ", "a setting in a section's name"},
+        {"[device x]\npresent-as = dog\n", "test.conf:2: ", "presented as \"dog\""},
+        {"[device x]\nsocket = y\n", "test.conf:2: ", "unknown key \"socket\""},
+        {"[device x]\npresent-as = gpu\npresent-as = cpu\n", "test.conf:3: ", "given twice"},
+    };
+    for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
+        struct gn_config c;
+        struct gn_error err = {{0}, {0}};
+        assert_int_equal(parse(bad[i].text, &c, &err), -EBADMSG);
+        if (strncmp(err.what, bad[i].where, strlen(bad[i].where)) != 0 || !strstr(err.what, bad[i].what))
+            fail_msg("\"%s\" gave \"%s\"", bad[i].text, err.what);
+        assert_null(strchr(err.what, '\n'));
+    }
+}
+
+static void lines_that_are_no_text_are_refused(void **state)
+{
+    struct gn_config c = {.n_devices = 0};
+    struct gn_error err;
+    static char longest[5000];
+    assert_int_equal(gn_config_parse("f", "[gantryd]\nso\0cket = x\n", 22, &c, &err), -EBADMSG);
+    assert_non_null(strstr(err.what, "f:2:"));
+    memset(longest, 'x', sizeof longest);
+    assert_int_equal(gn_config_parse("f", longest, sizeof longest, &c, &err), -EBADMSG);
+}
+
+static void files_that_cannot_be_read_are_named(void **state)
+{
+    struct gn_config c = {.n_devices = 0};
+    struct gn_error err;
+    assert_int_equal(gn_config_read("/nonexistent/g.conf", &c, &err), -ENOENT);
+    assert_non_null(strstr(err.what, "/nonexistent/g.conf"));
+    assert_int_equal(gn_config_read("/tmp", &c, &err), -EBADMSG);
+    assert_int_equal(gn_config_read("/dev/zero", &c, &err), -EBADMSG);
+}
+
+static void selectors_are_parsed_and_matched(void **state)
+{
+    struct gn_selector s;
+    struct gn_error err;
+    char longest[300];
+    assert_int_equal(gn_selector_parse("pthread", &s, &err), 0);
+    assert_true(gn_selector_matches_name(&s, "PTHREAD-skylake"));
+    assert_false(gn_selector_matches_name(&s, "basic"));
+    assert_true(gn_selector_takes(&s, 0) && gn_selector_takes(&s, 9));
+    assert_int_equal(gn_selector_parse("a:b:12", &s, &err), 0);
+    assert_string_equal(s.name, "a:b");
+    assert_true(gn_selector_takes(&s, 12));
+    assert_false(gn_selector_takes(&s, 11));
+    assert_int_equal(gn_selector_parse("a:b", &s, &err), 0);
+    assert_string_equal(s.name, "a:b");
+    assert_int_equal(s.index, -1);
+    assert_int_equal(gn_selector_parse("x:0,present-as=cpu", &s, &err), 0);
+    assert_int_equal(s.present_as, GN_DEVICE_CPU);
+    assert_int_equal(gn_selector_parse("", &s, &err), -EINVAL);
+    assert_int_equal(gn_selector_parse(",present-as=cpu", &s, &err), -EINVAL);
+    assert_int_equal(gn_selector_parse("x,", &s, &err), -EINVAL);
+    assert_int_equal(gn_selector_parse("x,present-as=", &s, &err), -EINVAL);
+    assert_int_equal(gn_selector_parse("x,memory=4G", &s, &err), -EINVAL);
+    assert_int_equal(gn_selector_parse("x:99999", &s, &err), -EINVAL);
+    memset(longest, 'l', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    assert_int_equal(gn_selector_parse(longest, &s, &err), -EINVAL);
+}
+
+#define ARGV(...)                                                                                            \
+    (sizeof((char *[]){"gantryd", __VA_ARGS__}) / sizeof(char *)), (char *[])                                \
+    {                                                                                                        \
+        "gantryd", __VA_ARGS__, NULL                                                                         \
+    }
+
+static void the_command_line_is_parsed(void **state)
+{
+    struct gn_config c;
+    struct gn_error err;
+    enum gn_options_action action;
+    assert_int_equal(gn_options_parse(1, (char *[]){"gantryd", NULL}, &c, &action, &err), 0);
+    assert_int_equal(action, GN_OPTIONS_RUN);
+    assert_int_equal(
+        gn_options_parse(ARGV("--socket", "/s", "--device=a", "--device", "b:1"), &c, &action, &err), 0);
+    assert_string_equal(c.socket, "/s");
+    assert_int_equal(c.n_devices, 2);
+    assert_int_equal(gn_options_parse(ARGV("--help"), &c, &action, &err), 0);
+    assert_int_equal(action, GN_OPTIONS_HELP);
+    assert_int_equal(gn_options_parse(ARGV("--version"), &c, &action, &err), 0);
+    assert_int_equal(action, GN_OPTIONS_VERSION);
+}
+
+static void wrong_command_lines_are_refused(void **state)
+{
+    static char *const bad[][4] = {
+        {"gantryd", "--sock", "/s"},
+        {"gantryd", "--listen", "x"},
+        {"gantryd", "-s", "/s"},
+        {"gantryd", "--socket"},
+        {"gantryd", "--socket", ""},
+        {"gantryd", "--help=yes"},
+        {"gantryd", "stray"},
+        {"gantryd", "--"},
+        {"gantryd", "-"},
+        {"gantryd", ""},
+        {"gantryd", "--device", ":1"},
+        {"gantryd", "--policy", "fair"},
+        {"gantryd", "--slice", "2"},
+    };
+    for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
+        struct gn_config c;
+        struct gn_error err = {{0}, {0}};
+        enum gn_options_action action;
+        char *argv[5] = {NULL};
+        int argc = 0;
+        for (; argc < 4 && bad[i][argc]; argc++)
+            argv[argc] = bad[i][argc];
+        assert_int_equal(gn_options_parse(argc, argv, &c, &action, &err), -EINVAL);
+        assert_true(err.what[0]);
+    }
+}
+
+static void the_command_line_wins_over_the_file(void **state)
+{
+    char path[] = "/tmp/gantry-config-XXXXXX";
+    static const char text[] =
+        "[gantryd]\nsocket = /file\ndevice = one\ndevice = two\n[device one]\npresent-as = gpu\n";
+    struct gn_config c;
+    struct gn_error err;
+    enum gn_options_action action;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    assert_int_equal(gn_options_parse(ARGV("--config", path), &c, &action, &err), 0);
+    assert_string_equal(c.socket, "/file");
+    assert_int_equal(c.n_devices, 2);
+    assert_int_equal(
+        gn_options_parse(ARGV("--socket", "/line", "--config", path, "--device", "three"), &c, &action, &err),
+        0);
+    assert_string_equal(c.socket, "/line");
+    assert_int_equal(c.n_devices, 1);
+    assert_string_equal(c.devices[0].name, "three");
+    assert_int_equal(c.n_settings, 1);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_configuration_is_read),
+        cmocka_unit_test(mistakes_name_their_line),
+        cmocka_unit_test(lines_that_are_no_text_are_refused),
+        cmocka_unit_test(files_that_cannot_be_read_are_named),
+        cmocka_unit_test(selectors_are_parsed_and_matched),
+        cmocka_unit_test(the_command_line_is_parsed),
+        cmocka_unit_test(wrong_command_lines_are_refused),
+        cmocka_unit_test(the_command_line_wins_over_the_file),
+    };
+    return cmocka_run_group_tests_name("config", tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "link/frame.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+struct pair {
+    int near, far; /* the reader is at far */
+    struct gn_frame_reader reader;
+    int fds_before;
+};
+
+static int count_fds(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static int setup(void **state)
+{
+    struct pair *p = calloc(1, sizeof *p);
+    int ends[2];
+    p->fds_before = count_fds();
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    p->near = ends[0];
+    p->far = ends[1];
+    gn_frame_reader_init(&p->reader, p->far);
+    *state = p;
+    return 0;
+}
+
+/* Every test also shows that no descriptor is left over. */
+static int teardown(void **state)
+{
+    struct pair *p = *state;
+    gn_frame_reader_fini(&p->reader);
+    if (p->near >= 0)
+        close(p->near);
+    close(p->far);
+    int left = count_fds() - p->fds_before;
+    free(p);
+    return left;
+}
+
+static void put(struct pair *p, const void *bytes, size_t n)
+{
+    assert_int_equal(send(p->near, bytes, n, MSG_NOSIGNAL), n);
+}
+
+static void put_with_fds(struct pair *p, const void *bytes, size_t n, int n_fds)
+{
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(64 * sizeof(int))];
+    } control;
+    int any = STDERR_FILENO; /* not the socket itself: a copy of it would keep it open */
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control};
+    memset(&control, 0, sizeof control);
+    msg.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int));
+    for (int i = 0; i < n_fds; i++)
+        memcpy(CMSG_DATA(c) + (size_t)i * sizeof(int), &any, sizeof(int));
+    assert_int_equal(sendmsg(p->near, &msg, MSG_NOSIGNAL), n);
+}
+
+static struct gn_frame_header header(uint32_t payload)
+{
+    return (struct gn_frame_header){.size = 16 + payload, .op = 7, .seq = 9};
+}
+
+static void a_frame_arrives_as_it_was_sent(void **state)
+{
+    struct pair *p = *state;
+    int pipe_ends[2];
+    struct gn_frame f;
+    assert_int_equal(pipe(pipe_ends), 0);
+    assert_int_equal(gn_frame_send(p->near, 1000, 3, GN_FRAME_MORE, 77, "payload", 8, pipe_ends, 2), 0);
+    assert_int_equal(gn_frame_send(p->near, 1000, 4, 0, 78, NULL, 0, NULL, 0), 0);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    assert_int_equal(f.op, 3);
+    assert_int_equal(f.flags, GN_FRAME_MORE);
+    assert_int_equal(f.seq, 77);
+    assert_int_equal(f.n_payload, 8);
+    assert_string_equal(f.payload, "payload");
+    assert_int_equal(f.n_fds, 2);
+    /* The second is the pipe's write end; the first is not taken and must be closed by what follows. */
+    int write_end = gn_frame_take_fd(&p->reader, 1);
+    assert_true(write_end >= 0);
+    assert_int_equal(gn_frame_take_fd(&p->reader, 1), -1);
+    assert_int_equal(gn_frame_take_fd(&p->reader, 2), -1);
+    assert_true(fcntl(write_end, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(write(write_end, "x", 1), 1);
+    close(write_end);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    assert_int_equal(f.op, 4);
+    assert_int_equal(f.n_payload, 0);
+    assert_int_equal(f.n_fds, 0);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 0);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+}
+
+static void the_largest_frame_passes_and_no_larger(void **state)
+{
+    struct pair *p = *state;
+    static char big[GN_FRAME_MAX_PAYLOAD + 1];
+    struct gn_frame f;
+    int room = 4 << 20;
+    setsockopt(p->near, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    big[GN_FRAME_MAX_PAYLOAD - 1] = 'z';
+    assert_int_equal(gn_frame_send(p->near, 1000, 1, 0, 0, big, sizeof big, NULL, 0), -EMSGSIZE);
+    assert_int_equal(gn_frame_send(p->near, 1000, 1, 0, 0, big, sizeof big - 1, NULL, 0), 0);
+    assert_int_equal(gn_frame_wait(&p->reader, 1000, &f), 1);
+    assert_int_equal(f.n_payload, GN_FRAME_MAX_PAYLOAD);
+    assert_memory_equal(f.payload, big, f.n_payload);
+}
+
+static void every_strict_prefix_waits_and_faults_at_its_end(void **state)
+{
+    char whole[16 + 24];
+    struct gn_frame_header h = header(24);
+    memcpy(whole, &h, sizeof h);
+    memset(whole + 16, 'p', 24);
+    for (size_t n = 0; n < sizeof whole; n++) {
+        struct pair *p;
+        struct gn_frame f;
+        assert_int_equal(setup((void **)&p), 0);
+        if (n)
+            put_with_fds(p, whole, n, 3);
+        assert_int_equal(gn_frame_read(&p->reader, &f), 0);
+        close(p->near);
+        p->near = -1;
+        int rc = gn_frame_read(&p->reader, &f);
+        assert_int_equal(rc, n ? -EPROTO : -EPIPE);
+        assert_int_equal(gn_frame_read(&p->reader, &f), rc); /* sticky */
+        assert_int_equal(teardown((void **)&p), 0);
+    }
+}
+
+static void bytes_may_come_one_by_one(void **state)
+{
+    struct pair *p = *state;
+    char whole[16 + 5];
+    struct gn_frame f;
+    struct gn_frame_header h = header(5);
+    memcpy(whole, &h, sizeof h);
+    memcpy(whole + 16, "hello", 5);
+    for (size_t i = 0; i < sizeof whole; i++) {
+        put(p, whole + i, 1);
+        assert_int_equal(gn_frame_read(&p->reader, &f), i + 1 == sizeof whole ? 1 : 0);
+    }
+    assert_memory_equal(f.payload, "hello", 5);
+}
+
+static void malformed_headers_fault(void **state)
+{
+    const struct gn_frame_header bad[] = {
+        {.size = 0},
+        {.size = 15},
+        {.size = GN_FRAME_MAX_BYTES + 1},
+        {.size = UINT32_MAX},
+        {.size = 16, .zero = 1},
+        {.size = 16, .flags = 2},
+        {.size = 16, .flags = 0x8000},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct pair *p;
+        struct gn_frame f;
+        assert_int_equal(setup((void **)&p), 0);
+        put_with_fds(p, &bad[i], sizeof bad[i], 2);
+        assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
+        /* What follows is not looked at. */
+        assert_int_equal(gn_frame_send(p->near, 1000, 1, 0, 0, NULL, 0, NULL, 0), 0);
+        assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
+        assert_int_equal(teardown((void **)&p), 0);
+    }
+}
+
+static void too_many_descriptors_fault_and_are_closed(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame f;
+    struct gn_frame_header h = header(0);
+    put_with_fds(p, &h, sizeof h, GN_FRAME_MAX_FDS + 1);
+    assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
+}
+
+static void too_many_descriptors_in_pieces_fault_as_well(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame f;
+    struct gn_frame_header h = header(0);
+    put_with_fds(p, &h, 8, GN_FRAME_MAX_FDS);
+    put_with_fds(p, (const char *)&h + 8, 8, 1);
+    assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
+}
+
+static void descriptors_belong_to_the_frame_in_whose_bytes_they_came(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame f;
+    struct gn_frame_header h = header(4);
+    put(p, &h, sizeof h);
+    put_with_fds(p, "abcd", 4, 1);
+    put(p, &h, sizeof h);
+    put(p, "efgh", 4);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    assert_int_equal(f.n_fds, 1);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    assert_int_equal(f.n_fds, 0);
+    assert_memory_equal(f.payload, "efgh", 4);
+}
+
+static void waiting_ends_at_the_deadline_and_may_go_on(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame f;
+    assert_int_equal(gn_frame_wait(&p->reader, 1, &f), -ETIMEDOUT);
+    assert_int_equal(gn_frame_send(p->near, 1000, 5, 0, 0, NULL, 0, NULL, 0), 0);
+    assert_int_equal(gn_frame_wait(&p->reader, -1, &f), 1);
+    assert_int_equal(f.op, 5);
+}
+
+static void a_writer_keeps_what_the_peer_does_not_read_yet(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_writer w;
+    struct gn_frame f;
+    char payload[4096];
+    uint32_t sent = 0, got = 0;
+    gn_frame_writer_init(&w, p->near, 1u << 20);
+    memset(payload, 'w', sizeof payload);
+    /* Until the socket is full, and three more, each with a descriptor. */
+    for (unsigned after = 0; after < 3; sent++) {
+        assert_int_equal(gn_frame_push(&w, 1, 0, sent, payload, sizeof payload, &p->far, 1), 0);
+        after += gn_frame_writer_pending(&w);
+    }
+    while (got < sent) {
+        assert_int_equal(gn_frame_flush(&w), 0);
+        int rc;
+        while ((rc = gn_frame_read(&p->reader, &f)) == 1) {
+            assert_int_equal(f.seq, got++);
+            assert_int_equal(f.n_payload, sizeof payload);
+            assert_int_equal(f.n_fds, 1);
+        }
+        assert_int_equal(rc, 0);
+    }
+    assert_false(gn_frame_writer_pending(&w));
+    assert_int_equal(w.queued_bytes, 0);
+    gn_frame_writer_fini(&w);
+}
+
+static void a_writer_gives_up_on_a_peer_who_never_reads(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_writer w;
+    char payload[4096] = {0};
+    int rc = 0;
+    gn_frame_writer_init(&w, p->near, 64 << 10);
+    for (int i = 0; i < 100000 && rc == 0; i++)
+        rc = gn_frame_push(&w, 1, 0, 0, payload, sizeof payload, &p->far, 1);
+    assert_int_equal(rc, -ENOBUFS);
+    assert_int_equal(gn_frame_flush(&w), -ENOBUFS);
+    assert_true(w.queued_bytes <= 64 << 10);
+    gn_frame_writer_fini(&w);
+}
+
+static void writing_to_nobody_raises_no_signal(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_writer w;
+    shutdown(p->far, SHUT_RDWR);
+    assert_int_equal(gn_frame_send(p->near, 1000, 1, 0, 0, NULL, 0, NULL, 0), -EPIPE);
+    gn_frame_writer_init(&w, p->near, 4096);
+    assert_int_equal(gn_frame_push(&w, 1, 0, 0, NULL, 0, NULL, 0), -EPIPE);
+    assert_int_equal(gn_frame_push(&w, 1, 0, 0, NULL, 0, NULL, 0), -EPIPE);
+    gn_frame_writer_fini(&w);
+}
+
+static void string_fields_are_cut_between_characters(void **state)
+{
+    char field[8];
+    gn_frame_string_set(field, sizeof field, "abc");
+    assert_memory_equal(field, "abc\0\0\0\0\0", 8);
+    gn_frame_string_set(field, sizeof field, "abcdefghij");
+    assert_string_equal(field, "abcdefg");
+    gn_frame_string_set(field, sizeof field, "abcdef\xc3\xa4");
+    assert_string_equal(field, "abcdef");
+    gn_frame_string_set(field, sizeof field, "a\nb\x7f");
+    assert_string_equal(field, "a?b?");
+    assert_true(gn_frame_string_ok(field, sizeof field));
+    memset(field, 'x', sizeof field);
+    assert_false(gn_frame_string_ok(field, sizeof field));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_frame_arrives_as_it_was_sent),
+        T(the_largest_frame_passes_and_no_larger),
+        cmocka_unit_test(every_strict_prefix_waits_and_faults_at_its_end),
+        T(bytes_may_come_one_by_one),
+        cmocka_unit_test(malformed_headers_fault),
+        T(too_many_descriptors_fault_and_are_closed),
+        T(too_many_descriptors_in_pieces_fault_as_well),
+        T(descriptors_belong_to_the_frame_in_whose_bytes_they_came),
+        T(waiting_ends_at_the_deadline_and_may_go_on),
+        T(a_writer_keeps_what_the_peer_does_not_read_yet),
+        T(a_writer_gives_up_on_a_peer_who_never_reads),
+        T(writing_to_nobody_raises_no_signal),
+        cmocka_unit_test(string_fields_are_cut_between_characters),
+    };
+    return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
+}
