@@ -57,9 +57,10 @@ until_true()
     done
 }
 
+# Always called in a subshell, which becomes ffmpeg, so that $! is ffmpeg itself.
 film()
 {
-    "$@" ffmpeg -nostdin -v error -init_hw_device opencl=ocl:0.0 -filter_hw_device ocl -f lavfi -i testsrc2=size=640x360:rate=25 \
+    exec "$@" ffmpeg -nostdin -v error -init_hw_device opencl=ocl:0.0 -filter_hw_device ocl -f lavfi -i testsrc2=size=640x360:rate=25 \
         -frames:v 200 -vf format=yuv420p,hwupload,unsharp_opencl=lx=9:ly=9:la=2,hwdownload,format=yuv420p -f framemd5 -
 }
 

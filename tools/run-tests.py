@@ -3,7 +3,7 @@
 """Runs the suites and ends with one line, `N passed, N failed`.
 
     tools/run-tests.py [--build DIR] quick     unit tests and structure, in under a minute
-    tools/run-tests.py [--build DIR] all       everything; then ASan+UBSan; then TSan for the suite `threads`
+    tools/run-tests.py [--build DIR] all       everything; then ASan+UBSan; then TSan for what has threads
 
 Meson runs the tests; this script only decides which build runs which suites and adds up Meson's own results, so a test is counted
 exactly when Meson counts it. docs/testing.md says what each suite is.
@@ -48,7 +48,7 @@ def phases(kind, build):
               env={"ASAN_OPTIONS": "abort_on_error=0:detect_stack_use_after_return=1",
                    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}),
         Phase("TSan", build + "-tsan", setup=sanitized + ["-Db_sanitize=thread"],
-              only=["threads"], without=not_sanitized, slower=5,
+              only=["threads", "shm"], without=not_sanitized, slower=5,
               env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}),
     ]
 
