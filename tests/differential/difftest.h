@@ -73,6 +73,7 @@ struct arg {
  * line. */
 void rec_begin(const char *fn, const char *text, const struct arg *args, size_t n_args);
 void rec_end_int(cl_int code);
+void rec_end_code(cl_int code);
 void rec_end_made(enum arg_kind kind, uintptr_t handle, cl_int code);
 void rec_end_ptr(const void *ptr);
 void rec_end_void(void);
@@ -164,6 +165,14 @@ uint64_t hash_bytes(const void *bytes, size_t size);
         cl_int code_ = fn(__VA_ARGS__);                                                                      \
         rec_end_int(code_);                                                                                  \
         code_;                                                                                               \
+    })
+/* The same where what the call writes differs from run to run: only its code is recorded. */
+#define CALL_CODE(fn, ...) \
+    __extension__({ \
+        REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__); \
+        cl_int code_ = fn(__VA_ARGS__); \
+        rec_end_code(code_); \
+        code_; \
     })
 /* A call that answers with an object (or a mapped pointer) and takes &errcode last, which is added here. */
 #define ERRCODE_UNSET 12345

@@ -285,6 +285,12 @@ void rec_end_int(cl_int code)
     end_line();
 }
 
+void rec_end_code(cl_int code)
+{
+    put(" -> %s", error_name(code));
+    end_line();
+}
+
 void rec_end_made(enum arg_kind kind, uintptr_t handle, cl_int code)
 {
     if (kind != ARG_PTR && handle)
