@@ -22,6 +22,8 @@ NONE = 0.001
 def parse(path):
     """{system call: count} from strace -c."""
     counts = {}
+    if not os.path.exists(path):
+        raise BenchError("strace wrote no counts: may it trace here?")
     with open(path) as f:
         for line in f:
             fields = line.split()
