@@ -12,7 +12,8 @@ ENQUEUE_BAR_NS = 500
 LAUNCH_BAR_NS = 3000
 
 LABELS = {"image_formats": "query: image formats", "work_group_info": "query: work-group info",
-          "create_sampler": "create and release a sampler", "create_buffer": "create and release a buffer", "event_status": "status of an event",
+          "create_sampler": "create and release a sampler",
+          "create_buffer": "create and release a buffer", "event_status": "status of an event",
           "finish_idle": "clFinish, nothing pending", "enqueue": "enqueue without waiting",
           "launch": "empty kernel, launch and clFinish", "launch_parked": "the same, 5 ms apart (parked)"}
 

@@ -12,7 +12,8 @@ import tempfile
 from .table import Table
 from .targets import BenchError, Gantry, run
 
-KINDS = ["image_formats", "create_sampler", "work_group_info", "event_status", "finish_idle", "enqueue", "launch", "read", "write"]
+KINDS = ["image_formats", "create_sampler", "work_group_info", "event_status", "finish_idle", "enqueue", "launch", "read",
+         "write"]
 # What the bars speak of. A launch makes the driver itself call the system, so on the host's side it has no bar.
 BARS = {"image_formats": ("program", "host"), "create_sampler": ("program", "host"), "enqueue": ("program",)}
 # The bar is none at all; less than one in a thousand calls is a timer or a clock adjustment, not the path of a call.
@@ -67,7 +68,8 @@ def run_section(context):
         raise BenchError("strace is not installed")
     program = os.path.join(context.build, "bench/calls/bench-calls")
     few, many = 1000, 11_000 if context.quick else 101_000
-    table = Table(f"System calls per call, over {many - few} calls (most frequent one)", ["native", "program", "gantryd and worker"])
+    table = Table(f"System calls per call, over {many - few} calls (most frequent one)",
+                  ["native", "program", "gantryd and worker"])
     results = []
     for target in (context.native, context.gantry):
         if target is not None:
