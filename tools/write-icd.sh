@@ -28,7 +28,7 @@ fi
 
 case $libdir in
 /*) at_run_time=$libdir ;;
-*) at_run_time=$MESON_INSTALL_PREFIX/$libdir ;;
+*) at_run_time=${MESON_INSTALL_PREFIX%/}/$libdir ;;
 esac
 at_run_time=${GANTRY_ICD_LIBDIR:-$at_run_time}
 
