@@ -13,10 +13,17 @@ JOBS    ?= $(shell nproc)
 SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
 
 .DEFAULT_GOAL := all
+.NOTPARALLEL:
 .PHONY: all help deps stage install test test-quick test-programs bench demo clean format check-format
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
+
+# A folder that was set up by hand may have another prefix.
+.PHONY: rooted
+rooted: $(BUILD)/build.ninja
+	@grep -q '"name": "prefix", "value": "/"' $(BUILD)/meson-info/intro-buildoptions.json || \
+	    $(MESON) configure $(BUILD) -Dprefix=/ -Dlibdir=lib -Dlibexecdir=libexec
 
 # The prefix is /: what is built finds its parts relative to itself, so one build serves `stage` and any PREFIX.
 $(BUILD)/build.ninja:
@@ -44,14 +51,14 @@ help:
 deps:
 	@tools/deps.sh build test bench
 
-stage: all
+stage: rooted all
 	@rm -rf $(BUILD)/stage.new
 	@DESTDIR=$(abspath $(BUILD))/stage.new GANTRY_ICD_LIBDIR=$(abspath $(BUILD))/stage/lib \
 	    $(MESON) install -C $(BUILD) --no-rebuild --quiet
 	@rm -rf $(BUILD)/stage && mv $(BUILD)/stage.new $(BUILD)/stage
 	@echo "staged in $(BUILD)/stage"
 
-install: all
+install: rooted all
 	@DESTDIR=$(abspath $(DESTDIR)$(PREFIX)) GANTRY_ICD_LIBDIR=$(PREFIX)/lib $(MESON) install -C $(BUILD) --no-rebuild --quiet
 	@if [ '$(SYSCONF)' != '$(DESTDIR)$(PREFIX)/etc' ]; then \
 	    mkdir -p $(SYSCONF)/OpenCL/vendors && \
