@@ -140,6 +140,10 @@ int gn_host_spawn(struct gn_host *h, uint32_t vgpu_id, int control_fd, struct gn
 /* After SIGCHLD. */
 void gn_hosts_reap(struct gn_daemon *d);
 
+/* orphans.c: before anything is started; and after a worker's death. */
+void gn_orphans_adopt(void);
+void gn_orphans_kill(struct gn_daemon *d);
+
 /* answers.c */
 char *gn_daemon_answer(struct gn_daemon *d, const char *request, size_t n);
 

@@ -139,6 +139,7 @@ int main(int argc, char **argv)
         return printf("gantryd %s\n", GN_VERSION) < 0 || fflush(stdout) ? 1 : 0;
 
     gn_raise_descriptor_limit();
+    gn_orphans_adopt();
     rc = watch_signals(&err);
     if (rc == 0)
         rc = start(&config, &err);

@@ -4,6 +4,7 @@
  * then renamed into place. A lock on the directory keeps two gantryds that start at once from taking each
  * other's place.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
 #include "daemon/daemon.h"
 #include "link/address.h"
 
-#define BACKLOG 4096
+#define BACKLOG   4096
+#define TEMPORARY ".gantryd-"
 
 static const char *name_of(const char *path)
 {
@@ -35,22 +37,29 @@ static socklen_t address_in(int dir_fd, const char *name, struct sockaddr_un *re
     return sizeof *ret;
 }
 
+/* Whether somebody listens there: 0, or an errno; ECONNREFUSED and ENOENT: nobody. */
+static int knock(int dir_fd, const char *name)
+{
+    struct sockaddr_un at;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return errno;
+    socklen_t n = address_in(dir_fd, name, &at);
+    int rc = connect(fd, (struct sockaddr *)&at, n) < 0 ? errno : 0;
+    close(fd);
+    return rc;
+}
+
 /* Nothing at the path, or a socket that nobody listens at: 0. */
 static int check_free(int dir_fd, const char *path, struct gn_error *err)
 {
     struct stat st;
-    struct sockaddr_un at;
     if (fstatat(dir_fd, name_of(path), &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0
                                : gn_fail(err, errno, NULL, "cannot look at %s: %s", path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
         return gn_fail(err, EEXIST, "choose another path", "%s exists and is no socket", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
-    socklen_t n = address_in(dir_fd, name_of(path), &at);
-    int rc = connect(fd, (struct sockaddr *)&at, n) < 0 ? errno : 0;
-    close(fd);
+    int rc = knock(dir_fd, name_of(path));
     if (rc == ECONNREFUSED || rc == ENOENT)
         return 0;
     if (rc == 0 || rc == EAGAIN)
@@ -77,10 +86,50 @@ static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error 
     return 0;
 }
 
-int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err)
+/* What gantryds that were killed while they started have left behind. */
+static void sweep(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (const struct dirent *e; (e = readdir(dir));) {
+        struct stat st;
+        if (strncmp(e->d_name, TEMPORARY, sizeof TEMPORARY - 1) == 0 &&
+            fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
+            knock(dir_fd, e->d_name) == ECONNREFUSED)
+            (void)unlinkat(dir_fd, e->d_name, 0);
+    }
+    closedir(dir);
+}
+
+/* With the directory locked: sweep() must not meet a socket that does not listen yet. */
+static int bind_temporary(struct gn_listener *l, struct gn_error *err)
 {
     struct sockaddr_un at;
     struct stat st;
+    sweep(l->dir_fd);
+    snprintf(l->temporary, sizeof l->temporary, TEMPORARY "%d", (int)getpid());
+    socklen_t n = address_in(l->dir_fd, l->temporary, &at);
+    mode_t mask = umask(0177);
+    int rc = bind(l->fd, (struct sockaddr *)&at, n) < 0 ? errno : 0;
+    umask(mask);
+    if (rc) {
+        l->temporary[0] = 0;
+        return gn_fail(err, rc, "give another --socket", "cannot make a socket beside %s: %s", l->path,
+                       strerror(rc));
+    }
+    if (fstatat(l->dir_fd, l->temporary, &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(l->fd, BACKLOG) < 0)
+        return gn_fail(err, errno, NULL, "cannot listen beside %s: %s", l->path, strerror(errno));
+    l->inode = st.st_ino;
+    return 0;
+}
+
+int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err)
+{
     int rc;
     if (strlen(path) > GN_ADDRESS_MAX_PATH)
         return gn_fail(err, ENAMETOOLONG, "use a shorter path",
@@ -93,21 +142,11 @@ int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, str
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->fd < 0)
         return gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
-    snprintf(l->temporary, sizeof l->temporary, ".gantryd-%d", (int)getpid());
-    (void)unlinkat(l->dir_fd, l->temporary, 0); /* of a process long gone that had our pid */
-    socklen_t n = address_in(l->dir_fd, l->temporary, &at);
-    mode_t mask = umask(0177);
-    rc = bind(l->fd, (struct sockaddr *)&at, n) < 0 ? errno : 0;
-    umask(mask);
-    if (rc) {
-        l->temporary[0] = 0;
-        return gn_fail(err, rc, "give another --socket", "cannot make a socket beside %s: %s", path,
-                       strerror(rc));
-    }
-    if (fstatat(l->dir_fd, l->temporary, &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(l->fd, BACKLOG) < 0)
-        return gn_fail(err, errno, NULL, "cannot listen beside %s: %s", path, strerror(errno));
-    l->inode = st.st_ino;
-    return 0;
+    if (flock(l->dir_fd, LOCK_EX) < 0)
+        return gn_fail(err, errno, NULL, "cannot lock the directory of %s: %s", path, strerror(errno));
+    rc = bind_temporary(l, err);
+    flock(l->dir_fd, LOCK_UN);
+    return rc;
 }
 
 int gn_listener_publish(struct gn_listener *l, struct gn_error *err)

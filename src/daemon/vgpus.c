@@ -155,6 +155,7 @@ static void worker_died(struct gn_source *s, uint32_t events)
     struct gn_error err;
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
+    gn_orphans_kill(v->daemon);
     if (!v->booted && v->conn) {
         gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
                 "the worker died while it started the driver");
