@@ -65,9 +65,11 @@ struct gn_vgpu {
     uint32_t n_segments;
 
     bool spawning; /* the template has not answered yet */
-    bool booted;   /* the program has been told */
-    bool ending;   /* on its way out: killed at kill_at_ns, 0: killed already */
+    bool driver_up;
+    bool booted; /* the program has been told */
+    bool ending; /* on its way out: killed at kill_at_ns, 0: killed already */
     uint64_t kill_at_ns;
+    bool reaped; /* the template has told how the worker ended, or will never tell */
     pid_t worker_pid;
     struct gn_source process; /* pidfd of the worker */
     struct gn_source control;
@@ -128,6 +130,10 @@ int gn_vgpu_add_segment(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, struct 
 /* The program is gone: the vGPU ends, its worker within the grace. */
 void gn_vgpu_leave(struct gn_vgpu *v);
 void gn_vgpu_spawned(struct gn_vgpu *v, pid_t pid, int pidfd);
+/* How the worker ended, as from waitpid. After the pidfd has told that it did, or before. */
+void gn_vgpu_ended(struct gn_vgpu *v, int status);
+/* The template is gone: whatever it still owed is not to be waited for. */
+void gn_vgpu_host_lost(struct gn_vgpu *v);
 void gn_vgpu_spawn_failed(struct gn_vgpu *v, const struct gn_error *err);
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
 const char *gn_vgpu_state(const struct gn_vgpu *v);

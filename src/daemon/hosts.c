@@ -28,33 +28,11 @@ static void stop(struct gn_host *h)
 
 static void lost(struct gn_host *h, const char *why)
 {
-    struct gn_error err;
     if (!h->daemon->stopping)
         gn_log(GN_LOG_ERROR, "the template of %s %s; its workers end with it",
                h->daemon->machine.drivers[h->driver].library, why);
     stop(h);
-    gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver",
-            "the driver's template process ended");
-    gn_list_for_each(v, &h->daemon->vgpus, struct gn_vgpu, link) if (v->host == h && v->spawning)
-        gn_vgpu_spawn_failed(v, &err);
-}
-
-static void log_end(struct gn_host *h, pid_t pid, int status)
-{
-    gn_list_for_each(v, &h->daemon->vgpus, struct gn_vgpu, link)
-    {
-        if (v->worker_pid != pid || v->host != h || v->ending)
-            continue;
-        if (WIFSIGNALED(status))
-            gn_log(GN_LOG_WARN,
-                   "vgpu=%08x: its worker %d was ended by signal %d; \"%s\" (%d) has lost its device", v->id,
-                   (int)pid, WTERMSIG(status), v->program, (int)v->program_pid);
-        else if (WEXITSTATUS(status))
-            gn_log(GN_LOG_WARN,
-                   "vgpu=%08x: its worker %d ended with status %d; \"%s\" (%d) has lost its device", v->id,
-                   (int)pid, WEXITSTATUS(status), v->program, (int)v->program_pid);
-        return;
-    }
+    gn_list_for_each(v, &h->daemon->vgpus, struct gn_vgpu, link) if (v->host == h) gn_vgpu_host_lost(v);
 }
 
 /* False when the template said what it cannot say. */
@@ -65,7 +43,12 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
     struct gn_link_error refusal;
     struct gn_vgpu *v = gn_vgpu_find(h->daemon, f->seq);
     if (f->op == GN_WORKER_ENDED && gn_frame_payload(f, &e, sizeof e)) {
-        log_end(h, (pid_t)e.pid, e.status);
+        gn_list_for_each(w, &h->daemon->vgpus, struct gn_vgpu,
+                         link) if (w->host == h && !w->reaped && w->worker_pid == (pid_t)e.pid)
+        {
+            gn_vgpu_ended(w, e.status);
+            break;
+        }
         return true;
     }
     if (!v || v->host != h || !v->spawning)

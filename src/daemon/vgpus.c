@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -81,7 +82,7 @@ static void arm_grace(struct gn_daemon *d)
 
 static void free_if_over(struct gn_vgpu *v)
 {
-    if (v->conn || v->spawning || v->process.fd >= 0)
+    if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped)
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
@@ -117,11 +118,9 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
 /* Asks the worker to end, and sees to it that it does. */
 static void end_worker(struct gn_vgpu *v)
 {
-    if (v->ending)
+    if (v->ending || (!v->spawning && v->process.fd < 0))
         return;
     v->ending = true;
-    if (!v->spawning && v->process.fd < 0)
-        return;
     if (v->control.fd >= 0)
         (void)gn_frame_push(&v->writer, GN_WORKER_END, 0, 0, NULL, 0, NULL,
                             0); /* the kill covers a failure */
@@ -167,9 +166,33 @@ static void worker_died(struct gn_source *s, uint32_t events)
     free_if_over(v);
 }
 
+/*
+ * The program gets its part, once the worker's driver is up and the worker can be watched. The words on both
+ * come over different sockets, in either order.
+ */
+static void tell_program(struct gn_vgpu *v)
+{
+    if (!v->driver_up || v->spawning || v->booted || v->process.fd < 0)
+        return;
+    struct gn_link_attached a = {.vgpu_id = v->id,
+                                 .platform = v->platform,
+                                 .ring_bytes = v->ring_bytes,
+                                 .events_bytes = v->events_bytes,
+                                 .data_bytes = v->data_bytes,
+                                 .memory_limit_bytes = v->memory_limit_bytes};
+    int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
+    v->booted = true;
+    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
+           (int)v->worker_pid);
+    if (v->conn)
+        gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
+    drop_program_side(v);
+}
+
 void gn_vgpu_spawned(struct gn_vgpu *v, pid_t pid, int pidfd)
 {
     v->spawning = false;
+    v->reaped = false;
     v->worker_pid = pid;
     v->process.fd = pidfd;
     if (gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died) < 0) {
@@ -186,30 +209,40 @@ void gn_vgpu_spawned(struct gn_vgpu *v, pid_t pid, int pidfd)
     /* The grace ran out, or the worker left its socket, before there was somebody to kill. */
     if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0)
         kill_worker(v);
+    else
+        tell_program(v);
+}
+
+void gn_vgpu_ended(struct gn_vgpu *v, int status)
+{
+    v->reaped = true;
+    if (!v->ending && WIFSIGNALED(status))
+        gn_log(GN_LOG_WARN,
+               "vgpu=%08x: its worker %d was ended by signal %d; \"%s\" (%d) has lost its device", v->id,
+               (int)v->worker_pid, WTERMSIG(status), v->program, (int)v->program_pid);
+    else if (!v->ending && WEXITSTATUS(status))
+        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d; \"%s\" (%d) has lost its device",
+               v->id, (int)v->worker_pid, WEXITSTATUS(status), v->program, (int)v->program_pid);
+    free_if_over(v);
+}
+
+void gn_vgpu_host_lost(struct gn_vgpu *v)
+{
+    struct gn_error err;
+    v->reaped = true;
+    if (v->spawning)
+        gn_vgpu_spawn_failed(v, (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver",
+                                         "the driver's template process ended"),
+                                 &err));
+    else
+        free_if_over(v);
 }
 
 void gn_vgpu_spawn_failed(struct gn_vgpu *v, const struct gn_error *err)
 {
     v->spawning = false;
+    v->reaped = true;
     refuse(v, EAGAIN, err);
-}
-
-/* The worker's driver is up: the program gets its part. */
-static void attached(struct gn_vgpu *v)
-{
-    struct gn_link_attached a = {.vgpu_id = v->id,
-                                 .platform = v->platform,
-                                 .ring_bytes = v->ring_bytes,
-                                 .events_bytes = v->events_bytes,
-                                 .data_bytes = v->data_bytes,
-                                 .memory_limit_bytes = v->memory_limit_bytes};
-    int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
-    v->booted = true;
-    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
-           (int)v->worker_pid);
-    if (v->conn)
-        gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
-    drop_program_side(v);
 }
 
 static void worker_said(struct gn_source *s, uint32_t events)
@@ -219,9 +252,10 @@ static void worker_said(struct gn_source *s, uint32_t events)
     struct gn_frame f;
     int rc = events & EPOLLOUT ? gn_frame_flush(&v->writer) : 0;
     while (rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1) {
-        if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->booted) {
-            attached(v);
-        } else if (f.op == GN_LINK_ERROR && !v->booted && gn_frame_payload(&f, &e, sizeof e) &&
+        if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
+            v->driver_up = true;
+            tell_program(v);
+        } else if (f.op == GN_LINK_ERROR && !v->driver_up && v->conn && gn_frame_payload(&f, &e, sizeof e) &&
                    gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix)) {
             struct gn_error err;
             gn_fail(&err, ENODEV, e.fix, "%s", e.what);
@@ -378,6 +412,7 @@ int gn_vgpu_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
     v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
     v->memory_limit_bytes = a->memory_bytes;
     v->program_pid = c->pid;
+    v->reaped = true;
     v->control.fd = v->process.fd = v->counters_fd = -1;
     v->session_fd = v->ring_fd = v->events_fd = v->data_fd = -1;
     gn_frame_string_set(v->tenant, sizeof v->tenant, a->tenant[0] ? a->tenant : "default");

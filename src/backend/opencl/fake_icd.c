@@ -111,6 +111,8 @@ static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *
     bool in_worker = strncmp(name, "gn-", 3) == 0;
     if (is("crash-in-probe") || (is("crash-in-worker") && in_worker))
         raise(SIGSEGV);
+    while (is("hang-in-probe"))
+        pause();
     if (is("exit-in-worker") && in_worker)
         _exit(9);
     if (is("fail-in-worker") && in_worker)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gantryd's start: what the command line and the machine may be wrong about, and how it says so.
+
+Each failure is one sentence on stderr, an exit status, and nothing changed. Wants GANTRYD, GANTRY_WORKER and
+FAKE_ICD_LIBRARY in the environment.
+"""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from gantryd_harness import HELLO, PATIENCE, Client, Gantryd, children, hello
+
+FAKE = os.environ["FAKE_ICD_LIBRARY"]
+
+
+def tree(top):
+    return sorted(os.path.join(d, name) for d, dirs, files in os.walk(top) for name in dirs + files)
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="gantryd-start-")
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.socket = os.path.join(self.dir, "s")
+
+    def file(self, name, text):
+        path = os.path.join(self.dir, name)
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def run_gantryd(self, *args, env=None, prefix=(), **how):
+        full = {"PATH": os.environ["PATH"], "OCL_ICD_VENDORS": FAKE, "GANTRY_WORKER": os.environ["GANTRY_WORKER"],
+                "POCL_CACHE_DIR": "/nonexistent"}
+        for name in ("LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"):
+            if name in os.environ:
+                full[name] = os.environ[name]
+        full.update(env or {})
+        full = {k: v for k, v in full.items() if v is not None}
+        return subprocess.run([*prefix, os.environ["GANTRYD"], *args], env=full, stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, timeout=PATIENCE, **how)
+
+    def refused(self, status, says, *args, warnings=0, **how):
+        before = tree(self.dir)
+        p = self.run_gantryd(*args, **how)
+        lines = p.stderr.splitlines()
+        self.assertEqual(p.returncode, status, p.stderr)
+        self.assertEqual(p.stdout, "")
+        self.assertEqual(len(lines), 1 + warnings, p.stderr)
+        self.assertTrue(lines[-1].startswith("gantryd: "), p.stderr)
+        self.assertIn(says, lines[-1])
+        self.assertEqual(tree(self.dir), before)
+
+    def test_wrong_command_lines(self):
+        for args, says in ((["--frobnicate"], "unknown option --frobnicate"), (["-x"], "unknown option -x"),
+                           (["--listen", "tcp:localhost:1"], "unknown option --listen"),
+                           (["--policy", "fair"], "unknown option --policy"), (["--slice", "2"], "unknown option --slice"),
+                           (["--sock", self.socket], "unknown option --sock"), (["--socket"], "needs a value"),
+                           (["--help=1"], "takes no value"), (["now"], 'unexpected argument "now"'),
+                           (["--device", ""], "names no device"), (["--device", "x,present-as=tv"], 'presented as "tv"'),
+                           (["--device", "x,colour=red"], "unknown setting")):
+            self.refused(2, says, *args)
+
+    def test_help_and_version(self):
+        p = self.run_gantryd("--help")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertIn("--socket PATH", p.stdout)
+        p = self.run_gantryd("--version")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertRegex(p.stdout, r"^gantryd \d+\.\d+\.\d+\n$")
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([os.environ["GANTRYD"], "--version"], stdout=full)
+        self.assertEqual(p.returncode, 1)
+
+    def test_configurations_that_are_wrong(self):
+        at = ["--socket", self.socket]
+        self.refused(1, "/nonexistent", *at, "--config", "/nonexistent")
+        self.refused(1, "not a file", *at, "--config", self.dir)
+        self.refused(1, "c:3: unknown key \"scoket\"", *at, "--config",
+                     self.file("c", "# mine\n[gantryd]\nscoket = /x\n"))
+        self.refused(1, "d:1: ", *at, "--config", self.file("d", "\x01\x02"))
+        self.refused(1, "no device's name contains \"Voodoo\"", *at, "--config",
+                     self.file("e", "[device Voodoo]\npresent-as = gpu\n"))
+
+    def test_no_driver_and_no_device(self):
+        at = ["--socket", self.socket]
+        empty = os.path.join(self.dir, "vendors")
+        os.mkdir(empty)
+        self.refused(1, "no driver is installed", *at, env={"OCL_ICD_VENDORS": empty})
+        self.refused(1, "cannot read the OpenCL drivers", *at,
+                     env={"OCL_ICD_VENDORS": None, "OPENCL_VENDOR_PATH": "/nonexistent"})
+        self.refused(1, "no driver offers a device", *at, warnings=1, env={"OCL_ICD_VENDORS": "/nonexistent/lib.so"})
+        for mode, warnings in (("no-device", 0), ("gantry", 0), ("not-an-icd", 1), ("crash-in-probe", 1)):
+            self.refused(1, "no driver offers a device", *at, env={"FAKE_ICD": mode}, warnings=warnings)
+        self.refused(1, 'no such device: "Voodoo"', *at, "--device", "Voodoo")
+        self.refused(1, 'no such device: "Device" with that index', *at, "--device", "Device:2")
+        self.refused(1, "GANTRY_WORKER", *at, env={"GANTRY_WORKER": "/nonexistent"})
+
+    def test_sockets_that_cannot_be(self):
+        self.refused(1, "too long", "--socket", os.path.join(self.dir, "x" * 108))
+        self.refused(1, "cannot use the directory", "--socket", os.path.join(self.dir, "no", "s"))
+        self.refused(1, "is a directory", "--socket", self.dir + "/")
+        self.refused(1, "exists and is no socket", "--socket", self.dir)
+        self.refused(1, "exists and is no socket", "--socket", self.file("file", "precious"))
+        self.refused(1, "XDG_RUNTIME_DIR", prefix=self.as_nobody())
+
+    def as_nobody(self):
+        """Runs as somebody who may do little; for the superuser every directory is writable."""
+        if os.geteuid() != 0:
+            return ()
+        probe = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "test", "-x", os.environ["GANTRYD"]])
+        if probe.returncode != 0:
+            self.skipTest("nobody cannot reach the build folder")
+        return ("setpriv", "--reuid", "65534", "--clear-groups")
+
+    def test_no_permission(self):
+        os.chmod(self.dir, 0o555)
+        try:
+            self.refused(1, "Permission denied", "--socket", self.socket, prefix=self.as_nobody())
+        finally:
+            os.chmod(self.dir, 0o755)
+
+    def test_a_full_disk(self):
+        mount = 'mount -t tmpfs -o nr_inodes=1 none "$0" && exec "$@"'
+        if subprocess.run(["unshare", "-m", "sh", "-c", mount, self.dir, "true"], capture_output=True).returncode:
+            self.skipTest("cannot mount a small file system")
+        self.refused(1, "No space left on device", "--socket", self.socket,
+                     prefix=("unshare", "-m", "sh", "-c", mount, self.dir))
+
+    def test_a_live_gantryds_socket_is_refused(self):
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE}, socket_path=self.socket) as g:
+            self.refused(1, "already listens", "--socket", self.socket)
+            Client(g.path).close()  # and is none the worse
+
+    def test_told_to_end_while_probing(self):
+        g = Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_ICD": "hang-in-probe"}, wait=False)
+        with g:
+            while not any(os.path.exists("/proc/%d" % p) for p in children(g.pid)):
+                pass
+            status, said = g.stop()
+            self.assertEqual((status, said), (0, ""))
+            self.assertEqual(tree(g.dir), [])
+
+
+class Starts(unittest.TestCase):
+    def test_a_dead_gantryds_socket_is_replaced(self):
+        env = {"OCL_ICD_VENDORS": FAKE}
+        with Gantryd(env=env) as first:
+            first.stop(signal.SIGKILL)
+            self.assertTrue(os.path.exists(first.path))
+            with Gantryd(env=env, socket_path=first.path) as second:
+                self.assertEqual(second.lines, ["ready unix:%s\n" % first.path])
+                Client(first.path).close()
+                self.assertEqual(os.stat(first.path).st_mode & 0o777, 0o600)
+
+    def test_a_killed_starts_leavings_are_swept(self):
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_ICD": "hang-in-probe"}, wait=False) as g:
+            while not tree(g.dir):
+                pass
+            left, = tree(g.dir)
+            self.assertIn("/.gantryd-", left)
+            g.stop(signal.SIGKILL)
+            self.assertEqual(tree(g.dir), [left])
+            with Gantryd(env={"OCL_ICD_VENDORS": FAKE}, socket_path=g.path):
+                self.assertEqual(tree(g.dir), [g.path])
+
+    def test_another_gantryds_new_socket_is_not_removed(self):
+        env = {"OCL_ICD_VENDORS": FAKE}
+        with Gantryd(env=env) as first:
+            os.unlink(first.path)
+            with Gantryd(env=env, socket_path=first.path):
+                first.stop()
+                self.assertTrue(os.path.exists(first.path))
+                Client(first.path).close()
+
+    def test_the_manager_is_told(self):
+        with tempfile.TemporaryDirectory() as d:
+            manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            manager.settimeout(PATIENCE)
+            manager.bind(os.path.join(d, "notify"))
+            with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "NOTIFY_SOCKET": os.path.join(d, "notify")}):
+                self.assertEqual(manager.recv(100), b"READY=1")
+            manager.close()
+
+    def test_nothing_listens_before_the_devices_are_known(self):
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_ICD": "hang-in-probe"}, wait=False) as g:
+            while not tree(g.dir):
+                pass
+            self.assertFalse(os.path.exists(g.path))
+
+    def test_the_default_socket(self):
+        prefix = Refusals.as_nobody(self) if os.geteuid() == 0 else ()
+        with tempfile.TemporaryDirectory() as d:
+            if prefix:
+                os.chown(d, 65534, -1)
+            env = dict(os.environ, OCL_ICD_VENDORS=FAKE, XDG_RUNTIME_DIR=d)
+            p = subprocess.Popen([*prefix, os.environ["GANTRYD"]], env=env, stderr=subprocess.PIPE, text=True)
+            path = os.path.join(d, "gantry", "gantry.sock")
+            self.assertEqual(p.stderr.readline(), "ready unix:%s\n" % path)
+            self.assertEqual(os.stat(os.path.dirname(path)).st_mode & 0o777, 0o700)
+            p.terminate()
+            self.assertEqual(p.communicate(timeout=PATIENCE)[1], "")
+            self.assertEqual((p.returncode, tree(d)), (0, []))
+
+    def test_devices_are_selected(self):
+        request = b'{"version":1,"request":"devices"}'
+
+        def shown(*args):
+            with Gantryd(*args, env={"OCL_ICD_VENDORS": FAKE}) as g:
+                c = Client(g.path)
+                devices = json.loads(c.control(request))["devices"]
+                c.close()
+                return [(d["name"].split()[-1], d["present_as"]) for d in devices]
+
+        self.assertEqual(shown(), [("One", "gpu"), ("Two", "accelerator")])
+        self.assertEqual(shown("--device", "two"), [("Two", "accelerator")])
+        self.assertEqual(shown("--device", "device:0,present-as=cpu"), [("One", "cpu")])
+        self.assertEqual(shown("--device", "Two,present-as=gpu", "--device", "One"), [("One", "gpu"), ("Two", "gpu")])
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write("[gantryd]\ndevice = Fake:1\n[device Fake]\npresent-as = cpu\n")
+            f.flush()
+            self.assertEqual(shown("--config", f.name), [("Two", "cpu")])
+            self.assertEqual(shown("--config", f.name, "--device", "One"), [("One", "cpu")])
+
+    def test_another_users_program_is_refused(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs two users")
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
+            os.chmod(g.dir, 0o755)
+            os.chmod(g.path, 0o666)
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.setuid(65534)
+                c = Client(g.path, greet=False)
+                reply = c.ask(HELLO, hello())
+                os.write(write, repr((reply.op, reply.error()[0], c.receive())).encode())
+                os._exit(0)
+            os.close(write)
+            os.waitpid(pid, 0)
+            self.assertEqual(os.read(read, 100), b"(8, 13, None)")
+            os.close(read)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

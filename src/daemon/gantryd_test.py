@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gantryd, its template and its workers, seen from a program's side of the socket.
+
+The workers are those of idle_vgpu.c: they print and echo what comes over the session socket and end as they must.
+Wants GANTRYD, GANTRY_WORKER and FAKE_ICD_LIBRARY in the environment.
+"""
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+import unittest
+
+from gantryd_harness import (ATTACH, ATTACHED, CONTROL, ERROR, HELLO, PATIENCE, SEGMENT, SEGMENT_MADE, WELCOME, Client,
+                             Gantryd, attach, children, count_fds, frame, hello, wait_gone)
+
+F_GET_SEALS = 1034
+SEALED = 1 | 2 | 4  # SEAL, SHRINK, GROW
+FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_ICD_LIBRARY"]}
+
+
+def vgpus(client):
+    return json.loads(client.control(b'{"version":1,"request":"ls"}'))["vgpus"]
+
+
+class Attached:
+    """A client with a vGPU."""
+
+    def __init__(self, gantryd, **how):
+        self.client = gantryd.client()
+        self.reply = self.client.attach(**how)
+        assert self.reply.op == ATTACHED, self.reply.error()
+        (self.id, self.platform, self.ring_bytes, self.events_bytes, self.data_bytes,
+         self.limit) = struct.unpack("<IIQQQQ", self.reply.payload)
+        self.session = socket.socket(fileno=self.reply.fds[0])
+        self.session.settimeout(PATIENCE)
+        self.segments = self.reply.fds[1:]
+        self.worker = next(v["worker_pid"] for v in vgpus(self.client) if int(v["id"], 16) == self.id)
+        self.pidfd = os.pidfd_open(self.worker)
+
+    def close(self):
+        self.client.close()
+        self.session.close()
+        for fd in self.segments:
+            os.close(fd)
+        os.close(self.pidfd)
+
+
+class Attaching(unittest.TestCase):
+    def setUp(self):
+        self.gantryd = Gantryd(env=FAKE)
+        self.addCleanup(self.gantryd.__exit__)
+
+    def attached(self, **how):
+        a = Attached(self.gantryd, **how)
+        self.addCleanup(a.close)
+        return a
+
+    def test_a_program_is_told_the_platforms(self):
+        c = self.gantryd.client(greet=False)
+        self.addCleanup(c.close)
+        reply = c.ask(HELLO, hello())
+        self.assertEqual(reply.op, WELCOME)
+        version, n, _ = struct.unpack_from("<IIQ", reply.payload)
+        self.assertEqual((version, n, len(reply.payload)), (1, 1, 16 + 152))
+        index, devices, api, name = struct.unpack_from("<II16s128s", reply.payload, 16)
+        self.assertEqual((index, devices, api.rstrip(b"\0"), name.rstrip(b"\0")), (0, 2, b"opencl", b"Fake Platform"))
+
+    def test_segments_are_sealed_and_as_large_as_said(self):
+        a = self.attached()
+        sizes = (a.ring_bytes, a.events_bytes, a.data_bytes)
+        self.assertEqual(a.events_bytes, 64 << 20)
+        self.assertEqual(a.data_bytes, 64 << 20)
+        for fd, size in zip(a.segments, sizes):
+            self.assertEqual(os.fstat(fd).st_size, size)
+            self.assertEqual(fcntl.fcntl(fd, F_GET_SEALS) & SEALED, SEALED)
+            self.assertRaises(OSError, os.ftruncate, fd, size // 2)
+
+    def test_what_a_worker_prints_is_the_programs(self):
+        c = self.gantryd.client()
+        self.addCleanup(c.close)
+        out_read, out_write = os.pipe()
+        reply = c.ask(ATTACH, attach(stdio=1), (out_write,))
+        os.close(out_write)
+        self.assertEqual(reply.op, ATTACHED)
+        session = socket.socket(fileno=reply.fds[0])
+        session.sendall(b"q")
+        self.assertEqual(session.recv(1), b"q")
+        vgpu = struct.unpack_from("<I", reply.payload)[0]
+        self.assertEqual(os.read(out_read, 100), b"vgpu %08x read q\n" % vgpu)
+        # gantryd keeps no copy: when the worker is gone the pipe ends.
+        session.close()
+        reply.fds[0] = os.dup(reply.fds[1])
+        reply.close()
+        self.assertEqual(os.read(out_read, 100), b"")
+        os.close(out_read)
+
+    def test_a_program_without_stdio_attaches(self):
+        c = self.gantryd.client()
+        self.addCleanup(c.close)
+        reply = c.ask(ATTACH, attach(stdio=0))
+        self.assertEqual(reply.op, ATTACHED)
+        reply.close()
+
+    def test_more_segments_reach_both_sides(self):
+        a = self.attached()
+        for index in (1, 2, 3):
+            size = index << 20
+            reply = a.client.ask(SEGMENT, struct.pack("<Q", size))
+            self.assertEqual(reply.op, SEGMENT_MADE)
+            self.assertEqual(struct.unpack("<IIQ", reply.payload), (index, 0, size))
+            self.assertEqual(os.fstat(reply.fds[0]).st_size, size)
+            self.assertEqual(fcntl.fcntl(reply.fds[0], F_GET_SEALS) & SEALED, SEALED)
+            # The idle vGPU looks at its control socket before it answers on the session socket.
+            a.session.sendall(b"s")
+            a.session.recv(1)
+            self.assertEqual(struct.unpack("<Q", os.pread(reply.fds[0], 8, 0))[0], size + index)
+            reply.close()
+        self.assertEqual(vgpus(a.client)[0]["calls"], 3)
+        for bad in (0, 1, 4095, 1 << 41, 2**64 - 4096):
+            self.assertEqual(a.client.ask(SEGMENT, struct.pack("<Q", bad)).op, ERROR)
+
+    def test_ls_and_devices(self):
+        a = self.attached(tenant=b"blue.team-1", weight=7, memory=4096)
+        v = vgpus(a.client)
+        self.assertEqual(len(v), 1)
+        self.assertEqual(v[0], {"id": "%08x" % a.id, "tenant": "blue.team-1", "program": "test", "pid": os.getpid(),
+                                "worker_pid": a.worker, "platform": "Fake Platform", "link": "shm", "mode": "remote",
+                                "state": "idle", "weight": 7, "memory_bytes": 0, "memory_limit_bytes": 4096,
+                                "calls": 0, "sync_calls": 0, "copies": {"two": 0, "mapped": 0, "bypass": 0},
+                                "devices": [{"name": "Fake Device One"}, {"name": "Fake Device Two"}]})
+        d = json.loads(a.client.control(b'{"version":1,"request":"devices"}'))["devices"]
+        self.assertEqual([(x["name"], x["type"], x["present_as"], x["vgpus"]) for x in d],
+                         [("Fake Device One", "gpu", "gpu", 1), ("Fake Device Two", "accelerator", "accelerator", 1)])
+        self.assertIn("error", json.loads(a.client.control(b"what?")))
+
+    def test_attaches_that_cannot_be_are_refused_and_the_connection_goes_on(self):
+        c = self.gantryd.client()
+        self.addCleanup(c.close)
+        for how in (dict(platform=1), dict(platform=2**32 - 1), dict(tenant=b"a b"), dict(tenant=b"\xff"),
+                    dict(weight=2**32 - 1)):
+            reply = c.attach(**how)
+            self.assertEqual(reply.op, ERROR, how)
+            self.assertTrue(reply.error()[1])
+        self.assertEqual(c.ask(SEGMENT, struct.pack("<Q", 4096)).op, ERROR)
+        reply = c.attach()
+        self.assertEqual(reply.op, ATTACHED)
+        self.assertEqual(c.attach().op, ERROR)  # one a connection
+        self.assertEqual(len(vgpus(c)), 1)
+        reply.close()
+
+    def test_fifty_attaches_leak_nothing(self):
+        template = self.gantryd.template()
+        warm = Attached(self.gantryd)
+        pidfd = os.dup(warm.pidfd)
+        warm.close()
+        self.assertTrue(wait_gone(pidfd))
+        os.close(pidfd)
+        probe = self.gantryd.client()
+        self.addCleanup(probe.close)
+        while vgpus(probe):  # each turn is an answer: by the time of one of them the last vGPU is freed
+            pass
+        before = count_fds(self.gantryd.pid), count_fds(template), count_fds()
+        for _ in range(50):
+            a = Attached(self.gantryd)
+            pidfd = os.dup(a.pidfd)
+            a.close()
+            self.assertTrue(wait_gone(pidfd))
+            os.close(pidfd)
+        while vgpus(probe):
+            pass
+        self.assertEqual((count_fds(self.gantryd.pid), count_fds(template), count_fds()), before)
+        self.assertEqual(children(self.gantryd.pid), [template])
+        while children(template):
+            pass  # the last one is reaped
+
+    def test_a_worker_holds_only_its_own(self):
+        first, second = self.attached(), self.attached()
+        links = [os.readlink("/proc/%d/fd/%s" % (second.worker, fd)) for fd in os.listdir("/proc/%d/fd" % second.worker)]
+        memfds = [l for l in links if l.startswith("/memfd:")]
+        sockets = [l for l in links if l.startswith("socket:")]
+        self.assertEqual(len(memfds), 4, links)
+        self.assertEqual(len(sockets), 2, links)
+        self.assertNotEqual(first.worker, second.worker)
+        with open("/proc/%d/status" % second.worker) as f:
+            self.assertIn("NoNewPrivs:\t1", f.read())
+
+    def test_many_at_once(self):
+        done = []
+
+        def one():
+            a = Attached(self.gantryd)
+            done.append(a)
+
+        threads = [threading.Thread(target=one) for _ in range(40)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(done), 40)
+        self.assertEqual(len({a.id for a in done}), 40)
+        self.assertEqual(len(vgpus(done[0].client)), 40)
+        for a in done:
+            a.close()
+
+    def test_idle_means_no_wake_up(self):
+        a = self.attached()
+        pids = self.gantryd.pid, self.gantryd.template(), a.worker
+
+        def switches():
+            found = []
+            for pid in pids:
+                with open("/proc/%d/status" % pid) as f:
+                    found.append([line for line in f if "ctxt_switches" in line])
+            return found
+
+        # Whatever the last request still set off is over when two looks in a row are the same.
+        last = None
+        while last != (last := switches()):
+            time.sleep(0.05)
+        time.sleep(0.5)
+        self.assertEqual(switches(), last)
+
+
+class Deaths(unittest.TestCase):
+    def start(self, env=None, **how):
+        g = Gantryd(env=dict(FAKE, **(env or {})), **how)
+        self.addCleanup(g.__exit__)
+        return g
+
+    def program(self, gantryd, then):
+        """A process of its own that attaches, tells of its worker, and does `then`. (process id, worker's pidfd)"""
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            a = Attached(gantryd)
+            os.write(write, struct.pack("<i", a.worker))
+            os.close(write)
+            then()
+            while True:
+                signal.pause()
+        os.close(write)
+        worker = struct.unpack("<i", os.read(read, 4))[0]
+        self.addCleanup(os.close, read)
+        return pid, os.pidfd_open(worker), read
+
+    def test_a_killed_programs_worker_ends(self):
+        g = self.start()
+        pid, worker, _ = self.program(g, lambda: None)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self.assertTrue(wait_gone(worker))
+        c = g.client()
+        while vgpus(c):
+            pass
+        c.close()
+
+    def test_even_when_a_child_keeps_its_descriptors(self):
+        g = self.start()
+        stay_read, stay_write = os.pipe()
+
+        def fork_a_child():
+            if os.fork() == 0:
+                os.close(stay_write)
+                os.read(stay_read, 1)  # until the test ends
+                os._exit(0)
+
+        pid, worker, _ = self.program(g, fork_a_child)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self.assertTrue(wait_gone(worker))
+        os.close(stay_write)
+        os.close(stay_read)
+
+    def test_a_worker_that_does_not_end_is_killed(self):
+        g = self.start()
+        a = Attached(g)
+        os.kill(a.worker, signal.SIGSTOP)
+        pidfd = os.dup(a.pidfd)
+        a.close()
+        self.assertTrue(wait_gone(pidfd))
+        os.close(pidfd)
+
+    def test_gantryds_death_ends_everything_and_is_noticed(self):
+        g = self.start()
+        a, b = Attached(g), Attached(g)
+        os.kill(b.worker, signal.SIGSTOP)  # the kernel ends this one, it cannot do it itself
+        template = os.pidfd_open(g.template())
+        g.process.kill()
+        self.assertTrue(wait_gone(a.pidfd))
+        self.assertTrue(wait_gone(b.pidfd))
+        self.assertTrue(wait_gone(template))
+        self.assertIsNone(a.client.receive())
+        self.assertEqual(a.session.recv(1), b"")
+        os.close(template)
+        a.close()
+        b.close()
+
+    def test_sigterm_ends_everything_cleanly(self):
+        for sig in (signal.SIGTERM, signal.SIGINT):
+            g = self.start()
+            a, b = Attached(g), Attached(g)
+            os.kill(b.worker, signal.SIGSTOP)
+            status, said = g.stop(sig)
+            self.assertEqual((status, said), (0, ""))
+            self.assertFalse(os.path.exists(g.path))
+            self.assertTrue(wait_gone(a.pidfd) and wait_gone(b.pidfd))
+            self.assertIsNone(a.client.receive())
+            a.close()
+            b.close()
+
+    def test_a_lost_worker_is_seen_by_the_program_and_by_ls(self):
+        g = self.start()
+        a, other = Attached(g), Attached(g)
+        os.kill(a.worker, signal.SIGKILL)
+        self.assertEqual(a.session.recv(1), b"")
+        while True:
+            v = {v["id"]: v for v in vgpus(a.client)}
+            if v["%08x" % a.id]["state"] == "lost":
+                break
+        self.assertNotIn("worker_pid", v["%08x" % a.id])
+        self.assertEqual(v["%08x" % other.id]["state"], "idle")
+        self.assertEqual(a.client.ask(SEGMENT, struct.pack("<Q", 4096)).op, ERROR)
+        other.session.sendall(b"x")
+        self.assertEqual(other.session.recv(1), b"x")
+        a.close()
+        c = g.client()
+        while len(vgpus(c)) > 1:
+            pass
+        other.close()
+        c.close()
+        _, said = g.stop()
+        self.assertRegex(said, r"^gantryd: warn: vgpu=%08x: its worker \d+ was ended by signal 9; \"test\" \(%d\)"
+                         % (a.id, os.getpid()))
+
+    def test_a_lost_template_is_replaced(self):
+        g = self.start()
+        a = Attached(g)
+        old = g.template()
+        os.kill(old, signal.SIGKILL)
+        self.assertTrue(wait_gone(a.pidfd))
+        b = Attached(g)
+        self.assertNotEqual(g.template(), old)
+        a.close()
+        b.close()
+
+    def test_what_a_worker_leaves_behind_is_killed(self):
+        g = self.start(env={"FAKE_ICD": "orphan-in-worker"})
+        a = Attached(g)
+        orphan, = children(a.worker)
+        orphan_fd = os.pidfd_open(orphan)
+        a.close()
+        self.assertTrue(wait_gone(orphan_fd))
+        os.close(orphan_fd)
+
+    def test_a_program_that_leaves_while_it_attaches(self):
+        g = self.start()
+        for _ in range(20):
+            c = g.client()
+            c.send(frame(ATTACH, 2, attach(stdio=0)))
+            c.close()
+        c = g.client()
+        self.assertEqual(c.attach().op, ATTACHED)
+        while len(vgpus(c)) > 1:
+            pass
+        c.close()
+
+
+class Drivers(unittest.TestCase):
+    def test_a_worker_whose_driver_fails_is_an_error_and_no_more(self):
+        for mode, says in (("crash-in-worker", "died"), ("exit-in-worker", "died"), ("fail-in-worker", "offers no platform")):
+            with Gantryd(env=dict(FAKE, FAKE_ICD=mode)) as g:
+                c = g.client()
+                for _ in range(3):
+                    reply = c.attach()
+                    self.assertEqual(reply.op, ERROR)
+                    self.assertIn(says, reply.error()[1])
+                self.assertEqual(vgpus(c), [])
+                c.close()
+
+    def test_a_driver_that_starts_threads_when_loaded_is_loaded_late(self):
+        with Gantryd(env=dict(FAKE, FAKE_ICD="thread-on-load")) as g:
+            a = Attached(g)
+            self.assertEqual(len(os.listdir("/proc/%d/task" % g.template())), 1)
+            self.assertEqual(len(os.listdir("/proc/%d/task" % a.worker)), 2)
+            a.close()
+            _, said = g.stop()
+            self.assertIn("starts threads when it is loaded", said)
+
+    def test_pocl_behind_gantryd(self):
+        env = {"OCL_ICD_VENDORS": "/etc/OpenCL/vendors/pocl.icd"}
+        if not os.path.exists(env["OCL_ICD_VENDORS"]):
+            self.skipTest("PoCL is not installed")
+        with Gantryd("--device", "pthread,present-as=gpu", env=env) as g:
+            a = Attached(g)
+            a.session.sendall(b"p")
+            self.assertEqual(a.session.recv(1), b"p")
+            device, = json.loads(a.client.control(b'{"version":1,"request":"devices"}'))["devices"]
+            self.assertEqual((device["type"], device["present_as"]), ("cpu", "gpu"))
+            self.assertGreater(device["memory_bytes"], 0)
+            with open("/proc/%d/maps" % g.pid) as f:
+                self.assertNotIn("pocl", f.read())
+            with open("/proc/%d/maps" % g.template()) as f:
+                self.assertIn("pocl", f.read())
+            self.assertEqual(len(os.listdir("/proc/%d/task" % g.template())), 1)
+            a.close()
+
+
+class Hostile(unittest.TestCase):
+    """Whatever a peer sends, his connection ends and nobody else's."""
+
+    def setUp(self):
+        self.gantryd = Gantryd(env=FAKE)
+        self.addCleanup(self.gantryd.__exit__)
+        self.good = self.gantryd.client()
+        self.addCleanup(self.good.close)
+
+    def ended(self, data, fds=(), greet=True, partly=False):
+        c = self.gantryd.client(greet=greet)
+        try:
+            c.send(data, fds)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        if partly:
+            c.socket.shutdown(socket.SHUT_WR)
+        reply = c.receive()
+        self.assertIsNone(reply, data[:40])
+        c.close()
+
+    def test_frames_that_are_none(self):
+        for data in (b"GET / HTTP/1.1\r\n\r\n", b"\0" * 16, b"\xff" * 64, frame(HELLO, 1, hello(), size=15),
+                     frame(HELLO, 1, hello(), size=65537), frame(HELLO, 1, hello(), zero=1),
+                     frame(HELLO, 1, hello(), flags=2)):
+            self.ended(data, greet=False)
+        self.assertEqual(vgpus(self.good), [])
+
+    def test_greetings_that_are_none(self):
+        for payload in (b"", hello()[:-1], hello() + b"x", hello(magic=1), hello(zero=1), hello(program=b"x" * 128)):
+            self.ended(frame(HELLO, 1, payload), greet=False)
+        self.ended(frame(HELLO, 2, hello()))  # twice
+        self.ended(frame(ATTACH, 1, attach()), (2, 2), greet=False)  # before the greeting
+        self.ended(frame(CONTROL, 1, b"{}"), greet=False)
+
+    def test_another_version_gets_a_sentence(self):
+        c = self.gantryd.client(greet=False)
+        reply = c.ask(HELLO, hello(version=2))
+        self.assertEqual(reply.op, ERROR)
+        self.assertIn("version", reply.error()[1])
+        self.assertIsNone(c.receive())
+        c.close()
+
+    def test_attaches_that_are_none(self):
+        for payload, fds in ((b"", ()), (attach()[:-1], (2, 2)), (attach(zero=1), (2, 2)), (attach(stdio=4), (2,)),
+                             (attach(stdio=3), (2,)), (attach(stdio=3), ()), (attach(stdio=1), (2, 2)),
+                             (attach(stdio=0), (2,)), (attach(stdio=3), (2,) * 8), (attach(tenant=b"x" * 64), (2, 2))):
+            self.ended(frame(ATTACH, 2, payload), fds)
+        self.assertEqual(vgpus(self.good), [])
+
+    def test_frames_out_of_place(self):
+        for op in (0, WELCOME, ATTACHED, SEGMENT_MADE, ERROR, 9, 32, 40, 43, 48, 65535):
+            self.ended(frame(op, 2, b""))
+        self.ended(frame(ATTACH, 2, attach(), flags=1), (2, 2))
+        self.ended(frame(SEGMENT, 2, b""))
+
+    def test_descriptors_that_nobody_asked_for_are_closed(self):
+        before = count_fds(self.gantryd.pid)
+        self.ended(frame(SEGMENT, 2, struct.pack("<Q", 4096)), (2,))
+        self.ended(frame(CONTROL, 2, b"{}"), (2,) * 8)
+        self.ended(frame(HELLO, 1, hello()), (2,) * 9, greet=False)
+        self.ended(frame(ATTACH, 2, attach())[:20], (2,) * 5, partly=True)
+        vgpus(self.good)
+        self.assertEqual(count_fds(self.gantryd.pid), before)
+
+    def test_every_strict_prefix_of_an_attach(self):
+        whole = frame(ATTACH, 2, attach())
+        for n in range(len(whole)):
+            self.ended(whole[:n], (2, 2) if n else (), partly=True)
+        self.assertEqual(vgpus(self.good), [])
+
+    def test_a_request_without_end(self):
+        c = self.gantryd.client()
+        part = frame(CONTROL, 2, b" " * 60000, flags=1)
+        with self.assertRaises((BrokenPipeError, ConnectionResetError)):
+            for _ in range(1000):
+                c.send(part)
+        c.close()
+        vgpus(self.good)
+
+    def test_a_peer_that_never_reads(self):
+        c = self.gantryd.client()
+        request = frame(CONTROL, 2, b'{"version":1,"request":"devices"}')
+        with self.assertRaises((BrokenPipeError, ConnectionResetError)):
+            for _ in range(1000000):
+                c.send(request * 50)
+        c.close()
+        vgpus(self.good)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
