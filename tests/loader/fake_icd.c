@@ -9,12 +9,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FAULT_NONE       0
-#define FAULT_NULL_SLOT  1   /* clFinish is NULL */
-#define FAULT_ONE_TAG    2   /* the tag is in clGetPlatformIDs only */
-#define FAULT_NO_SETTER  3   /* tagged, but clIcdSetPlatformDispatchDataKHR is not found */
-#define FAULT_NO_DATA    4   /* devices made with the platform never get dispatch_data */
-#define FAULT_INTERPOSED 5   /* the table names the exported clGetPlatformInfo, which libOpenCL.so.1 has too \
+#define FAULT_NONE      0
+#define FAULT_NULL_SLOT 1 /* clFinish is NULL */
+#define FAULT_ONE_TAG   2 /* the tag is in clGetPlatformIDs only */
+#define FAULT_NO_SETTER 3 /* tagged, but clIcdSetPlatformDispatchDataKHR is not found */
+#define FAULT_NO_DATA   4 /* devices made with the platform never get dispatch_data */
+#define FAULT_INTERPOSED                                                                                     \
+    5                        /* the table names the exported clGetPlatformInfo, which libOpenCL.so.1 has too \
                               */
 #define FAULT_ANY_NAME     6 /* answers for functions that it doesn't have */
 #define FAULT_NO_EXTENSION 7 /* cl_khr_icd is not among the extensions */

@@ -37,7 +37,7 @@ def stage_ready(stage):
 
 def clean_env():
     """This process's environment without what would change what a driver or Gantry does."""
-    drop = ("POCL_", "OCL_ICD_", "OPENCL_", "GANTRY_", "PYOPENCL_", "OPENCV_")
+    drop = ("MALLOC_PERTURB_", "POCL_", "OCL_ICD_", "OPENCL_", "GANTRY_", "PYOPENCL_", "OPENCV_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
     env["LC_ALL"] = "C.UTF-8"
     return env
