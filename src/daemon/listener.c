@@ -130,11 +130,12 @@ static int bind_temporary(struct gn_listener *l, struct gn_error *err)
 
 int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err)
 {
+    size_t n = strlen(path);
     int rc;
-    if (strlen(path) > GN_ADDRESS_MAX_PATH)
+    if (n > GN_ADDRESS_MAX_PATH)
         return gn_fail(err, ENAMETOOLONG, "use a shorter path",
                        "the socket path %s is too long: at most %d bytes fit", path, GN_ADDRESS_MAX_PATH);
-    snprintf(l->path, sizeof l->path, "%s", path);
+    memcpy(l->path, path, n + 1);
     if (!*name_of(path))
         return gn_fail(err, EINVAL, "name a file in it", "the socket path %s is a directory", path);
     if ((rc = open_directory(l, make_dir, err)) || (rc = check_free(l->dir_fd, path, err)))

@@ -158,10 +158,12 @@ static void a_platform_comes_up_with_its_chosen_devices(void **state)
     assert_non_null(p->dispatch->clGetDeviceInfo);
     assert_non_null(gn_cl_extension(p, "clIcdGetPlatformIDsKHR"));
     assert_null(gn_cl_extension(p, "clNoSuchThing"));
+    free(p);
     assert_int_equal(gn_cl_backend.bring_up(library, 0, &second, 1, &base, &err), 0);
     p = gn_cl_platform_of(base);
     assert_int_equal(p->n_devices, 1);
     assert_int_equal(p->types[0], CL_DEVICE_TYPE_GPU);
+    free(p);
     assert_int_equal(gn_cl_backend.bring_up(library, 0, &none, 1, &base, &err), -ENODEV);
     assert_int_equal(gn_cl_backend.bring_up(library, 1, both, 2, &base, &err), -ENODEV);
 }
