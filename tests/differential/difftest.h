@@ -167,12 +167,12 @@ uint64_t hash_bytes(const void *bytes, size_t size);
         code_;                                                                                               \
     })
 /* The same where what the call writes differs from run to run: only its code is recorded. */
-#define CALL_CODE(fn, ...) \
-    __extension__({ \
-        REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__); \
-        cl_int code_ = fn(__VA_ARGS__); \
-        rec_end_code(code_); \
-        code_; \
+#define CALL_CODE(fn, ...)                                                                                   \
+    __extension__({                                                                                          \
+        REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__);                                                           \
+        cl_int code_ = fn(__VA_ARGS__);                                                                      \
+        rec_end_code(code_);                                                                                 \
+        code_;                                                                                               \
     })
 /* A call that answers with an object (or a mapped pointer) and takes &errcode last, which is added here. */
 #define ERRCODE_UNSET 12345

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: sizes and offsets in one to three dimensions, tasks, markers and barriers, everything that may be wrong. */
+/* Launches: sizes and offsets in one to three dimensions, tasks, markers and barriers, everything that may be
+ * wrong. */
 #include "difftest.h"
 
 static void ranges(void)
@@ -33,7 +34,8 @@ static void ranges(void)
         const size_t *local = launches[i].has_local ? launches[i].local : NULL;
         cl_uint dims = launches[i].dims;
         CALL(clEnqueueFillBuffer, env.queue, mem, zero, 4, 0, sizeof(zero), 0, NULL, NULL);
-        CALL(clEnqueueNDRangeKernel, env.queue, kernel, dims, offset, launches[i].global, local, 0, NULL, &event);
+        CALL(clEnqueueNDRangeKernel, env.queue, kernel, dims, offset, launches[i].global, local, 0, NULL,
+             &event);
         note_event_end("launch", event);
         info_event_all(event);
         env_dump_buffer(&env, "ids", mem, sizeof(zero));
@@ -74,7 +76,8 @@ static void errors(void)
     cl_int code;
     env_init(&env);
     cl_mem mem = env_buffer(&env, 4096, NULL);
-    cl_kernel kernel = env_kernel(&env, "add"), fixed = env_kernel(&env, "fixed"), fresh = env_kernel(&env, "mul");
+    cl_kernel kernel = env_kernel(&env, "add"), fixed = env_kernel(&env, "fixed"),
+              fresh = env_kernel(&env, "mul");
     CALL(clSetKernelArg, kernel, 0, sizeof(mem), &mem);
     CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
     CALL(clSetKernelArg, fixed, 0, sizeof(mem), &mem);
@@ -87,10 +90,11 @@ static void errors(void)
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, odd, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, none_local, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, big, big, 0, NULL, NULL);
-    CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, high, global, local, 0, NULL, NULL);
-    CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, NULL, 1, NULL, NULL);
+    cl_kernel empty = env_kernel(&env, "empty"); /* PoCL launches it all the same, so it must touch nothing */
+    CALL(clEnqueueNDRangeKernel, env.queue, empty, 1, high, global, local, 0, NULL, NULL);
+    CALL(clReleaseKernel, empty);
+    /* No count without a list, nor a list with a NULL event: PoCL 3.1 crashes. */
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, NULL, 0, &none, NULL);
-    CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, NULL, 1, &none, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, fresh, 1, NULL, global, NULL, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, fixed, 1, NULL, global, local, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, fixed, 2, NULL, global, NULL, 0, NULL, NULL);
@@ -128,7 +132,6 @@ static void task(void)
     env_dump_buffer(&env, "buffer", mem, sizeof(words));
     CALL(clEnqueueTask, (cl_command_queue)NULL, kernel, 0, NULL, NULL);
     /* No NULL kernel: PoCL 3.1 crashes. */
-    CALL(clEnqueueTask, env.queue, kernel, 1, NULL, NULL);
     CALL(clEnqueueTask, env.queue, kernel, 0, &none, NULL);
     CALL(clReleaseKernel, kernel);
     CALL(clReleaseMemObject, mem);
@@ -185,7 +188,8 @@ static void order(void)
         int k = i % 7 + 1;
         cl_kernel kernel = i % 3 ? add : mul;
         failed += clSetKernelArg(kernel, 1, sizeof(k), &k) != CL_SUCCESS;
-        failed += clEnqueueNDRangeKernel(env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL) != CL_SUCCESS;
+        failed +=
+            clEnqueueNDRangeKernel(env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL) != CL_SUCCESS;
         if (i % 500 == 0)
             failed += clFlush(env.queue) != CL_SUCCESS;
     }
@@ -199,7 +203,7 @@ static void order(void)
 }
 
 static const struct diff_case enqueue_cases[] = {
-    {"ranges", ranges}, {"groups", groups}, {"errors", errors},
+    {"ranges", ranges}, {"groups", groups},   {"errors", errors},
     {"task", task},     {"markers", markers}, {"order", order},
 };
 DIFF_FAMILY(enqueue);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: queries, waiting, user events and what becomes of those that wait for a failed one, profiling, callbacks. */
+/* Events: queries, waiting, user events and what becomes of those that wait for a failed one, profiling,
+ * callbacks. */
 #include "difftest.h"
 
 static void user(void)
@@ -108,7 +109,7 @@ static void failure_spreads(void)
         struct env env;
         int k = 1, words[4] = {0};
         size_t global = 4;
-        cl_event launch = NULL, next = NULL, marker = NULL, free_event = NULL;
+        cl_event launch = NULL, next = NULL, marker = NULL;
         env_init(&env);
         cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, bits);
         if (!queue)
@@ -125,12 +126,7 @@ static void failure_spreads(void)
         note_event_end("launch", launch);
         note_event_end("write", next);
         note_event_end("marker", marker);
-        CALL(clEnqueueReadBuffer, queue, mem, CL_FALSE, 0, sizeof(words), words, 1, &event, &free_event);
-        if (free_event) {
-            note_event_end("read enqueued after the failure", free_event);
-            CALL(clReleaseEvent, free_event);
-        }
-        CALL(clEnqueueReadBuffer, queue, mem, CL_TRUE, 0, sizeof(words), words, 1, &event, NULL);
+        /* Nothing is enqueued behind an event that has failed already: in PoCL 3.1 it would wait for ever. */
         CALL(clFinish, queue);
         env_dump_buffer(&env, "untouched", mem, sizeof(words));
         CALL(clReleaseEvent, event);
@@ -247,14 +243,17 @@ static void layers(void)
                 int k = l * 10 + i;
                 clSetKernelArg(add, 0, sizeof(cl_mem), &mems[i]);
                 clSetKernelArg(add, 1, sizeof(k), &k);
-                CALL(clEnqueueNDRangeKernel, queue, add, 1, NULL, &global, NULL, n, n ? wait : NULL, &events[l][i]);
+                CALL(clEnqueueNDRangeKernel, queue, add, 1, NULL, &global, NULL, n, n ? wait : NULL,
+                     &events[l][i]);
             } else if (i % 2 == 0) {
                 clSetKernelArg(copy, 0, sizeof(cl_mem), &mems[i]);
                 clSetKernelArg(copy, 1, sizeof(cl_mem), &mems[i ^ (1 << ((l - 1) % 3))]);
-                /* Even ones write into their partner; the partner's own turn is a marker on the same waits. */
+                /* Even ones write into their partner; the partner's own turn is a marker on the same waits.
+                 */
                 CALL(clEnqueueMarkerWithWaitList, queue, n, wait, &events[l][i]);
             } else {
-                CALL(clEnqueueCopyBuffer, queue, mems[i], mems[i], 0, 512, 512, n, n ? wait : NULL, &events[l][i]);
+                CALL(clEnqueueCopyBuffer, queue, mems[i], mems[i], 0, 512, 512, n, n ? wait : NULL,
+                     &events[l][i]);
             }
         }
     CALL(clEnqueueBarrierWithWaitList, queue, 0, NULL, NULL);

@@ -92,8 +92,8 @@ static void with_kernels(void)
         CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
         CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL);
         cl_event mapped = NULL;
-        int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 256, 1024, 0, NULL,
-                        &mapped);
+        int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 256, 1024,
+                        0, NULL, &mapped);
         CALL(clFlush, env.queue);
         CALL(clWaitForEvents, 1, &mapped);
         note_bytes("mapped", ptr, 32);
@@ -120,8 +120,8 @@ static void errors(void)
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 0, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 65, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 60, 8, 0, NULL, NULL);
-    MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, 0, 64, 0, NULL,
-         NULL);
+    MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, 0, 64, 0,
+         NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, 1 << 10, 0, 64, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 64, 1, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, &none, NULL);
@@ -154,7 +154,8 @@ static void behind_user_event(void)
     cl_mem mem = env_buffer(&env, sizeof(words), words);
     cl_event user = MAKE(clCreateUserEvent, env.context);
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_FALSE, 0, sizeof(more), more, 1, &user, NULL);
-    int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof(words), 0, NULL, &mapped);
+    int *ptr =
+        MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof(words), 0, NULL, &mapped);
     note("pointer at once: %s", ptr ? "yes" : "no");
     CALL(clFlush, env.queue);
     CALL(clSetUserEventStatus, user, CL_COMPLETE);

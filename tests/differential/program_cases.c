@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Program objects: from source, binaries, built-in kernels and IL; queries before and after the build; errors. */
+/* Program objects: from source, binaries, built-in kernels and IL; queries before and after the build;
+ * errors. */
 #include "difftest.h"
 
 static const char *const small = "kernel void one(global int *a) { a[get_global_id(0)] += 1; }\n"
@@ -59,9 +60,11 @@ static void source_errors(void)
     cl_uint word = 0;
     cl_int status = 0;
     CALL(clGetProgramInfo, (cl_program)NULL, CL_PROGRAM_NUM_DEVICES, sizeof(word), &word, NULL);
-    CALL(clGetProgramBuildInfo, (cl_program)NULL, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
+    CALL(clGetProgramBuildInfo, (cl_program)NULL, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status),
+         &status, NULL);
     cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
-    CALL(clGetProgramBuildInfo, program, (cl_device_id)NULL, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
+    CALL(clGetProgramBuildInfo, program, (cl_device_id)NULL, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status,
+         NULL);
     CALL(clReleaseProgram, program);
     env_fini(&env);
 }

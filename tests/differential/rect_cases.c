@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rectangles of buffers: reads, writes and copies with pitches and origins in two and three dimensions, and errors. */
+/* Rectangles of buffers: reads, writes and copies with pitches and origins in two and three dimensions, and
+ * errors. */
 #include "difftest.h"
 
 enum { BYTES = 4096 };
@@ -9,12 +10,9 @@ struct rect {
 };
 
 static const struct rect rects[] = {
-    {{0, 0, 0}, {0, 0, 0}, {16, 16, 1}, 0, 0, 0, 0},
-    {{4, 2, 0}, {1, 3, 0}, {9, 5, 1}, 64, 0, 32, 0},
-    {{4, 2, 1}, {1, 3, 2}, {9, 5, 3}, 32, 512, 16, 256},
-    {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, 0, 0, 0, 0},
-    {{3, 0, 0}, {0, 0, 0}, {13, 7, 5}, 16, 112, 13, 91},
-    {{0, 0, 3}, {0, 0, 0}, {64, 4, 4}, 64, 256, 0, 0},
+    {{0, 0, 0}, {0, 0, 0}, {16, 16, 1}, 0, 0, 0, 0},     {{4, 2, 0}, {1, 3, 0}, {9, 5, 1}, 64, 0, 32, 0},
+    {{4, 2, 1}, {1, 3, 2}, {9, 5, 3}, 32, 512, 16, 256}, {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, 0, 0, 0, 0},
+    {{3, 0, 0}, {0, 0, 0}, {13, 7, 5}, 16, 112, 13, 91}, {{0, 0, 3}, {0, 0, 0}, {64, 4, 4}, 64, 256, 0, 0},
 };
 #define N_RECTS (sizeof(rects) / sizeof(rects[0]))
 
@@ -78,8 +76,8 @@ static void copy(void)
         const struct rect *r = &rects[i];
         cl_event event = NULL;
         cl_mem to = env_buffer(&env, BYTES, zero);
-        CALL(clEnqueueCopyBufferRect, env.queue, from, to, r->host, r->buffer, r->region, r->host_row, r->host_slice,
-             r->buffer_row, r->buffer_slice, 0, NULL, &event);
+        CALL(clEnqueueCopyBufferRect, env.queue, from, to, r->host, r->buffer, r->region, r->host_row,
+             r->host_slice, r->buffer_row, r->buffer_slice, 0, NULL, &event);
         if (event) {
             note_event_end("copy", event);
             info_event_all(event);
@@ -89,18 +87,18 @@ static void copy(void)
         CALL(clReleaseMemObject, to);
     }
     /* Within one buffer: apart, and overlapping. */
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(16, 0, 0), V3(8, 8, 1), 64, 0, 64, 0, 0, NULL,
-         NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 16, 0), V3(8, 8, 1), 64, 0, 64, 0, 0, NULL,
-         NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(4, 4, 0), V3(8, 8, 1), 64, 0, 64, 0, 0, NULL,
-         NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 0, 0), V3(8, 8, 1), 64, 0, 64, 0, 0, NULL,
-         NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 0, 2), V3(8, 8, 2), 16, 256, 16, 256, 0,
-         NULL, NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(16, 0, 0), V3(8, 8, 1), 64, 0, 32, 0, 0, NULL,
-         NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(16, 0, 0), V3(8, 8, 1), 64, 0, 64, 0,
+         0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 16, 0), V3(8, 8, 1), 64, 0, 64, 0,
+         0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(4, 4, 0), V3(8, 8, 1), 64, 0, 64, 0,
+         0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 0, 0), V3(8, 8, 1), 64, 0, 64, 0,
+         0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 0, 2), V3(8, 8, 2), 16, 256, 16,
+         256, 0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(16, 0, 0), V3(8, 8, 1), 64, 0, 32, 0,
+         0, NULL, NULL);
     env_dump_buffer(&env, "from", from, BYTES);
     CALL(clReleaseMemObject, from);
     env_fini(&env);
@@ -122,26 +120,33 @@ static void errors(void)
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, NULL, r, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, NULL, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, NULL, 0, NULL, NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(0, 8, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 0, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 8, 0), 0, 0, 0, 0, host, 0, NULL, NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(0, 8, 1), 0, 0, 0, 0, host, 0, NULL,
+         NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 0, 1), 0, 0, 0, 0, host, 0, NULL,
+         NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 8, 0), 0, 0, 0, 0, host, 0, NULL,
+         NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 4, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 4, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 16, 17, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 16, 64, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 16, 17, host, 0, NULL, NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, V3(0, 60, 0), o, r, 64, 0, 0, 0, host, 0, NULL, NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(4097, 1, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, V3(0, 60, 0), o, r, 64, 0, 0, 0, host, 0, NULL,
+         NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(4097, 1, 1), 0, 0, 0, 0, host, 0, NULL,
+         NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 1, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 0, &none, NULL);
     CALL(clEnqueueWriteBufferRect, no_queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, no_mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, NULL, o, r, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, NULL, 0, NULL, NULL);
-    CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 8, 0), 0, 0, 0, 0, host, 0, NULL, NULL);
+    CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 8, 0), 0, 0, 0, 0, host, 0, NULL,
+         NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, r, 4, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, r, 16, 17, 0, 0, host, 0, NULL, NULL);
-    CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, V3(0, 60, 0), o, r, 64, 0, 0, 0, host, 0, NULL, NULL);
+    CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, V3(0, 60, 0), o, r, 64, 0, 0, 0, host, 0, NULL,
+         NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 1, NULL, NULL);
     CALL(clEnqueueCopyBufferRect, no_queue, mem, to, o, o, r, 0, 0, 0, 0, 0, NULL, NULL);
     /* No copy from or to NULL: PoCL 3.1 crashes. */

@@ -22,8 +22,9 @@ static void create(void)
                                          CL_MEM_USE_HOST_PTR,
                                          CL_MEM_COPY_HOST_PTR,
                                          CL_MEM_ALLOC_HOST_PTR};
-    static const cl_mem_flags parents[] = {CL_MEM_READ_WRITE, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY,
-                                           CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_NO_ACCESS};
+    static const cl_mem_flags parents[] = {CL_MEM_READ_WRITE,      CL_MEM_READ_ONLY,
+                                           CL_MEM_WRITE_ONLY,      CL_MEM_HOST_READ_ONLY,
+                                           CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_NO_ACCESS};
     struct env env;
     env_init(&env);
     size_t align = alignment(&env);
@@ -103,7 +104,8 @@ static void share(void)
     CALL(clSetKernelArg, kernel, 0, sizeof(a), &a);
     CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL);
-    int *ptr = MAKE(clEnqueueMapBuffer, env.queue, b, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 16, 64, 0, NULL, NULL);
+    int *ptr =
+        MAKE(clEnqueueMapBuffer, env.queue, b, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 16, 64, 0, NULL, NULL);
     note_bytes("mapped", ptr, 64);
     ptr[3] = -3;
     CALL(clEnqueueUnmapMemObject, env.queue, b, ptr, 0, NULL, NULL);
