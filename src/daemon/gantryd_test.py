@@ -301,7 +301,7 @@ class Deaths(unittest.TestCase):
         b.close()
 
     def test_sigterm_ends_everything_cleanly(self):
-        for sig in (signal.SIGTERM, signal.SIGINT):
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             g = self.start()
             a, b = Attached(g), Attached(g)
             os.kill(b.worker, signal.SIGSTOP)

@@ -52,6 +52,7 @@ int gn_worker_find(char *ret_path, size_t n, struct gn_error *err)
 static _Noreturn void become(const char *path, char *const argv[], int socket)
 {
     sigset_t none;
+    setsid(); /* a terminal's Ctrl-C is for gantryd, who ends the rest in order */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
