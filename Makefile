@@ -65,7 +65,7 @@ install: rooted all
 	    mv $(DESTDIR)$(PREFIX)/etc/OpenCL/vendors/gantry.icd $(SYSCONF)/OpenCL/vendors/ && \
 	    rmdir -p --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/etc/OpenCL/vendors; fi
 	@echo "installed under $(DESTDIR)$(PREFIX); the ICD file is $(SYSCONF)/OpenCL/vendors/gantry.icd"
-	@[ '$(SYSCONF)' = /etc ] || echo "loaders look in /etc/OpenCL/vendors only: link it there, or set OCL_ICD_VENDORS=$(SYSCONF)/OpenCL/vendors"
+	@[ -n '$(DESTDIR)' ] || [ '$(SYSCONF)' = /etc ] || echo "loaders look in /etc/OpenCL/vendors only: link it there, or set OCL_ICD_VENDORS=$(SYSCONF)/OpenCL/vendors"
 
 test:
 	@tools/deps.sh build test

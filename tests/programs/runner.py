@@ -4,6 +4,7 @@
 
     runner.py --stage build/stage [NAME]...    natively and through Gantry (all programs when none is named)
     runner.py --native-only [NAME]...          natively twice: does the program give the same result at all?
+    runner.py --stage DIR --together NAME...   natively one by one, then all at once through one gantryd
     runner.py --list                           the names
 
 One verdict a program, then `N passed, N failed`. Exit status 0, 1 when any failed, 77 when nothing could be run. Each program gets
@@ -19,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import daemon
@@ -29,6 +31,10 @@ SKIP = 77
 
 class Failed(Exception):
     pass
+
+
+# What can go wrong with what is tested; anything else is a fault of the runner and ends it.
+EXPECTED = (Failed, table.Wrong, daemon.NotReady, daemon.LeftBehind, subprocess.SubprocessError, OSError)
 
 
 class Side:
@@ -102,6 +108,12 @@ def missing(program):
     return None
 
 
+def same(one, other, one_title, other_title):
+    if one != other:
+        lines = difflib.unified_diff(one.splitlines(), other.splitlines(), one_title, other_title, lineterm="", n=1)
+        raise Failed("the results differ\n" + "\n".join(list(lines)[:60]))
+
+
 class Runner:
     def __init__(self, stage, work, native_only):
         self.stage = stage
@@ -139,10 +151,38 @@ class Runner:
             except Failed as failure:
                 raise Failed("{}\n--- gantryd's log, its end\n{}".format(failure, gantry.log()[-2000:]))
 
+    def prepare(self, name, program):
+        program.prepare(Side("preparation", os.path.join(self.root, name, "prepare"), self.folder(name, "shared"), {}, gantry=False))
+
+    def together(self, chosen):
+        """All programs at once, each against its own native run; the verdicts."""
+        for name, program in chosen.items():
+            if program.daemon_args or program.daemon_env:
+                raise Failed("{} wants a gantryd of its own".format(name))
+            self.prepare(name, program)
+        native = {name: self.native(name, program, "native") for name, program in chosen.items()}
+        problems = {}
+
+        def run(name, program, env):
+            try:
+                side = Side("gantry", os.path.join(self.root, name, "together"), self.folder(name, "shared"), env, gantry=True)
+                same(native[name], program.observe(side, side.run(program, program.env)), "native", "together")
+            except (Failed, table.Wrong, OSError) as failure:
+                problems[name] = failure
+
+        with daemon.Daemon(self.stage, os.path.join(self.root, "together-daemon"), cache=self.folder("together", "cache")) as gantry:
+            threads = [threading.Thread(target=run, args=(name, program, gantry.program_env())) for name, program in chosen.items()]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for name in chosen:
+            print("{} {}{}".format("FAIL" if name in problems else "PASS", name, ": {}".format(problems.get(name, "at once with the others"))))
+        return ["FAIL" if name in problems else "PASS" for name in chosen]
+
     def compare(self, name, program):
         """Seconds of both sides; raises Failed, Wrong or what the daemon raises."""
-        side = Side("preparation", os.path.join(self.root, name, "prepare"), self.folder(name, "shared"), {}, gantry=False)
-        program.prepare(side)
+        self.prepare(name, program)
         times = []
         observed = []
         if self.native_only:
@@ -153,9 +193,7 @@ class Runner:
             begin = time.monotonic()
             observed.append(run(name, program, title.replace(" ", "-")))
             times.append("{:.1f} s {}".format(time.monotonic() - begin, title))
-        if observed[0] != observed[1]:
-            lines = difflib.unified_diff(observed[0].splitlines(), observed[1].splitlines(), runs[0][0], runs[1][0], lineterm="", n=1)
-            raise Failed("the results differ\n" + "\n".join(list(lines)[:60]))
+        same(observed[0], observed[1], runs[0][0], runs[1][0])
         return ", ".join(times)
 
     def verdict(self, name, program):
@@ -167,7 +205,7 @@ class Runner:
         try:
             print("PASS {}: {}".format(name, self.compare(name, program)), flush=True)
             return "PASS"
-        except (Failed, table.Wrong, daemon.NotReady, daemon.LeftBehind, subprocess.SubprocessError, OSError) as failure:
+        except EXPECTED as failure:
             print("FAIL {}: {}".format(name, failure), flush=True)
             return "FAIL"
 
@@ -177,6 +215,7 @@ def main():
     parser.add_argument("--stage")
     parser.add_argument("--native-only", action="store_true")
     parser.add_argument("--work", help="where inputs, outputs and kernel caches are kept (default: beside the stage, or a new folder in /tmp)")
+    parser.add_argument("--together", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     args = parser.parse_args()
@@ -200,7 +239,19 @@ def main():
     if not work:
         work = os.path.join(args.stage, "..", "programs") if args.stage else tempfile.mkdtemp(prefix="gantry-programs-")
     runner = Runner(args.stage, work, args.native_only)
-    verdicts = [runner.verdict(name, programs[name]) for name in args.names or programs]
+    chosen = {name: programs[name] for name in args.names or programs}
+    if args.together:
+        reasons = [missing(program) for program in chosen.values()]
+        if any(reasons):
+            print("SKIP: " + next(reason for reason in reasons if reason))
+            return SKIP
+        try:
+            verdicts = runner.together(chosen)
+        except EXPECTED as failure:
+            print("FAIL: {}".format(failure))
+            verdicts = ["FAIL"]
+    else:
+        verdicts = [runner.verdict(name, program) for name, program in chosen.items()]
     passed, failed = verdicts.count("PASS"), verdicts.count("FAIL")
     print("{} passed, {} failed".format(passed, failed))
     if failed:

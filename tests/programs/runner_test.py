@@ -189,6 +189,21 @@ class DaemonLeavesNothing(unittest.TestCase):
         with self.assertRaisesRegex(daemon.LeftBehind, "status 4"):
             self.serve('trap \'rm -f "$sock"; exit 4\' TERM\nsock=$2\n' + self.READY + self.WAIT)
 
+    def test_programs_run_together(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stage = self.stage(os.path.join(folder, "stage"), self.END + self.READY + self.WAIT)
+            # Each waits for the other: they only end when they run at once. The native runs, one by one, find both marks there.
+            meet = "touch {0}/{1}; while [ ! -e {0}/{2} ]; do sleep 0.05; done; echo met"
+            marks = os.path.join(folder, "marks")
+            os.makedirs(marks)
+            both = {"a": Shell("[ -z \"$GANTRY_CONNECT\" ] && echo met || { " + meet.format(marks, "a", "b") + "; }"),
+                    "b": Shell("[ -z \"$GANTRY_CONNECT\" ] && echo met || { " + meet.format(marks, "b", "a") + "; }"),
+                    "c": Shell("echo \"$GANTRY_CONNECT\"")}
+            said = io.StringIO()
+            with redirect_stdout(said):
+                verdicts = runner.Runner(stage, os.path.join(folder, "work"), False).together(both)
+            self.assertEqual(verdicts, ["PASS", "PASS", "FAIL"], said.getvalue())
+
     def test_an_early_end_is_not_ready(self):
         with self.assertRaisesRegex(daemon.NotReady, "status 1"):
             self.serve("echo broken >&2; exit 1\n")
