@@ -183,7 +183,11 @@ static bool manage(const struct driver *d, struct vendor *v)
 {
     const cl_icd_dispatch *table = ((const struct icd_object *)v->platform)->dispatch;
     bool unload_tag = is_tag(*(void *const *)&table->clUnloadCompiler);
-    struct icd_object stranger = {(cl_icd_dispatch *)table, NULL};
+    /* As large as a driver may take a platform of its own to be. */
+    union {
+        struct icd_object object;
+        char room[1024];
+    } stranger = {.object = {(cl_icd_dispatch *)table, NULL}};
 
     if (has_tag(v->platform) != unload_tag)
         fail("the tag of cl_khr_icd 2.0 is in one of clGetPlatformIDs and clUnloadCompiler only");
@@ -199,7 +203,7 @@ static bool manage(const struct driver *d, struct vendor *v)
         CHECK(d->function((cl_platform_id)&stranger, "clFinish") == NULL);
         CHECK(d->set_data(NULL, &stranger) == CL_INVALID_PLATFORM);
         CHECK(d->set_data((cl_platform_id)&stranger, &stranger) == CL_INVALID_PLATFORM);
-        CHECK(stranger.dispatch_data == NULL);
+        CHECK(stranger.object.dispatch_data == NULL);
     }
     for (size_t i = 0; i < N_SLOTS; i++) {
         void *f = d->function(v->platform, slots[i].name);
