@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reply slots. The guest's threads take, wait and put; the worker's threads send. Slots are handed out by a
- * bitmap of the guest's own, so the worker never reads anything here but one bit, through the exchange that
+ * Reply slots. The guest's threads take, wait and put; the worker's threads send. Slots are handed out by
+ * flags of the guest's own, so the worker never reads anything here but one bit, through the exchange that
  * publishes its answer.
  */
 #include "shm/reply.h"
@@ -18,8 +18,6 @@ _Static_assert(GN_REPLY_SLOTS == 256, "an index takes the low 8 bits of a token"
 void gn_replies_init(struct gn_replies *r, struct gn_reply_slot *slots, struct gn_waiter waiter)
 {
     *r = (struct gn_replies){.slots = slots, .waiter = waiter};
-    for (size_t i = 0; i < GN_REPLY_SLOTS / 64; i++)
-        atomic_init(&r->free[i], UINT64_MAX);
     atomic_init(&r->peer_cpu, GN_CPU_UNKNOWN);
 }
 
@@ -30,30 +28,24 @@ static _Atomic uint32_t next_thread;
 
 static bool try_take(struct gn_replies *r, uint32_t *ret_token)
 {
-    if (my_slot == UINT32_MAX) {
-        uint32_t thread = atomic_fetch_add_explicit(&next_thread, 1, memory_order_relaxed);
-        my_slot = (thread % 4 * 64 + thread / 4) & INDEX_MASK; /* spread over the words of the bitmap */
-    }
-    for (uint32_t k = 0; k < GN_REPLY_SLOTS / 64 + 1; k++) {
-        uint32_t word = (my_slot / 64 + k) % (GN_REPLY_SLOTS / 64);
-        uint64_t bits = atomic_load_explicit(&r->free[word], memory_order_seq_cst);
-        while (bits) {
-            uint32_t bit = (uint32_t)__builtin_ctzll(bits);
-            if (k == 0 && (bits >> my_slot % 64 & 1))
-                bit = my_slot % 64;
-            /* T0 pairs T1: the generation of the slot's last user is seen. */
-            if (atomic_compare_exchange_weak_explicit(&r->free[word], &bits, bits & ~(UINT64_C(1) << bit),
-                                                      memory_order_acquire, memory_order_relaxed)) {
-                uint32_t index = word * 64 + bit;
-                uint32_t generation = (r->generation[index] + 1) & 0xffffff;
-                if (generation == 0) /* GN_REPLY_NONE */
-                    generation = 1;
-                r->generation[index] = generation;
-                my_slot = index;
-                *ret_token = generation << 8 | index;
-                return true;
-            }
-        }
+    if (my_slot == UINT32_MAX)
+        my_slot = atomic_fetch_add_explicit(&next_thread, 1, memory_order_relaxed) & INDEX_MASK;
+    for (uint32_t k = 0; k < GN_REPLY_SLOTS; k++) {
+        uint32_t index = (my_slot + k) & INDEX_MASK;
+        struct gn_reply_owner *owner = &r->owners[index];
+        if (k > 0 && atomic_load_explicit(&owner->taken, memory_order_seq_cst))
+            continue;
+        /* T0 pairs T1: the generation of the slot's last user is seen. Sequentially consistent for the
+         * starved. */
+        if (atomic_exchange_explicit(&owner->taken, 1, memory_order_seq_cst))
+            continue;
+        uint32_t generation = (owner->generation + 1) & 0xffffff;
+        if (generation == 0) /* GN_REPLY_NONE */
+            generation = 1;
+        owner->generation = generation;
+        my_slot = index;
+        *ret_token = generation << 8 | index;
+        return true;
     }
     return false;
 }
@@ -65,7 +57,7 @@ int gn_reply_take(struct gn_replies *r, uint32_t *ret_token)
     atomic_fetch_add_explicit(&r->n_starved, 1, memory_order_seq_cst);
     int result = 0;
     for (;;) {
-        /* Read before the bitmap: a put that the look misses changes it, and then the park does not sleep. */
+        /* Read before the slots: a put that the look misses changes it, and then the park does not sleep. */
         uint32_t freed = atomic_load_explicit(&r->n_freed, memory_order_seq_cst);
         if (try_take(r, ret_token))
             break;
@@ -81,10 +73,9 @@ int gn_reply_take(struct gn_replies *r, uint32_t *ret_token)
 
 void gn_reply_put(struct gn_replies *r, uint32_t token)
 {
-    uint32_t index = token & INDEX_MASK;
-    /* T1 pairs T0. Sequentially consistent with n_starved: either the starved thread sees the bit, or it is
+    /* T1 pairs T0. Sequentially consistent with n_starved: either the starved thread sees the slot, or it is
      * seen here. */
-    atomic_fetch_or_explicit(&r->free[index / 64], UINT64_C(1) << index % 64, memory_order_seq_cst);
+    atomic_store_explicit(&r->owners[token & INDEX_MASK].taken, 0, memory_order_seq_cst);
     if (atomic_load_explicit(&r->n_starved, memory_order_seq_cst)) {
         atomic_fetch_add_explicit(&r->n_freed, 1, memory_order_seq_cst);
         gn_futex_wake(&r->n_freed, 1, true);
@@ -100,6 +91,7 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
 {
     struct gn_reply_slot *slot = &r->slots[token & INDEX_MASK];
     struct gn_spin spin;
+    gn_spin_linger(&r->waiter.policy);
     /* R0 pairs W0: the answer is read after the state that announces it. */
     uint32_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
     if (!answers(state, token)) {

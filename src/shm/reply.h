@@ -43,12 +43,15 @@ struct gn_replies {
     struct gn_reply_slot *slots;
     struct gn_waiter waiter;
     /* any thread */
-    _Alignas(64) _Atomic uint64_t free[GN_REPLY_SLOTS / 64]; /* bit set: free */
-    _Atomic uint32_t n_starved;                              /* threads that wait for a free slot */
-    _Atomic uint32_t n_freed;                                /* what they sleep on */
-    _Atomic uint32_t peer_cpu;                               /* where the last answer came from */
-    _Atomic uint64_t n_parks;                                /* counter */
-    uint32_t generation[GN_REPLY_SLOTS]; /* each belongs to the thread that has taken the slot */
+    _Alignas(64) _Atomic uint32_t n_starved; /* threads that wait for a free slot */
+    _Atomic uint32_t n_freed;                /* what they sleep on */
+    _Atomic uint32_t peer_cpu;               /* where the last answer came from */
+    _Atomic uint64_t n_parks;                /* counter */
+    struct gn_reply_owner {
+        _Alignas(
+            64) _Atomic uint32_t taken; /* a line each, so that calling threads do not disturb each other */
+        uint32_t generation;            /* belongs to the thread that has taken the slot */
+    } owners[GN_REPLY_SLOTS];
 };
 
 /* A private copy of an answer. */

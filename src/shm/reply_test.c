@@ -58,7 +58,7 @@ static void tokens_are_never_none_and_change_with_each_use(void **state)
     uint32_t before, now;
     assert_int_equal(gn_reply_take(&f->r, &before), 0);
     gn_reply_put(&f->r, before);
-    f->r.generation[before & 255] = 0xfffffe;
+    f->r.owners[before & 255].generation = 0xfffffe;
     for (int i = 0; i < 4; i++) { /* over the wrap of the generation */
         assert_int_equal(gn_reply_take(&f->r, &now), 0);
         assert_int_equal(now & 255, before & 255); /* a thread comes back to its slot */

@@ -160,6 +160,7 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
     if (atomic_load_explicit(&p->ring->parked, memory_order_seq_cst) &&
         atomic_exchange_explicit(&p->ring->parked, 0, memory_order_seq_cst))
         gn_futex_wake(&p->ring->parked, 1, false);
+    gn_spin_prefetch_for_write(slot_at(p->ring, start + n, p->capacity)); /* the next message's slot */
     if (ret_end)
         *ret_end = start + n;
     return 0;
@@ -306,7 +307,11 @@ int gn_ring_wait(struct gn_ring_consumer *c)
     if (c->fault)
         return 0;
     gn_ring_release(c);
-    if (is_ready(c, memory_order_relaxed))
+    /* After a message that had to be waited for, the next one is likely to be a whole round trip away. */
+    if (c->was_empty)
+        gn_spin_linger(&c->waiter.policy);
+    c->was_empty = !is_ready(c, memory_order_relaxed);
+    if (!c->was_empty)
         return 0;
     for (gn_spin_start(&spin, &c->waiter.policy, c->peer_cpu); gn_spin_again(&spin);) {
         if (is_ready(c, memory_order_relaxed))

@@ -107,6 +107,7 @@ struct gn_ring_consumer {
     uint32_t n_held;   /* slots before head that are not released yet */
     uint16_t peer_cpu; /* sender's processor in the last message; GN_CPU_UNKNOWN before */
     uint16_t n_bytes;  /* of the last message */
+    bool was_empty;    /* the last wait did not find its message at the first look */
     int fault;         /* 0 or the sticky -EPROTO */
     uint64_t n_parks;  /* counter */
 };

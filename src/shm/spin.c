@@ -11,8 +11,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#define EAGER_LOOKS                                                                                          \
-    64u /* well under a microsecond; a pause would add its length to the shortest round trips */
+#define LINGER_NS         75u   /* a little less than the shortest round trip over two cache lines */
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
 #define CALIBRATION_NS    20000u
 #define CALIBRATION_RUNS  5
@@ -20,6 +19,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint64_t pause_ps = 40000;
 static uint32_t pauses_per_look = 50;
+static uint32_t pauses_per_linger = 2;
 static bool one_cpu;
 
 static void calibrate(void)
@@ -40,6 +40,7 @@ static void calibrate(void)
     }
     pause_ps = best_ps ? best_ps : 1;
     pauses_per_look = (uint32_t)(CLOCK_INTERVAL_NS * UINT64_C(1000) / pause_ps) + 1;
+    pauses_per_linger = (uint32_t)(LINGER_NS * UINT64_C(1000) / pause_ps);
     one_cpu = sysconf(_SC_NPROCESSORS_ONLN) == 1;
 }
 
@@ -70,8 +71,15 @@ void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint1
         return;
     }
     pthread_once(&once, calibrate);
-    s->n_eager = EAGER_LOOKS;
     s->n_pauses = pauses_per_look;
+}
+
+void gn_spin_linger(const struct gn_spin_policy *policy)
+{
+    if (policy->spin_ns == 0)
+        return;
+    for (uint32_t i = 0; i < pauses_per_linger; i++)
+        gn_spin_pause();
 }
 
 bool gn_spin_look_at_clock(struct gn_spin *s)

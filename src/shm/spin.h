@@ -44,9 +44,28 @@ static inline void gn_spin_pause(void)
 #endif
 }
 
+/*
+ * Waits about as long as the fastest peer on another processor takes to answer, without looking. A look
+ * before the answer can be there only takes the cache line away from the peer that is about to write it; it
+ * then has to fetch it back, which makes a round trip a third longer. Before the first look, and only when an
+ * answer cannot be there yet.
+ */
+void gn_spin_linger(const struct gn_spin_policy *policy);
+
+/* Asks for a cache line that this thread is going to write soon. */
+static inline void gn_spin_prefetch_for_write(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0"
+                     :
+                     : "m"(*(const char *)line)); /* the builtin takes it for not available */
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 /* One spin in progress: a local of the thread that spins. */
 struct gn_spin {
-    uint32_t n_eager;     /* looks left without a pause between them */
     uint32_t n_pauses;    /* pauses left before the clock is read */
     uint64_t spin_ns;     /* the policy's */
     uint64_t deadline_ns; /* 0 until the clock has been read once */
@@ -65,10 +84,6 @@ bool gn_spin_look_at_clock(struct gn_spin *s); /* gn_spin_again's slow half */
 /* Passes a little time; false when it is time to park. */
 static inline bool gn_spin_again(struct gn_spin *s)
 {
-    if (s->n_eager) {
-        s->n_eager--;
-        return true;
-    }
     if (s->n_pauses) {
         s->n_pauses--;
         gn_spin_pause();
