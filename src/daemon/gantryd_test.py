@@ -10,13 +10,13 @@ import os
 import signal
 import socket
 import struct
-import sys
+import tempfile
 import threading
 import time
 import unittest
 
 from gantryd_harness import (ATTACH, ATTACHED, CONTROL, ERROR, HELLO, PATIENCE, SEGMENT, SEGMENT_MADE, WELCOME, Client,
-                             Gantryd, attach, children, count_fds, frame, hello, wait_gone)
+                             Gantryd, attach, children, cmdline, count_fds, frame, hello, wait_gone)
 
 F_GET_SEALS = 1034
 SEALED = 1 | 2 | 4  # SEAL, SHRINK, GROW
@@ -25,6 +25,11 @@ FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_ICD_LIBRARY"]}
 
 def vgpus(client):
     return json.loads(client.control(b'{"version":1,"request":"ls"}'))["vgpus"]
+
+
+def open_status(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return {key: value.strip() for key, value in (line.split(":", 1) for line in f)}
 
 
 class Attached:
@@ -186,8 +191,9 @@ class Attaching(unittest.TestCase):
         self.assertEqual(len(memfds), 4, links)
         self.assertEqual(len(sockets), 2, links)
         self.assertNotEqual(first.worker, second.worker)
-        with open("/proc/%d/status" % second.worker) as f:
-            self.assertIn("NoNewPrivs:\t1", f.read())
+        self.assertEqual(open_status(second.worker)["NoNewPrivs"], "1")
+        self.assertEqual(open_status(second.worker)["Name"], "gn-%08x" % second.id)
+        self.assertIn(b"%08x" % second.id, cmdline(second.worker))
 
     def test_many_at_once(self):
         done = []
@@ -337,6 +343,15 @@ class Deaths(unittest.TestCase):
         self.assertRegex(said, r"^gantryd: warn: vgpu=%08x: its worker \d+ was ended by signal 9; \"test\" \(%d\)"
                          % (a.id, os.getpid()))
 
+    def test_a_worker_that_breaks_its_protocol_is_killed(self):
+        g = self.start()
+        for how in (b"-", b"!"):  # leaves its control socket; writes what is no frame
+            a = Attached(g)
+            a.session.sendall(how)
+            self.assertTrue(wait_gone(a.pidfd))
+            self.assertEqual(a.session.recv(1), b"")
+            a.close()
+
     def test_a_lost_template_is_replaced(self):
         g = self.start()
         a = Attached(g)
@@ -390,6 +405,24 @@ class Drivers(unittest.TestCase):
             a.close()
             _, said = g.stop()
             self.assertIn("starts threads when it is loaded", said)
+
+    def test_several_drivers_are_several_platforms(self):
+        with tempfile.TemporaryDirectory() as d:
+            for name, library in (("1", "/nonexistent/lib.so"), ("2", os.environ["FAKE_ICD_LIBRARY"]),
+                                  ("3", os.environ["FAKE_ICD_LIBRARY"])):
+                with open(os.path.join(d, name + ".icd"), "w") as f:
+                    f.write(library + "\n")
+            with Gantryd(env={"OCL_ICD_VENDORS": d}) as g:
+                self.assertEqual(len(g.lines), 2)
+                self.assertRegex(g.lines[0], "^gantryd: warn: the driver /nonexistent/lib.so: .*, ignoring it$")
+                a, b = Attached(g, platform=0), Attached(g, platform=1)
+                parents = {int(open_status(x.worker)["PPid"]) for x in (a, b)}
+                self.assertEqual(len(parents), 2)
+                self.assertEqual(sorted(parents), sorted(children(g.pid)))
+                c = g.client()
+                self.assertEqual(c.attach(platform=2).op, ERROR)
+                for x in (a, b, c):
+                    x.close()
 
     def test_pocl_behind_gantryd(self):
         env = {"OCL_ICD_VENDORS": "/etc/OpenCL/vendors/pocl.icd"}

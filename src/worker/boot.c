@@ -127,6 +127,9 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     gn_frame_reader_fini(&reader);
     snprintf(name, sizeof name, "gn-%08x", b.wire.vgpu_id);
     prctl(PR_SET_NAME, name);
+    size_t n_title = strlen(start->title);
+    memset(start->title, 0, n_title);
+    snprintf(start->title, n_title + 1, "%08x", b.wire.vgpu_id);
 
     v.id = b.wire.vgpu_id;
     v.program = b.wire.program;

@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For tests of the worker's and the daemon's side of attaching: a vGPU that serves nothing, counts the data
- * segments it is given, echoes a byte of the session socket after printing it, and ends as a vGPU must.
+ * segments it is given, echoes a byte of the session socket after printing it, and ends as a vGPU must,
+ * unless a byte asks it to misbehave.
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "link/worker_control.h"
 #include "shm/counters.h"
 #include "vgpu/vgpu.h"
+
+/* As a worker would that a hostile kernel has taken over: it goes on for ever, whatever happens. */
+static _Noreturn void misbehave(int control_fd, char how)
+{
+    signal(SIGTERM, SIG_IGN);
+    if (how == '-')
+        close(control_fd);
+    else if (write(control_fd, "this is no frame", 16) != 16)
+        _exit(1);
+    for (;;)
+        pause();
+}
 
 int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
 {
@@ -43,6 +57,8 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
             char byte;
             if (read(boot->session_fd, &byte, 1) != 1)
                 return 0;
+            if (byte == '!' || byte == '-')
+                misbehave(boot->control_fd, byte);
             printf("vgpu %08x read %c\n", boot->id, byte);
             fflush(stdout);
             if (write(boot->session_fd, &byte, 1) != 1)

@@ -119,7 +119,7 @@ static int serve(struct template *t)
     }
 }
 
-int gn_worker_template(int socket, const char *api, const char *library, bool late)
+int gn_worker_template(int socket, const char *api, const char *library, bool late, char *title)
 {
     struct gn_error err = {{0}, {0}};
     struct template t = {.socket = socket};
@@ -127,6 +127,7 @@ int gn_worker_template(int socket, const char *api, const char *library, bool la
     t.start.backend = gn_backend_named(api);
     t.start.path = library;
     t.start.parent = getpid();
+    t.start.title = title;
     if (!t.start.backend)
         return 2;
     if (!late) {

@@ -22,7 +22,7 @@ int gn_worker_probe(int socket, const char *api, const char *library);
  * Loads one driver's library, calls nothing in it, and forks a worker a request until gantryd is gone.
  * `late`: the library is loaded in the workers instead, for a driver that starts threads when it is loaded.
  */
-int gn_worker_template(int socket, const char *api, const char *library, bool late);
+int gn_worker_template(int socket, const char *api, const char *library, bool late, char *title);
 
 /* A worker's life, from the fork to its end. `library` is NULL when it is to be loaded here, from `path`. */
 struct gn_worker_start {
@@ -30,7 +30,8 @@ struct gn_worker_start {
     void *library;
     const char *path;
     int control_fd;
-    int parent; /* the template's pid */
+    int parent;  /* the template's pid */
+    char *title; /* an argument of this process, to be overwritten with the vGPU's id: ps shows it */
 };
 _Noreturn void gn_worker_run(const struct gn_worker_start *start);
 

@@ -33,8 +33,8 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--probe") == 0 && argc == 4)
         return gn_worker_probe(GN_WORKER_SOCKET, argv[2], argv[3]);
     if (strcmp(argv[1], "--template") == 0 && argc == 4)
-        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], false);
+        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], false, argv[1]);
     if (strcmp(argv[1], "--late-template") == 0 && argc == 4)
-        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], true);
+        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], true, argv[1]);
     return usage();
 }
