@@ -10,7 +10,7 @@
 static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
     struct gn_daemon *d = ctx;
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu, link)
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         const struct gn_platform_record *p = &d->machine.platforms[v->platform];
         const char *devices[GN_WORKER_MAX_DEVICES];
@@ -30,7 +30,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .platform = p->name,
             .link = "shm",
             .mode = "remote",
-            .state = gn_vgpu_state(v),
+            .state = gn_vgpus_state(v),
             .weight = v->weight,
             .memory_bytes = n.memory_bytes,
             .memory_limit_bytes = v->memory_limit_bytes,
@@ -49,7 +49,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
 static uint32_t count_vgpus(const struct gn_daemon *d, uint32_t platform)
 {
     uint32_t n = 0;
-    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu,
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record,
                      link) if (v->booted && v->platform == platform && v->process.fd >= 0) n++;
     return n;
 }

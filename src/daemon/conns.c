@@ -40,9 +40,9 @@ void gn_conn_close(struct gn_conn *c)
     free(c->request);
     c->request = NULL;
     if (c->vgpu) {
-        struct gn_vgpu *v = c->vgpu;
+        struct gn_vgpu_record *v = c->vgpu;
         c->vgpu = NULL;
-        gn_vgpu_leave(v);
+        gn_vgpus_leave(v);
     }
     gn_list_remove(&c->link);
     d->n_conns--;
@@ -182,7 +182,7 @@ static void take_attach(struct gn_conn *c, const struct gn_frame *f)
     if (c->vgpu)
         rc = gn_fail(&err, EBUSY, NULL, "this connection has a vGPU already");
     else
-        rc = gn_vgpu_start(c, f->seq, &a, stdio, &err);
+        rc = gn_vgpus_start(c, f->seq, &a, stdio, &err);
     for (int i = 0; i < 2; i++)
         if (stdio[i] >= 0)
             close(stdio[i]);
@@ -200,7 +200,7 @@ static void take_segment(struct gn_conn *c, const struct gn_frame *f)
         fault(c, "sent a malformed request for a segment");
         return;
     }
-    int rc = c->vgpu ? gn_vgpu_add_segment(c->vgpu, f->seq, s.bytes, &err)
+    int rc = c->vgpu ? gn_vgpus_add_segment(c->vgpu, f->seq, s.bytes, &err)
                      : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);

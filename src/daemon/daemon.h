@@ -43,12 +43,12 @@ struct gn_conn {
     pid_t pid;    /* of the program, in our namespace; 0: not visible from here */
     uid_t uid;
     char program[GN_LINK_NAME_BYTES];
-    struct gn_vgpu *vgpu;
+    struct gn_vgpu_record *vgpu;
     char *request; /* a control request in parts */
     size_t n_request;
 };
 
-struct gn_vgpu {
+struct gn_vgpu_record {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_daemon *daemon;
@@ -124,20 +124,20 @@ void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payl
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
 
 /* vgpus.c: the life of a vGPU, seen from outside its worker. */
-int gn_vgpu_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
-                  struct gn_error *err);
-int gn_vgpu_add_segment(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
+int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
+                   struct gn_error *err);
+int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
 /* The program is gone: the vGPU ends, its worker within the grace. */
-void gn_vgpu_leave(struct gn_vgpu *v);
-void gn_vgpu_spawned(struct gn_vgpu *v, pid_t pid, int pidfd);
+void gn_vgpus_leave(struct gn_vgpu_record *v);
+void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd);
 /* How the worker ended, as from waitpid. After the pidfd has told that it did, or before. */
-void gn_vgpu_ended(struct gn_vgpu *v, int status);
+void gn_vgpus_ended(struct gn_vgpu_record *v, int status);
 /* The template is gone: whatever it still owed is not to be waited for. */
-void gn_vgpu_host_lost(struct gn_vgpu *v);
-void gn_vgpu_spawn_failed(struct gn_vgpu *v, const struct gn_error *err);
+void gn_vgpus_host_lost(struct gn_vgpu_record *v);
+void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err);
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
-const char *gn_vgpu_state(const struct gn_vgpu *v);
-struct gn_vgpu *gn_vgpu_find(struct gn_daemon *d, uint32_t id);
+const char *gn_vgpus_state(const struct gn_vgpu_record *v);
+struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
 
 /* hosts.c */
 int gn_hosts_init(struct gn_daemon *d);

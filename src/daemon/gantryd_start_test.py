@@ -2,7 +2,7 @@
 """gantryd's start: what the command line and the machine may be wrong about, and how it says so.
 
 Each failure is one sentence on stderr, an exit status, and nothing changed. Wants GANTRYD, GANTRY_WORKER and
-FAKE_ICD_LIBRARY in the environment.
+FAKE_VENDOR_LIBRARY in the environment.
 """
 import json
 import os
@@ -15,7 +15,7 @@ import unittest
 
 from gantryd_harness import HELLO, PATIENCE, Client, Gantryd, children, hello
 
-FAKE = os.environ["FAKE_ICD_LIBRARY"]
+FAKE = os.environ["FAKE_VENDOR_LIBRARY"]
 
 
 def tree(top):
@@ -96,7 +96,7 @@ class Refusals(unittest.TestCase):
                      env={"OCL_ICD_VENDORS": None, "OPENCL_VENDOR_PATH": "/nonexistent"})
         self.refused(1, "no driver offers a device", *at, warnings=1, env={"OCL_ICD_VENDORS": "/nonexistent/lib.so"})
         for mode, warnings in (("no-device", 0), ("gantry", 0), ("not-an-icd", 1), ("crash-in-probe", 1)):
-            self.refused(1, "no driver offers a device", *at, env={"FAKE_ICD": mode}, warnings=warnings)
+            self.refused(1, "no driver offers a device", *at, env={"FAKE_VENDOR": mode}, warnings=warnings)
         self.refused(1, 'no such device: "Voodoo"', *at, "--device", "Voodoo")
         self.refused(1, 'no such device: "Device" with that index', *at, "--device", "Device:2")
         self.refused(1, "GANTRY_WORKER", *at, env={"GANTRY_WORKER": "/nonexistent"})
@@ -138,7 +138,7 @@ class Refusals(unittest.TestCase):
             Client(g.path).close()  # and is none the worse
 
     def test_told_to_end_while_probing(self):
-        g = Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_ICD": "hang-in-probe"}, wait=False)
+        g = Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False)
         with g:
             while not any(os.path.exists("/proc/%d" % p) for p in children(g.pid)):
                 pass
@@ -159,7 +159,7 @@ class Starts(unittest.TestCase):
                 self.assertEqual(os.stat(first.path).st_mode & 0o777, 0o600)
 
     def test_a_killed_starts_leavings_are_swept(self):
-        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_ICD": "hang-in-probe"}, wait=False) as g:
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False) as g:
             while not tree(g.dir):
                 pass
             left, = tree(g.dir)
@@ -188,7 +188,7 @@ class Starts(unittest.TestCase):
             manager.close()
 
     def test_nothing_listens_before_the_devices_are_known(self):
-        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_ICD": "hang-in-probe"}, wait=False) as g:
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False) as g:
             while not tree(g.dir):
                 pass
             self.assertFalse(os.path.exists(g.path))

@@ -2,7 +2,7 @@
 """gantryd, its template and its workers, seen from a program's side of the socket.
 
 The workers are those of idle_vgpu.c: they print and echo what comes over the session socket and end as they must.
-Wants GANTRYD, GANTRY_WORKER and FAKE_ICD_LIBRARY in the environment.
+Wants GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
 """
 import fcntl
 import json
@@ -20,7 +20,7 @@ from gantryd_harness import (ATTACH, ATTACHED, CONTROL, ERROR, HELLO, PATIENCE, 
 
 F_GET_SEALS = 1034
 SEALED = 1 | 2 | 4  # SEAL, SHRINK, GROW
-FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_ICD_LIBRARY"]}
+FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}
 
 
 def vgpus(client):
@@ -364,7 +364,7 @@ class Deaths(unittest.TestCase):
         b.close()
 
     def test_what_a_worker_leaves_behind_is_killed(self):
-        g = self.start(env={"FAKE_ICD": "orphan-in-worker"})
+        g = self.start(env={"FAKE_VENDOR": "orphan-in-worker"})
         a = Attached(g)
         orphan, = children(a.worker)
         orphan_fd = os.pidfd_open(orphan)
@@ -388,7 +388,7 @@ class Deaths(unittest.TestCase):
 class Drivers(unittest.TestCase):
     def test_a_worker_whose_driver_fails_is_an_error_and_no_more(self):
         for mode, says in (("crash-in-worker", "died"), ("exit-in-worker", "died"), ("fail-in-worker", "offers no platform")):
-            with Gantryd(env=dict(FAKE, FAKE_ICD=mode)) as g:
+            with Gantryd(env=dict(FAKE, FAKE_VENDOR=mode)) as g:
                 c = g.client()
                 for _ in range(3):
                     reply = c.attach()
@@ -398,7 +398,7 @@ class Drivers(unittest.TestCase):
                 c.close()
 
     def test_a_driver_that_starts_threads_when_loaded_is_loaded_late(self):
-        with Gantryd(env=dict(FAKE, FAKE_ICD="thread-on-load")) as g:
+        with Gantryd(env=dict(FAKE, FAKE_VENDOR="thread-on-load")) as g:
             a = Attached(g)
             self.assertEqual(len(os.listdir("/proc/%d/task" % g.template())), 1)
             self.assertEqual(len(os.listdir("/proc/%d/task" % a.worker)), 2)
@@ -408,8 +408,8 @@ class Drivers(unittest.TestCase):
 
     def test_several_drivers_are_several_platforms(self):
         with tempfile.TemporaryDirectory() as d:
-            for name, library in (("1", "/nonexistent/lib.so"), ("2", os.environ["FAKE_ICD_LIBRARY"]),
-                                  ("3", os.environ["FAKE_ICD_LIBRARY"])):
+            for name, library in (("1", "/nonexistent/lib.so"), ("2", os.environ["FAKE_VENDOR_LIBRARY"]),
+                                  ("3", os.environ["FAKE_VENDOR_LIBRARY"])):
                 with open(os.path.join(d, name + ".icd"), "w") as f:
                     f.write(library + "\n")
             with Gantryd(env={"OCL_ICD_VENDORS": d}) as g:

@@ -32,7 +32,8 @@ static void lost(struct gn_host *h, const char *why)
         gn_log(GN_LOG_ERROR, "the template of %s %s; its workers end with it",
                h->daemon->machine.drivers[h->driver].library, why);
     stop(h);
-    gn_list_for_each(v, &h->daemon->vgpus, struct gn_vgpu, link) if (v->host == h) gn_vgpu_host_lost(v);
+    gn_list_for_each(v, &h->daemon->vgpus, struct gn_vgpu_record, link) if (v->host == h)
+        gn_vgpus_host_lost(v);
 }
 
 /* False when the template said what it cannot say. */
@@ -41,12 +42,12 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
     struct gn_worker_spawned s;
     struct gn_worker_ended e;
     struct gn_link_error refusal;
-    struct gn_vgpu *v = gn_vgpu_find(h->daemon, f->seq);
+    struct gn_vgpu_record *v = gn_vgpus_find(h->daemon, f->seq);
     if (f->op == GN_WORKER_ENDED && gn_frame_payload(f, &e, sizeof e)) {
-        gn_list_for_each(w, &h->daemon->vgpus, struct gn_vgpu,
+        gn_list_for_each(w, &h->daemon->vgpus, struct gn_vgpu_record,
                          link) if (w->host == h && !w->reaped && w->worker_pid == (pid_t)e.pid)
         {
-            gn_vgpu_ended(w, e.status);
+            gn_vgpus_ended(w, e.status);
             break;
         }
         return true;
@@ -54,14 +55,14 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
     if (!v || v->host != h || !v->spawning)
         return false;
     if (f->op == GN_WORKER_SPAWNED && gn_frame_payload(f, &s, sizeof s) && f->n_fds == 1) {
-        gn_vgpu_spawned(v, (pid_t)s.pid, gn_frame_take_fd(&h->reader, 0));
+        gn_vgpus_spawned(v, (pid_t)s.pid, gn_frame_take_fd(&h->reader, 0));
         return true;
     }
     if (f->op == GN_LINK_ERROR && gn_frame_payload(f, &refusal, sizeof refusal) &&
         gn_frame_string_ok(refusal.what, sizeof refusal.what)) {
         struct gn_error err;
         gn_fail(&err, EAGAIN, NULL, "%s", refusal.what);
-        gn_vgpu_spawn_failed(v, &err);
+        gn_vgpus_spawn_failed(v, &err);
         return true;
     }
     return false;

@@ -31,15 +31,15 @@
 #define MAX_WEIGHT       1000000u
 #define DEFAULT_WEIGHT   100u
 
-struct gn_vgpu *gn_vgpu_find(struct gn_daemon *d, uint32_t id)
+struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id)
 {
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu, link) if (v->id == id) return v;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->id == id) return v;
     return NULL;
 }
 
 static void bury(struct gn_corpse *corpse)
 {
-    free(gn_container_of(corpse, struct gn_vgpu, corpse));
+    free(gn_container_of(corpse, struct gn_vgpu_record, corpse));
 }
 
 static void close_fd(int *fd)
@@ -50,7 +50,7 @@ static void close_fd(int *fd)
 }
 
 /* What only the start needs. */
-static void drop_program_side(struct gn_vgpu *v)
+static void drop_program_side(struct gn_vgpu_record *v)
 {
     close_fd(&v->session_fd);
     close_fd(&v->ring_fd);
@@ -58,7 +58,7 @@ static void drop_program_side(struct gn_vgpu *v)
     close_fd(&v->data_fd);
 }
 
-static void close_control(struct gn_vgpu *v)
+static void close_control(struct gn_vgpu_record *v)
 {
     if (v->control.fd < 0)
         return;
@@ -72,7 +72,7 @@ static void arm_grace(struct gn_daemon *d)
 {
     struct itimerspec when = {.it_value = {0}};
     uint64_t first = 0;
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu,
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->ending && v->kill_at_ns && (!first || v->kill_at_ns < first)) first =
         v->kill_at_ns;
     when.it_value.tv_sec = (time_t)(first / 1000000000u);
@@ -80,7 +80,7 @@ static void arm_grace(struct gn_daemon *d)
     (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static void free_if_over(struct gn_vgpu *v)
+static void free_if_over(struct gn_vgpu_record *v)
 {
     if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped)
         return;
@@ -98,7 +98,7 @@ static void free_if_over(struct gn_vgpu *v)
         gn_loop_stop(&d->loop);
 }
 
-static void kill_worker(struct gn_vgpu *v)
+static void kill_worker(struct gn_vgpu_record *v)
 {
     v->kill_at_ns = 0;
     if (v->process.fd >= 0)
@@ -110,13 +110,13 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
     uint64_t expirations, now = gn_now_ns();
     (void)!read(timer->fd, &expirations, sizeof expirations);
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu,
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now) kill_worker(v);
     arm_grace(d);
 }
 
 /* Asks the worker to end, and sees to it that it does. */
-static void end_worker(struct gn_vgpu *v)
+static void end_worker(struct gn_vgpu_record *v)
 {
     if (v->ending || (!v->spawning && v->process.fd < 0))
         return;
@@ -128,7 +128,7 @@ static void end_worker(struct gn_vgpu *v)
     arm_grace(v->daemon);
 }
 
-void gn_vgpu_leave(struct gn_vgpu *v)
+void gn_vgpus_leave(struct gn_vgpu_record *v)
 {
     v->conn = NULL;
     drop_program_side(v);
@@ -137,7 +137,7 @@ void gn_vgpu_leave(struct gn_vgpu *v)
 }
 
 /* The program asked and cannot have it: its connection goes on without a vGPU. */
-static void refuse(struct gn_vgpu *v, int code, const struct gn_error *err)
+static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *err)
 {
     struct gn_conn *c = v->conn;
     if (c) {
@@ -145,12 +145,12 @@ static void refuse(struct gn_vgpu *v, int code, const struct gn_error *err)
         v->conn = NULL;
         gn_conn_refuse(c, v->attach_seq, code, err);
     }
-    gn_vgpu_leave(v);
+    gn_vgpus_leave(v);
 }
 
 static void worker_died(struct gn_source *s, uint32_t events)
 {
-    struct gn_vgpu *v = gn_container_of(s, struct gn_vgpu, process);
+    struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, process);
     struct gn_error err;
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
@@ -170,7 +170,7 @@ static void worker_died(struct gn_source *s, uint32_t events)
  * The program gets its part, once the worker's driver is up and the worker can be watched. The words on both
  * come over different sockets, in either order.
  */
-static void tell_program(struct gn_vgpu *v)
+static void tell_program(struct gn_vgpu_record *v)
 {
     if (!v->driver_up || v->spawning || v->booted || v->process.fd < 0)
         return;
@@ -189,7 +189,7 @@ static void tell_program(struct gn_vgpu *v)
     drop_program_side(v);
 }
 
-void gn_vgpu_spawned(struct gn_vgpu *v, pid_t pid, int pidfd)
+void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
 {
     v->spawning = false;
     v->reaped = false;
@@ -213,7 +213,7 @@ void gn_vgpu_spawned(struct gn_vgpu *v, pid_t pid, int pidfd)
         tell_program(v);
 }
 
-void gn_vgpu_ended(struct gn_vgpu *v, int status)
+void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
 {
     v->reaped = true;
     if (!v->ending && WIFSIGNALED(status))
@@ -226,19 +226,19 @@ void gn_vgpu_ended(struct gn_vgpu *v, int status)
     free_if_over(v);
 }
 
-void gn_vgpu_host_lost(struct gn_vgpu *v)
+void gn_vgpus_host_lost(struct gn_vgpu_record *v)
 {
     struct gn_error err;
     v->reaped = true;
     if (v->spawning)
-        gn_vgpu_spawn_failed(v, (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver",
-                                         "the driver's template process ended"),
-                                 &err));
+        gn_vgpus_spawn_failed(v, (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver",
+                                          "the driver's template process ended"),
+                                  &err));
     else
         free_if_over(v);
 }
 
-void gn_vgpu_spawn_failed(struct gn_vgpu *v, const struct gn_error *err)
+void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err)
 {
     v->spawning = false;
     v->reaped = true;
@@ -247,7 +247,7 @@ void gn_vgpu_spawn_failed(struct gn_vgpu *v, const struct gn_error *err)
 
 static void worker_said(struct gn_source *s, uint32_t events)
 {
-    struct gn_vgpu *v = gn_container_of(s, struct gn_vgpu, control);
+    struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, control);
     struct gn_link_error e;
     struct gn_frame f;
     int rc = events & EPOLLOUT ? gn_frame_flush(&v->writer) : 0;
@@ -277,7 +277,7 @@ static void worker_said(struct gn_source *s, uint32_t events)
     gn_loop_change(&v->daemon->loop, s, EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
 }
 
-const char *gn_vgpu_state(const struct gn_vgpu *v)
+const char *gn_vgpus_state(const struct gn_vgpu_record *v)
 {
     uint64_t pending = 0;
     if (v->process.fd < 0 && !v->spawning)
@@ -301,7 +301,7 @@ static int make_id(struct gn_daemon *d, uint32_t *ret)
     do {
         if (getrandom(&id, sizeof id, 0) != sizeof id)
             return -errno;
-    } while (id == 0 || gn_vgpu_find(d, id));
+    } while (id == 0 || gn_vgpus_find(d, id));
     *ret = id;
     return 0;
 }
@@ -318,7 +318,7 @@ static int make_segment(const char *name, uint64_t bytes, int *ret_fd, uint64_t 
 }
 
 /* The session's memory and the two sockets. What was made before a failure is freed with the vGPU. */
-static int make_parts(struct gn_vgpu *v, int worker_ends[2])
+static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
 {
     struct gn_segment ring;
     int session[2], control[2];
@@ -348,7 +348,7 @@ static int make_parts(struct gn_vgpu *v, int worker_ends[2])
     return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
 }
 
-static int send_boot(struct gn_vgpu *v, int session_fd, const int *stdio)
+static int send_boot(struct gn_vgpu_record *v, int session_fd, const int *stdio)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     struct {
@@ -389,8 +389,8 @@ static int send_boot(struct gn_vgpu *v, int session_fd, const int *stdio)
     return rc;
 }
 
-int gn_vgpu_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
-                  struct gn_error *err)
+int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
+                   struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     int worker_ends[2] = {-1, -1};
@@ -402,7 +402,7 @@ int gn_vgpu_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
         return gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
     if (a->weight > MAX_WEIGHT)
         return gn_fail(err, EINVAL, NULL, "the weight is above %u", MAX_WEIGHT);
-    struct gn_vgpu *v = calloc(1, sizeof *v);
+    struct gn_vgpu_record *v = calloc(1, sizeof *v);
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     v->daemon = d;
@@ -439,7 +439,7 @@ int gn_vgpu_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
     return 0;
 }
 
-int gn_vgpu_add_segment(struct gn_vgpu *v, uint32_t seq, uint64_t bytes, struct gn_error *err)
+int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err)
 {
     struct gn_link_segment_made made = {.index = v->n_segments + 1, .bytes = bytes};
     struct gn_segment s;

@@ -136,10 +136,10 @@ static void drivers_with_nothing_to_offer_are_left_out(void **state)
         struct gn_platform_facts facts = {.n_devices = 0};
         struct gn_error err;
         void *library = open_fake();
-        setenv("FAKE_ICD", cases[i].mode, 1);
+        setenv("FAKE_VENDOR", cases[i].mode, 1);
         assert_int_equal(gn_cl_backend.probe(library, take_facts, &facts, &err), cases[i].rc);
         assert_int_equal(facts.n_devices, 0);
-        unsetenv("FAKE_ICD");
+        unsetenv("FAKE_VENDOR");
     }
 }
 
@@ -189,6 +189,6 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     fake = argv[1];
-    unsetenv("FAKE_ICD");
+    unsetenv("FAKE_VENDOR");
     return cmocka_run_group_tests_name("cl_backend", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An OpenCL driver for tests: one platform with two devices that can be asked for their facts and nothing
- * else. What $FAKE_ICD says makes it one of the drivers that one hopes not to meet.
+ * else. What $FAKE_VENDOR says makes it one of the drivers that one hopes not to meet.
  */
 #include <CL/cl_icd.h>
 
@@ -21,7 +21,7 @@ struct object {
 
 static bool is(const char *what)
 {
-    const char *mode = getenv("FAKE_ICD");
+    const char *mode = getenv("FAKE_VENDOR");
     return mode && strcmp(mode, what) == 0;
 }
 
