@@ -4,6 +4,7 @@
  * driver, has one thread and sleeps while nothing happens.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,17 @@ static void signalled(struct gn_source *s, uint32_t events)
     gn_list_for_each(c, &d->conns, struct gn_conn, link) gn_conn_close(c);
     if (gn_list_empty(&d->vgpus))
         gn_loop_stop(&d->loop);
+}
+
+/* Started without some of 0, 1 and 2: a socket must not take their numbers, which children get as their
+ * stdio. */
+static void fill_stdio(void)
+{
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO) {
+    }
+    if (fd >= 0)
+        close(fd);
 }
 
 static int watch_signals(struct gn_error *err)
@@ -131,6 +143,7 @@ int main(int argc, char **argv)
     struct gn_config config;
     enum gn_options_action action;
     int rc;
+    fill_stdio();
     gn_log_init("gantryd", GN_LOG_WARN);
     rc = gn_options_parse(argc, argv, &config, &action, &err);
     if (rc)

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import unittest
 
-from gantryd_harness import HELLO, PATIENCE, Client, Gantryd, children, hello
+from gantryd_harness import ATTACHED, HELLO, PATIENCE, Client, Gantryd, children, hello
 
 FAKE = os.environ["FAKE_VENDOR_LIBRARY"]
 
@@ -192,6 +192,19 @@ class Starts(unittest.TestCase):
             while not tree(g.dir):
                 pass
             self.assertFalse(os.path.exists(g.path))
+
+    def test_started_without_stdio(self):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "s")
+            p = subprocess.Popen(["sh", "-c", 'exec "$0" --socket "$1" <&- >&- 2>&-', os.environ["GANTRYD"], path],
+                                 env=dict(os.environ, OCL_ICD_VENDORS=FAKE))
+            while not os.path.exists(path):
+                self.assertIsNone(p.poll())
+            c = Client(path)
+            self.assertEqual(c.attach().op, ATTACHED)
+            c.close()
+            p.terminate()
+            self.assertEqual(p.wait(PATIENCE), 0)
 
     def test_the_default_socket(self):
         prefix = Refusals.as_nobody(self) if os.geteuid() == 0 else ()
