@@ -58,7 +58,7 @@ struct gn_command_head {
     uint64_t queue;
     struct gn_span waits; /* event indices, uint32_t each */
     uint32_t event;       /* index in the event table, or GN_NO_EVENT */
-    uint32_t n_parts;     /* commands that share this event: it completes with the last; 0 and 1 mean one */
+    uint32_t zero;
 };
 static_assert(sizeof(struct gn_command_head) == 32, "wire");
 

@@ -75,12 +75,14 @@ def request(call, out):
         if call.host:
             out(f"    void *made = gn_host_{call.name}(v, r, &a, &result);")
         else:
-            out(f"    void *made = gn_cl(v)->{call.name}({', '.join(driver_args + ['&result'])});")
+            out(f"    void *made = NULL;\n    if (gn_cl(v)->{call.name})")
+            out(f"        made = gn_cl(v)->{call.name}({', '.join(driver_args + ['&result'])});")
+            out("    else\n        result = CL_INVALID_OPERATION;")
         out(f"    r->result = gn_request_made(r, {kind(call.kind)}, w->id, made, result);")
     elif call.host:
         out(f"    r->result = gn_host_{call.name}(v, r, &a);")
     else:
-        out(f"    r->result = gn_cl(v)->{call.name}({', '.join(driver_args)});")
+        out(f"    r->result = gn_cl(v)->{call.name} ? gn_cl(v)->{call.name}({', '.join(driver_args)}) : CL_INVALID_OPERATION;")
     if call.track and call.track[0] == "changes":
         out(f"    gn_request_changed(r, a.{call.track[1]}_object);")
     out("}\n")
@@ -129,6 +131,8 @@ def command(call, out):
             args.append("c->area")
         elif p.mode == "event":
             args += ["n_waits", "(const cl_event *)waits", "(cl_event *)event"]
+    out("    /* A vendor's table may have holes, or end with an older version. */")
+    out(f"    if (!gn_cl(v)->{call.name})\n        return CL_INVALID_OPERATION;")
     out(f"    return gn_cl(v)->{call.name}({', '.join(args)});")
     out("}\n")
 

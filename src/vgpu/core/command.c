@@ -47,6 +47,16 @@ static void drop_objects(struct gn_command *c)
     c->queue_object = NULL;
 }
 
+static void command_unref(struct gn_command *c);
+
+/* Once given to the driver, a command no longer needs those before it: keeping them would keep the whole chain. */
+static void drop_producers(struct gn_command *c)
+{
+    for (uint32_t i = 0; i < c->n_producers; i++)
+        command_unref(c->producers[i]);
+    c->n_producers = 0;
+}
+
 static void command_unref(struct gn_command *c)
 {
     if (!c || atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_acq_rel) != 1)
@@ -58,7 +68,8 @@ static void command_unref(struct gn_command *c)
         free(c->blobs[i]);
     free(c->objects);
     free(c->object_refs);
-    free(c->waits);
+    drop_producers(c);
+    free(c->producers);
     free(c->blockers);
     free(c);
 }
@@ -158,24 +169,19 @@ void gn_command_over(struct gn_command *c, int32_t error)
     uint32_t index = head_of(c)->event;
     struct gn_event_times times = {.submit_ns = c->submit_ns};
     struct gn_list told;
-    bool last_part = false;
 
     gn_list_init(&told);
     if (c->queue->profiling && c->driver_event && error >= 0)
         v->api->times(v, c->driver_event, &times);
     drop_objects(c);
-    pthread_mutex_lock(&v->lock);
-    struct gn_vevent *e = index == GN_NO_EVENT ? NULL : gn_vevent_at(v, index);
-    if (e) {
-        last_part = gn_vevent_part_over_locked(e, error, &times, &told);
-        error = e->error;
-        times = e->times;
-    }
-    pthread_mutex_unlock(&v->lock);
-    if (last_part) {
+    if (index != GN_NO_EVENT) {
+        pthread_mutex_lock(&v->lock);
+        struct gn_vevent *e = gn_vevent_at(v, index);
+        gn_vevent_over_locked(e, error, &told);
+        pthread_mutex_unlock(&v->lock);
         gn_vevent_told(v, &told, error);
         /* From here on the guest may use the index anew. */
-        gn_event_finish(gn_event_at(v->events, index), error, &times);
+        gn_event_finish(gn_event_at(v->events, index), error < 0 ? error : 0, &times);
         for (uint32_t i = 0; i < v->n_devices; i++)
             if (atomic_load_explicit(&v->devices[i].dirty, memory_order_seq_cst))
                 gn_device_wake(&v->devices[i]);
@@ -190,7 +196,6 @@ static void forget_event_locked(struct gn_command *c)
     if (e) {
         e->state = GN_EVENT_OVER;
         e->error = 0;
-        e->n_parts = e->n_parts_to_come = 0;
     }
 }
 
@@ -216,20 +221,12 @@ static struct gn_command *next_ready(struct gn_vqueue *q)
     return NULL;
 }
 
-static uint32_t take_waits(struct gn_command *c, struct gn_command **producers, void **events)
+void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->n_waits; i++) {
-        struct gn_vevent *e = gn_vevent_at(c->vgpu, c->waits[i]);
-        if (e && e->state == GN_EVENT_OVER && e->error < 0)
-            c->doomed = c->vgpu->api->wait_failed;
-        if (!e || e->state != GN_EVENT_GIVEN || !e->producer || !e->producer->driver_event)
-            continue;
-        atomic_fetch_add_explicit(&e->producer->n_refs, 1, memory_order_relaxed);
-        producers[n] = e->producer;
-        events[n++] = e->producer->driver_event;
-    }
-    return n;
+    if (!producer->driver_event)
+        return;
+    atomic_fetch_add_explicit(&producer->n_refs, 1, memory_order_relaxed);
+    c->producers[c->n_producers++] = producer;
 }
 
 static void refused(struct gn_command *c, int32_t error)
@@ -257,21 +254,14 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_vqueue *q = c->queue;
-    struct gn_command *stack_producers[MAX_STACK_WAITS], **producers = stack_producers;
     void *stack_events[MAX_STACK_WAITS], **events = stack_events;
     void *driver_event = NULL;
-    uint32_t index = head_of(c)->event, n = 0;
+    uint32_t index = head_of(c)->event, n = c->n_producers;
 
-    if (c->n_waits > MAX_STACK_WAITS) {
-        producers = malloc(c->n_waits * sizeof *producers);
-        events = malloc(c->n_waits * sizeof *events);
-        c->no_memory |= !producers || !events;
-    }
-    if (c->n_waits && !c->no_memory) {
-        pthread_mutex_lock(&v->lock);
-        n = take_waits(c, producers, events);
-        pthread_mutex_unlock(&v->lock);
-    }
+    if (n > MAX_STACK_WAITS && !(events = malloc(n * sizeof *events)))
+        c->no_memory = true;
+    for (uint32_t i = 0; !c->no_memory && i < n; i++)
+        events[i] = c->producers[i]->driver_event;
     int32_t result = c->no_memory ? v->api->out_of_memory : c->doomed;
     uint64_t before = gn_now_ns();
     c->submit_ns = before;
@@ -283,12 +273,9 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
             d->blocks = true;
         atomic_fetch_add_explicit(&q->n_unflushed, 1, memory_order_relaxed);
     }
-    for (uint32_t i = 0; i < n; i++)
-        command_unref(producers[i]);
-    if (producers != stack_producers)
-        free(producers);
     if (events != stack_events)
         free(events);
+    drop_producers(c);
     if (c->doomed && c->asked) {
         /* The call is good; the command is not run. */
         answer(c, 0);
@@ -311,7 +298,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     }
     struct gn_vevent *e = index == GN_NO_EVENT ? NULL : gn_vevent_at(v, index);
     bool watched = e && !gn_list_empty(&e->watches);
-    if (e && e->n_parts == 1)
+    if (e)
         gn_vevent_given_locked(e, c);
     pthread_mutex_unlock(&v->lock);
     command_unref(before_last);
@@ -478,30 +465,30 @@ void gn_queue_free(struct gn_vqueue *q)
 
 /* ---- admission: the ring thread */
 
-static bool copy_waits(struct gn_command *c)
+/* The indices of the events that the command waits for, where they came: looked at once, at admission. */
+static const uint32_t *find_waits(struct gn_command *c)
 {
     const struct gn_span *span = &head_of(c)->waits;
     if (span->segment == GN_SPAN_NULL || !span->bytes)
-        return true;
+        return NULL;
     const void *from = NULL;
     if (span->segment == GN_SPAN_INLINE)
         from = gn_range_ok(span->offset, span->bytes, c->n_bytes) ? c->bytes + span->offset : NULL;
     else
         from = gn_vgpu_area(c->vgpu, span->segment, span->offset, span->bytes);
-    if (!from || span->bytes % sizeof *c->waits) {
+    if (!from || span->bytes % sizeof(uint32_t) || span->offset % sizeof(uint32_t)) {
         c->fault = true;
-        return false;
+        return NULL;
     }
-    c->n_waits = span->bytes / sizeof *c->waits;
-    c->waits = malloc(span->bytes);
+    c->n_waits = span->bytes / sizeof(uint32_t);
     c->blockers = calloc(c->n_waits, sizeof *c->blockers);
-    if (!c->waits || !c->blockers) {
+    c->producers = calloc(c->n_waits, sizeof(struct gn_command *));
+    if (!c->blockers || !c->producers) {
         c->n_waits = 0;
         c->no_memory = true;
-        return true;
+        return NULL;
     }
-    memcpy(c->waits, from, span->bytes);
-    return true;
+    return from;
 }
 
 /* False when the guest breaks the rules of the event table. */
@@ -509,35 +496,33 @@ static bool enter_event_locked(struct gn_command *c)
 {
     const struct gn_command_head *head = head_of(c);
     if (head->event == GN_NO_EVENT)
-        return head->n_parts <= 1;
-    struct gn_vevent *e = gn_vevent_at(c->vgpu, head->event);
-    if (!e)
-        return false;
-    if (e->n_parts_to_come) {
-        e->n_parts_to_come--;
         return true;
-    }
-    if ((e->state != GN_EVENT_UNUSED && e->state != GN_EVENT_OVER) || !gn_list_empty(&e->blocked))
+    struct gn_vevent *e = gn_vevent_at(c->vgpu, head->event);
+    if (!e || (e->state != GN_EVENT_UNUSED && e->state != GN_EVENT_OVER) || !gn_list_empty(&e->blocked))
         return false;
     e->state = GN_EVENT_PENDING;
     e->user = false;
     e->error = 0;
     e->producer = NULL;
-    e->n_parts = head->n_parts > 1 ? head->n_parts : 1;
-    e->n_parts_to_come = e->n_parts - 1;
-    memset(&e->times, 0, sizeof e->times);
     return true;
 }
 
-static void enter_waits_locked(struct gn_command *c)
+static void enter_waits_locked(struct gn_command *c, const uint32_t *waits)
 {
     for (uint32_t i = 0; i < c->n_waits; i++) {
-        struct gn_vevent *e = gn_vevent_at(c->vgpu, c->waits[i]);
-        if (!e || e->state != GN_EVENT_PENDING)
+        struct gn_vevent *e = gn_vevent_at(c->vgpu, waits[i]);
+        gn_list_init(&c->blockers[i].link);
+        if (!e)
             continue;
-        c->blockers[i].command = c;
-        gn_list_append(&e->blocked, &c->blockers[i].link);
-        c->n_blockers++;
+        if (e->state == GN_EVENT_PENDING) {
+            c->blockers[i].command = c;
+            gn_list_append(&e->blocked, &c->blockers[i].link);
+            c->n_blockers++;
+        } else if (e->state == GN_EVENT_GIVEN && e->producer) {
+            gn_command_follow_locked(c, e->producer);
+        } else if (e->state == GN_EVENT_OVER && e->error < 0) {
+            c->doomed = c->vgpu->api->wait_failed;
+        }
     }
 }
 
@@ -585,7 +570,8 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     gn_list_init(&c->link);
     c->n_bytes = n_bytes;
     memcpy(c->bytes, bytes, n_bytes);
-    if (copy_waits(c))
+    const uint32_t *waits = find_waits(c);
+    if (!c->fault)
         class->admit(v, c);
     c->ordered = class->ordered && !c->n_waits;
     c->fence = class->fence;
@@ -595,15 +581,14 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     bool kept = false, dropped = false;
     pthread_mutex_lock(&v->lock);
     if (!c->fault && enter_event_locked(c)) {
-        enter_waits_locked(c);
+        enter_waits_locked(c, waits);
         gn_list_append(&q->pending, &c->link);
         kept = c->asked && kept_locked(q);
         dropped = kept && msg->assumed;
         if (dropped) {
             gn_list_remove(&c->link);
             for (uint32_t i = 0; i < c->n_waits; i++)
-                if (c->blockers[i].command)
-                    gn_list_remove(&c->blockers[i].link);
+                gn_list_remove(&c->blockers[i].link);
             forget_event_locked(c);
         } else if (kept) {
             c->asked = false;

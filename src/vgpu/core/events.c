@@ -56,12 +56,14 @@ static void tell_watches(struct gn_vgpu *v, struct gn_list *told, int32_t error)
     }
 }
 
-static void unblock(struct gn_vevent *e, int32_t error)
+static void unblock(struct gn_vevent *e, struct gn_command *producer, int32_t error)
 {
     gn_list_for_each(b, &e->blocked, struct gn_blocker, link)
     {
         gn_list_remove(&b->link);
         b->command->n_blockers--;
+        if (producer)
+            gn_command_follow_locked(b->command, producer);
         if (error < 0)
             b->command->doomed = b->command->vgpu->api->wait_failed;
         atomic_store_explicit(&b->command->queue->device->dirty, true, memory_order_relaxed);
@@ -72,27 +74,16 @@ void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer)
 {
     e->state = GN_EVENT_GIVEN;
     e->producer = producer;
-    unblock(e, 0);
+    unblock(e, producer, 0);
 }
 
-bool gn_vevent_part_over_locked(struct gn_vevent *e, int32_t error, const struct gn_event_times *times,
-                                struct gn_list *told)
+void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *told)
 {
-    if (error < 0 && !e->error)
-        e->error = error;
-    if (!e->times.start_ns || times->start_ns < e->times.start_ns)
-        e->times.start_ns = times->start_ns;
-    if (!e->times.submit_ns || times->submit_ns < e->times.submit_ns)
-        e->times.submit_ns = times->submit_ns;
-    if (times->end_ns > e->times.end_ns)
-        e->times.end_ns = times->end_ns;
-    if (e->n_parts && --e->n_parts)
-        return false;
+    e->error = error < 0 ? error : 0;
     e->state = GN_EVENT_OVER;
     e->producer = NULL;
-    unblock(e, e->error);
+    unblock(e, NULL, e->error);
     take_watches(e, 0, told);
-    return true;
 }
 
 void gn_vevent_told(struct gn_vgpu *v, struct gn_list *told, int32_t error)
@@ -138,7 +129,7 @@ int gn_user_event_set(struct gn_vgpu *v, uint32_t index, int32_t status)
         e->state = GN_EVENT_OVER;
         e->user = false;
         e->error = status < 0 ? status : 0;
-        unblock(e, e->error);
+        unblock(e, NULL, e->error);
         take_watches(e, 0, &told);
     }
     pthread_mutex_unlock(&v->lock);

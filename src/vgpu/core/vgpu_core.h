@@ -172,10 +172,7 @@ struct gn_vevent {
     enum gn_event_state state;
     bool user;                    /* the program sets it */
     int32_t error;
-    uint32_t n_parts;             /* commands still to complete */
-    uint32_t n_parts_to_come;     /* of them, those not yet received */
     struct gn_command *producer;  /* while GIVEN: holds the driver's event */
-    struct gn_event_times times;
     struct gn_list blocked;       /* struct gn_blocker: commands that wait for this one to be given or over */
     struct gn_list watches;
 };
@@ -231,8 +228,9 @@ struct gn_command {
     struct gn_vobject **object_refs;
     uint32_t n_objects;
     uint32_t n_waits;
-    uint32_t *waits;
-    struct gn_blocker *blockers;
+    struct gn_blocker *blockers;    /* one a wait; those that wait are linked */
+    uint32_t n_producers;           /* vgpu->lock: commands that the driver has and that this one follows */
+    struct gn_command **producers;
     void *area;
     void *blobs[4];
     uint32_t n_blobs;
@@ -254,6 +252,8 @@ void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *spa
 void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes);
 const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *span);
 
+/* Submits c behind a command that the driver has. */
+void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer);
 /* The ring thread: takes a command in, submits it when nothing keeps it. */
 void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes,
                       uint32_t n_bytes);
@@ -274,9 +274,8 @@ void gn_queue_free(struct gn_vqueue *q);
 /* Under vgpu->lock; NULL when the index is outside the table or there is no memory. */
 struct gn_vevent *gn_vevent_at(struct gn_vgpu *v, uint32_t index);
 void gn_vevent_given_locked(struct gn_vevent *e, struct gn_command *producer);
-/* True when that was the last part: then *told has the watches to tell, after the lock is gone. */
-bool gn_vevent_part_over_locked(struct gn_vevent *e, int32_t error, const struct gn_event_times *times,
-                                struct gn_list *told);
+/* *told gets the watches to tell, after the lock is gone. */
+void gn_vevent_over_locked(struct gn_vevent *e, int32_t error, struct gn_list *told);
 void gn_vevent_told(struct gn_vgpu *v, struct gn_list *told, int32_t error);
 void gn_vevent_submitted(struct gn_vgpu *v, uint32_t index);
 int gn_user_event_new(struct gn_vgpu *v, uint32_t index);

@@ -90,7 +90,7 @@ void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args
     (void)r;
     cl_program program = gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options,
                                                  a->num_input_programs, a->input_programs, NULL, NULL, result);
-    *a->made = program != NULL;
+    *a->left_program = program != NULL;
     return program;
 }
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data area: a buddy allocator a segment, its books in private memory, so that nothing the worker does can confuse
+ * it. The first segment is there from the start; what does not fit gets a segment of its own size, which is kept.
+ */
+#include "guest/core/guest_core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <string.h>
+
+#define MAX_LEAVES     (1u << 18)
+#define MIN_LEAF_BYTES 256u
+#define MAX_ORDER      19u
+#define NONE           UINT32_MAX
+#define MIN_SEGMENT    (UINT64_C(16) << 20)
+
+struct gn_area_segment {
+    struct gn_segment segment;
+    uint64_t leaf_bytes;
+    uint32_t n_leaves, top;
+    uint32_t head[MAX_ORDER + 1];
+    uint8_t *order;        /* of the free block that starts at a leaf, + 1; 0: none starts here */
+    uint32_t *next, *prev; /* in the list of its order */
+};
+
+static void push(struct gn_area_segment *a, uint32_t leaf, uint32_t order)
+{
+    a->order[leaf] = (uint8_t)(order + 1);
+    a->next[leaf] = a->head[order];
+    a->prev[leaf] = NONE;
+    if (a->head[order] != NONE)
+        a->prev[a->head[order]] = leaf;
+    a->head[order] = leaf;
+}
+
+static void take_off(struct gn_area_segment *a, uint32_t leaf)
+{
+    uint32_t order = a->order[leaf] - 1u;
+    if (a->prev[leaf] != NONE)
+        a->next[a->prev[leaf]] = a->next[leaf];
+    else
+        a->head[order] = a->next[leaf];
+    if (a->next[leaf] != NONE)
+        a->prev[a->next[leaf]] = a->prev[leaf];
+    a->order[leaf] = 0;
+}
+
+static uint32_t order_for(const struct gn_area_segment *a, uint64_t bytes)
+{
+    uint32_t order = 0;
+    while (order <= a->top && (a->leaf_bytes << order) < bytes)
+        order++;
+    return order;
+}
+
+static bool segment_take(struct gn_area_segment *a, uint64_t bytes, struct gn_block *ret)
+{
+    uint32_t order = order_for(a, bytes), have = order;
+    while (have <= a->top && a->head[have] == NONE)
+        have++;
+    if (have > a->top)
+        return false;
+    uint32_t leaf = a->head[have];
+    take_off(a, leaf);
+    while (have > order) {
+        have--;
+        push(a, leaf + (1u << have), have);
+    }
+    ret->order = order;
+    ret->offset = leaf * a->leaf_bytes;
+    ret->bytes = bytes;
+    ret->base = (char *)a->segment.base + ret->offset;
+    return true;
+}
+
+static void segment_put(struct gn_area_segment *a, const struct gn_block *b)
+{
+    uint32_t leaf = (uint32_t)(b->offset / a->leaf_bytes), order = b->order;
+    while (order < a->top) {
+        uint32_t buddy = leaf ^ (1u << order);
+        if (buddy >= a->n_leaves || a->order[buddy] != order + 1)
+            break;
+        take_off(a, buddy);
+        leaf &= ~(1u << order);
+        order++;
+    }
+    push(a, leaf, order);
+}
+
+/* Takes the segment. Its size is a power of two, or the part that is one is used. */
+static struct gn_area_segment *segment_new(struct gn_segment segment)
+{
+    struct gn_area_segment *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->segment = segment;
+    a->leaf_bytes = MIN_LEAF_BYTES;
+    while (segment.bytes / a->leaf_bytes > MAX_LEAVES)
+        a->leaf_bytes *= 2;
+    while ((a->leaf_bytes << (a->top + 1)) <= segment.bytes)
+        a->top++;
+    a->n_leaves = 1u << a->top;
+    a->order = calloc(a->n_leaves, sizeof *a->order);
+    a->next = calloc(a->n_leaves, sizeof *a->next);
+    a->prev = calloc(a->n_leaves, sizeof *a->prev);
+    if (!a->order || !a->next || !a->prev) {
+        free(a->order);
+        free(a->next);
+        free(a->prev);
+        free(a);
+        return NULL;
+    }
+    for (uint32_t i = 0; i <= MAX_ORDER; i++)
+        a->head[i] = NONE;
+    push(a, 0, a->top);
+    return a;
+}
+
+int gn_area_init(struct gn_session *s, struct gn_segment first)
+{
+    pthread_mutex_init(&s->area.lock, NULL);
+    s->area.segments[0] = segment_new(first);
+    s->area.n_segments = s->area.segments[0] ? 1 : 0;
+    return s->area.segments[0] ? 0 : -ENOMEM;
+}
+
+static void reclaim_locked(struct gn_session *s)
+{
+    struct gn_area *a = &s->area;
+    while (a->n_parked) {
+        struct gn_parked_block *p = &a->parked[a->first_parked];
+        if (!gn_ring_passed(&s->requests, p->end))
+            return;
+        segment_put(a->segments[p->block.segment], &p->block);
+        a->first_parked = (a->first_parked + 1) % a->parked_capacity;
+        a->n_parked--;
+    }
+}
+
+static bool take_locked(struct gn_session *s, uint64_t bytes, struct gn_block *ret)
+{
+    reclaim_locked(s);
+    for (uint32_t i = 0; i < s->area.n_segments; i++) {
+        if (segment_take(s->area.segments[i], bytes, ret)) {
+            ret->segment = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int add_segment(struct gn_session *s, uint64_t bytes)
+{
+    struct gn_error err;
+    struct gn_segment segment;
+    uint64_t size = MIN_SEGMENT;
+    uint32_t index;
+    int fd;
+    while (size < bytes && size < GN_LINK_SEGMENT_LIMIT)
+        size *= 2;
+    if (gn_session_lost(s))
+        return -EPIPE;
+    pthread_mutex_lock(&s->link_lock);
+    int r = gn_link_segment(s->link, size, &fd, &index, &err);
+    if (!r) {
+        r = gn_segment_adopt(fd, GN_LINK_SEGMENT_LIMIT, &segment);
+        if (r) {
+            close(fd);
+        } else {
+            struct gn_area_segment *a = segment_new(segment);
+            pthread_mutex_lock(&s->area.lock);
+            if (!a || index != s->area.n_segments || index >= GN_AREA_SEGMENTS) {
+                r = -ENOMEM;
+            } else {
+                s->area.segments[index] = a;
+                s->area.n_segments++;
+            }
+            pthread_mutex_unlock(&s->area.lock);
+        }
+    }
+    pthread_mutex_unlock(&s->link_lock);
+    return r;
+}
+
+int gn_block_take(struct gn_session *s, uint64_t bytes, struct gn_block *ret)
+{
+    for (int tries = 0; tries < 2; tries++) {
+        pthread_mutex_lock(&s->area.lock);
+        bool taken = take_locked(s, bytes, ret);
+        pthread_mutex_unlock(&s->area.lock);
+        if (taken)
+            return 0;
+        int r = tries ? -ENOMEM : add_segment(s, bytes);
+        if (r)
+            return r;
+    }
+    return -ENOMEM;
+}
+
+void gn_block_put(struct gn_session *s, struct gn_block *b)
+{
+    if (b->segment == GN_NO_BLOCK)
+        return;
+    pthread_mutex_lock(&s->area.lock);
+    segment_put(s->area.segments[b->segment], b);
+    pthread_mutex_unlock(&s->area.lock);
+    b->segment = GN_NO_BLOCK;
+}
+
+void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
+{
+    struct gn_area *a = &s->area;
+    pthread_mutex_lock(&a->lock);
+    reclaim_locked(s);
+    if (a->n_parked == a->parked_capacity) {
+        uint32_t capacity = a->parked_capacity ? a->parked_capacity * 2 : 64;
+        struct gn_parked_block *grown = malloc(capacity * sizeof *grown);
+        for (uint32_t i = 0; grown && i < a->n_parked; i++)
+            grown[i] = a->parked[(a->first_parked + i) % a->parked_capacity];
+        if (!grown) {
+            /* Lost to the area, not to the program. */
+            pthread_mutex_unlock(&a->lock);
+            return;
+        }
+        free(a->parked);
+        a->parked = grown;
+        a->first_parked = 0;
+        a->parked_capacity = capacity;
+    }
+    a->parked[(a->first_parked + a->n_parked++) % a->parked_capacity] = (struct gn_parked_block){*b, end};
+    pthread_mutex_unlock(&a->lock);
+    b->segment = GN_NO_BLOCK;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_GUEST_CORE_H
+#define GN_GUEST_CORE_H
+
+#include "base/list.h"
+#include "link/link.h"
+#include "shm/event_table.h"
+#include "shm/session_layout.h"
+#include "wire/wire.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * A program's end of a vGPU, whatever its API: the session, handles, the data area, calls. Any thread of the program may
+ * be in here at any time. Nothing is printed unless GANTRY_LOG asks for it.
+ *
+ * Lock order: an API's own locks, then session->ids_lock, area->lock, slabs. No lock is held while waiting for a vGPU.
+ */
+
+/* What calls return when the vGPU is lost or memory is out; the numbers of OpenCL, and of CUDA's front end its own. */
+#define GN_RESULT_LOST      (-5)
+#define GN_RESULT_NO_MEMORY (-6)
+
+#define GN_OBJECT_MAGIC 0x6e67u
+#define GN_MAX_KINDS    16
+
+struct gn_session;
+
+/* Every handle that a program sees begins so; the first two words belong to the ICD loader (docs/icd.md). */
+struct gn_object {
+    const void *dispatch;
+    void *dispatch_data;
+    uint16_t magic; /* GN_OBJECT_MAGIC while it lives */
+    uint16_t kind;
+    uint32_t epoch; /* gn_epoch when it was made */
+    uint64_t id;
+    struct gn_session *session;
+    struct gn_object *parent;     /* holds a reference on it */
+    _Atomic uint32_t n_refs;      /* the program's, and those of its children */
+    bool rooted;                  /* a platform or root device: never counted, never freed */
+    bool known;                   /* the vGPU has it: its end must be told */
+};
+
+/* Goes up in every forked child: a handle of the parent's is no handle there. */
+extern _Atomic uint32_t gn_epoch;
+
+/* The object behind a handle that a program gave, or NULL: no object, another kind, another process's. */
+static inline void *gn_object_of(const void *handle, uint16_t kind)
+{
+    struct gn_object *o = (struct gn_object *)handle;
+    if (!o || o->magic != GN_OBJECT_MAGIC || o->kind != kind ||
+        o->epoch != atomic_load_explicit(&gn_epoch, memory_order_relaxed))
+        return NULL;
+    return o;
+}
+
+/* The same, and of the same session. */
+static inline void *gn_object_beside(const struct gn_object *beside, const void *handle, uint16_t kind)
+{
+    struct gn_object *o = gn_object_of(handle, kind);
+    return o && o->session == beside->session ? o : NULL;
+}
+
+static inline uint64_t gn_id_of(const void *handle)
+{
+    return handle ? ((const struct gn_object *)handle)->id : 0;
+}
+
+/* A new object with one reference, its own id, and a reference on its parent; zero behind struct gn_object. NULL: no
+ * memory, or 2^20 of them are there. */
+struct gn_object *gn_object_new(struct gn_session *s, uint16_t kind, struct gn_object *parent);
+/* Unmakes one that the vGPU never came to know. */
+void gn_object_drop(struct gn_object *o);
+static inline void gn_object_ref(struct gn_object *o)
+{
+    if (!o->rooted)
+        atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
+}
+/* The last one ends it: the API lets go of what it holds, the vGPU is told, the parent released. */
+void gn_object_unref(struct gn_object *o);
+
+/* Does this address lie where objects are made? For values that may be a handle or any number. */
+bool gn_handle_known(const void *handle);
+
+/* ---- the data area: blocks in segments that both sides map */
+
+struct gn_block {
+    uint32_t segment; /* index; GN_NO_BLOCK: none */
+    uint32_t order;
+    uint64_t offset;
+    uint64_t bytes; /* asked for */
+    void *base;
+};
+#define GN_NO_BLOCK UINT32_MAX
+
+#define GN_AREA_SEGMENTS 257u
+
+struct gn_area {
+    pthread_mutex_t lock;
+    struct gn_area_segment *segments[GN_AREA_SEGMENTS];
+    uint32_t n_segments;
+    /* blocks of messages without an answer, free once the ring has passed their message */
+    struct gn_parked_block {
+        struct gn_block block;
+        uint64_t end;
+    } *parked;
+    uint32_t n_parked, first_parked, parked_capacity;
+};
+
+/* At least `bytes`, aligned to 256 or more. -ENOMEM when the area is full and no segment can be added, -EPIPE. */
+int gn_block_take(struct gn_session *s, uint64_t bytes, struct gn_block *ret);
+void gn_block_put(struct gn_session *s, struct gn_block *b);
+/* Puts it back when the worker has passed the message that ended at `end`. */
+void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end);
+
+static inline struct gn_area_ref gn_block_ref(const struct gn_block *b, uint64_t at)
+{
+    return (struct gn_area_ref){b->segment + 1, 0, b->offset + at};
+}
+
+/* ---- calls */
+
+#define GN_CALL_MAX_OUTS   4u
+#define GN_CALL_MAX_BLOCKS 10u
+
+struct gn_call {
+    struct gn_session *session;
+    int failed; /* sticky: a GN_RESULT_* */
+    uint32_t bytes;
+    uint32_t n_outs, n_blocks, inline_outs;
+    struct {
+        void *to;
+        uint64_t bytes;
+        const void *from;        /* in the data area; NULL: at `at` of the reply */
+        uint64_t at;
+        const void *limit;       /* how many elements of it hold something */
+        uint32_t limit_bytes, element;
+    } outs[GN_CALL_MAX_OUTS];
+    struct gn_block blocks[GN_CALL_MAX_BLOCKS];
+    _Alignas(16) unsigned char message[GN_MSG_MAX_BYTES];
+};
+
+/* How a command shows itself. doubt: GN_SURE, or GN_ASK(what to answer when the driver cannot be asked). */
+struct gn_command_show {
+    uint32_t event;
+    uint32_t zero;
+    int doubt;
+};
+#define GN_SURE     1
+#define GN_ASK(a)   (a)
+
+void *gn_call_begin(struct gn_call *c, struct gn_session *s, uint16_t op, uint32_t fixed_bytes);
+/* Room for `bytes` of input, in the message or the data area; *ret_room may be NULL when there is none. */
+struct gn_span gn_call_room(struct gn_call *c, uint64_t bytes, void **ret_room);
+struct gn_span gn_call_in(struct gn_call *c, const void *from, uint64_t bytes);
+/* A list of pairs of eight bytes that ends with a zero. */
+struct gn_span gn_call_list(struct gn_call *c, const void *list);
+struct gn_span gn_call_handles(struct gn_call *c, const void *handles, uint64_t n);
+struct gn_span gn_call_out(struct gn_call *c, void *to, uint64_t bytes);
+struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit, uint32_t limit_bytes,
+                                   uint32_t element);
+void gn_call_vec(uint64_t *field, uint32_t *present, uint32_t bit, const size_t *vec);
+/* `waits` are handles of events: their indices travel. */
+void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue, uint32_t n_waits,
+                     const void *waits, const struct gn_command_show *show);
+/* Sends and waits for the answer: its result, or a GN_RESULT_*. */
+int gn_call_wait(struct gn_call *c);
+/* Sends; nobody answers. 0 or a GN_RESULT_*. */
+int gn_call_post(struct gn_call *c);
+/* Sends a command, and waits for the driver's verdict when there is a doubt. */
+int gn_call_submit(struct gn_call *c, const struct gn_command_show *show);
+
+/* ---- events: indices in the session's table */
+
+/* An armed entry, or GN_NO_EVENT. */
+uint32_t gn_event_index_take(struct gn_session *s);
+/* When nobody refers to it any more; it is used again once it is terminal. */
+void gn_event_index_put(struct gn_session *s, uint32_t index);
+
+/* ---- the session */
+
+/* Between the core's own files. */
+int gn_area_init(struct gn_session *s, struct gn_segment first);
+void gn_handles_before_fork(void);
+void gn_handles_after_fork(void);
+
+struct gn_guest_api {
+    const char *name;
+    uint16_t n_kinds;
+    size_t object_bytes[GN_MAX_KINDS]; /* of the API's struct of each kind, struct gn_object first */
+    uint16_t destroy_op_kind_event;    /* the kind whose ids are event indices: made and ended without a message */
+    /* The object's last reference is gone: let go of what it holds. */
+    void (*gone)(struct gn_object *o);
+    /* Tells the vGPU. */
+    void (*destroy)(struct gn_session *s, uint64_t id, uint16_t kind);
+    /* On the session's watcher thread, signals blocked: a frame came; a loss was declared (frame NULL). */
+    void (*heard)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
+};
+
+struct gn_session {
+    /* set once */
+    const struct gn_guest_api *api;
+    uint32_t epoch;
+    struct gn_link *link;
+    int socket;
+    uint32_t vgpu_id;
+    struct gn_segment ring_segment, event_segment;
+    struct gn_session_view view;
+    struct gn_event_entry *events;
+    struct gn_ring_producer requests;
+    struct gn_replies replies;
+    struct gn_waiter waiter;
+    struct gn_lost lost;
+    struct gn_area area;
+    pthread_mutex_t link_lock;   /* one control request at a time */
+    pthread_mutex_t socket_lock; /* one frame at a time */
+    pthread_mutex_t ids_lock;
+    uint32_t *free_ids, n_free_ids, n_ids, ids_capacity; /* ids_lock */
+    uint32_t *generations;
+    pthread_mutex_t events_lock;
+    uint32_t *free_events, n_free_events, n_events, events_capacity; /* events_lock */
+    uint32_t *zombies, n_zombies, zombies_capacity;                   /* released, not yet terminal */
+    void *detail;                                                     /* the API's */
+};
+
+/* Attaches to a platform: connects, maps, starts the watcher. NULL with a sentence in err. */
+struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform, struct gn_error *err);
+/* Platforms of the daemon that this process is to use; -errno when there is none. */
+int gn_session_platforms(struct gn_platform_list *ret);
+/* Ids below n are the API's own (platform, devices); before the first gn_object_new. */
+void gn_session_reserve_ids(struct gn_session *s, uint32_t n);
+static inline bool gn_session_lost(const struct gn_session *s)
+{
+    return gn_lost_is(&s->lost);
+}
+/* Descriptors for the worker, under a number that a later request names. Stay the caller's. */
+int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n);
+
+#endif

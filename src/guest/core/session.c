@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session's life: attach, watch for loss, survive a fork. The watcher thread sleeps in poll(2) on the worker's and
+ * gantryd's sockets; when either hangs up it declares the loss, which wakes every thread that waits. A forked child drops
+ * what it inherited and opens sessions of its own; the parent's go on undisturbed.
+ */
+#include "guest/core/guest_core.h"
+
+#include "link/frame.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SEND_TIMEOUT_MS 5000
+#define MAX_SESSIONS    64u
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_once_t once;
+    struct gn_session *open[MAX_SESSIONS]; /* lock */
+    uint32_t n;
+} sessions = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&sessions.lock);
+    gn_handles_before_fork();
+}
+
+static void after_fork_parent(void)
+{
+    gn_handles_after_fork();
+    pthread_mutex_unlock(&sessions.lock);
+}
+
+/* The child has none of the parent's threads and, by MADV_DONTFORK, none of its shared memory: only the descriptors. */
+static void after_fork_child(void)
+{
+    for (uint32_t i = 0; i < sessions.n; i++) {
+        struct gn_session *s = sessions.open[i];
+        gn_link_close(s->link);
+        close(s->socket);
+        close(s->ring_segment.fd);
+        close(s->event_segment.fd);
+    }
+    sessions.n = 0;
+    atomic_fetch_add_explicit(&gn_epoch, 1, memory_order_relaxed);
+    gn_handles_after_fork();
+    pthread_mutex_unlock(&sessions.lock);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+static void declare_lost(struct gn_session *s)
+{
+    gn_lost_declare(&s->lost);
+    pthread_mutex_lock(&s->events_lock);
+    uint32_t n = s->n_events;
+    pthread_mutex_unlock(&s->events_lock);
+    gn_event_fail_all(s->events, n, GN_EVENT_LOST);
+    s->api->heard(s, 0, NULL, 0);
+}
+
+static void *watch(void *arg)
+{
+    struct gn_session *s = arg;
+    struct gn_frame_reader reader;
+    struct gn_frame frame;
+    int r;
+    gn_frame_reader_init(&reader, s->socket);
+    for (;;) {
+        /* gantryd's socket is somebody else's to read: only its end is of interest. */
+        struct pollfd p[2] = {{.fd = s->socket, .events = POLLIN},
+                              {.fd = gn_link_poll_fd(s->link), .events = POLLRDHUP}};
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            break;
+        while ((r = gn_frame_read(&reader, &frame)) == 1)
+            s->api->heard(s, frame.op, frame.payload, frame.n_payload);
+        if (r < 0 || p[1].revents)
+            break;
+    }
+    gn_frame_reader_fini(&reader);
+    declare_lost(s);
+    return NULL;
+}
+
+static int start_watcher(struct gn_session *s)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = pthread_create(&thread, NULL, watch, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!r) {
+        pthread_setname_np(thread, "gantry-watch");
+        pthread_detach(thread);
+    }
+    return -r;
+}
+
+int gn_session_platforms(struct gn_platform_list *ret)
+{
+    struct gn_link *link;
+    struct gn_error err;
+    int r = gn_link_connect(NULL, &link, &err);
+    if (r)
+        return r;
+    r = gn_link_platforms(link, ret);
+    gn_link_close(link);
+    return r;
+}
+
+/* SIZE: a number with K, M, G or T. */
+static uint64_t env_size(const char *name)
+{
+    const char *text = getenv(name);
+    char *end;
+    uint64_t n = text ? strtoull(text, &end, 10) : 0;
+    static const char units[] = "KMGT";
+    const char *unit = n && *end ? strchr(units, *end) : NULL;
+    return unit ? n << (10 * (unit - units + 1)) : n;
+}
+
+static int map_all(struct gn_session *s, const struct gn_attached *a)
+{
+    struct gn_segment data;
+    int r = gn_segment_adopt(a->ring_fd, a->ring_bytes, &s->ring_segment);
+    if (!r)
+        r = gn_segment_adopt(a->events_fd, a->events_bytes, &s->event_segment);
+    if (!r)
+        r = gn_segment_adopt(a->data_fd, a->data_bytes, &data);
+    if (r)
+        return r;
+    if (s->event_segment.bytes < GN_EVENT_TABLE_BYTES)
+        return -EPROTO;
+    s->events = s->event_segment.base;
+    r = gn_session_map(s->ring_segment.base, s->ring_segment.bytes, &s->view);
+    if (!r)
+        r = gn_area_init(s, data);
+    if (!r)
+        r = gn_ring_producer_init(&s->requests, s->view.requests, GN_SESSION_REQUEST_SLOTS, 0, s->waiter);
+    gn_replies_init(&s->replies, s->view.replies, s->waiter);
+    return r;
+}
+
+struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform, struct gn_error *err)
+{
+    struct gn_attached attached;
+    struct gn_session *s = aligned_alloc(64, gn_align_up(sizeof *s, 64));
+    if (!s)
+        return NULL;
+    memset(s, 0, sizeof *s);
+    pthread_once(&sessions.once, install_fork_handlers);
+    s->api = api;
+    s->epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
+    s->socket = -1;
+    gn_lost_init(&s->lost);
+    s->waiter = (struct gn_waiter){gn_spin_policy_default(), &s->lost};
+    pthread_mutex_init(&s->link_lock, NULL);
+    pthread_mutex_init(&s->socket_lock, NULL);
+    pthread_mutex_init(&s->ids_lock, NULL);
+    pthread_mutex_init(&s->events_lock, NULL);
+
+    struct gn_attach_request request = {
+        .platform = platform,
+        .tenant = getenv("GANTRY_TENANT"),
+        .weight = (uint32_t)env_size("GANTRY_WEIGHT"),
+        .memory_bytes = env_size("GANTRY_MEMORY"),
+        .stdout_fd = fcntl(STDOUT_FILENO, F_GETFD) < 0 ? -1 : STDOUT_FILENO,
+        .stderr_fd = fcntl(STDERR_FILENO, F_GETFD) < 0 ? -1 : STDERR_FILENO,
+    };
+    if (gn_link_connect(NULL, &s->link, err)) {
+        free(s);
+        return NULL;
+    }
+    int r = gn_link_attach(s->link, &request, &attached, err);
+    if (!r) {
+        s->socket = attached.session_fd;
+        s->vgpu_id = attached.vgpu_id;
+        r = map_all(s, &attached);
+    }
+    pthread_mutex_lock(&sessions.lock);
+    if (!r && sessions.n == MAX_SESSIONS)
+        r = -EMFILE;
+    if (!r)
+        r = start_watcher(s);
+    if (!r)
+        sessions.open[sessions.n++] = s;
+    pthread_mutex_unlock(&sessions.lock);
+    if (r) {
+        /* Mappings of a session that never was are left behind: nobody can tell which of them are there. */
+        if (s->socket >= 0)
+            close(s->socket);
+        gn_link_close(s->link);
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n)
+{
+    int r = 0;
+    pthread_mutex_lock(&s->socket_lock);
+    for (int i = 0; i < n && !r; i += GN_FRAME_MAX_FDS) {
+        int some = n - i < GN_FRAME_MAX_FDS ? n - i : GN_FRAME_MAX_FDS;
+        r = gn_frame_send(s->socket, SEND_TIMEOUT_MS, op, 0, number, NULL, 0, fds + i, some);
+    }
+    pthread_mutex_unlock(&s->socket_lock);
+    return r;
+}

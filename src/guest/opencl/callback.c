@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Callbacks into the program: on one thread of Gantry's, signals blocked, in the order of what they tell, under no lock.
+ * The watcher hears from the worker and hands over; it never runs a program's code itself, since that may wait for
+ * anything.
+ */
+#include "opencl_guest.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct job {
+    struct gn_list link;
+    void (*run)(void *);
+    void *arg;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct gn_list jobs;
+    uint32_t epoch; /* of the thread; another one means that a fork lost it */
+    bool ready;
+} callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+static void *call_back(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        pthread_mutex_lock(&callbacks.lock);
+        while (gn_list_empty(&callbacks.jobs))
+            pthread_cond_wait(&callbacks.wake, &callbacks.lock);
+        struct job *j = gn_list_first(&callbacks.jobs, struct job, link);
+        gn_list_remove(&j->link);
+        pthread_mutex_unlock(&callbacks.lock);
+        j->run(j->arg);
+        free(j);
+    }
+    return NULL;
+}
+
+static int start_locked(void)
+{
+    uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
+    sigset_t all, before;
+    pthread_t thread;
+    if (callbacks.ready && callbacks.epoch == epoch)
+        return 0;
+    gn_list_init(&callbacks.jobs);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = pthread_create(&thread, NULL, call_back, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r)
+        return -1;
+    pthread_setname_np(thread, "gantry-call");
+    pthread_detach(thread);
+    callbacks.ready = true;
+    callbacks.epoch = epoch;
+    return 0;
+}
+
+int gn_callback_later(void (*job)(void *), void *arg)
+{
+    struct job *j = malloc(sizeof *j);
+    if (!j)
+        return -1;
+    gn_list_init(&j->link);
+    j->run = job;
+    j->arg = arg;
+    pthread_mutex_lock(&callbacks.lock);
+    int r = start_locked();
+    if (!r) {
+        gn_list_append(&callbacks.jobs, &j->link);
+        pthread_cond_signal(&callbacks.wake);
+    }
+    pthread_mutex_unlock(&callbacks.lock);
+    if (r)
+        free(j);
+    return r;
+}
+
+/* ---- events */
+
+struct watch {
+    struct gn_list link;
+    uint64_t cookie;
+    struct gn_cl_event *event; /* held */
+    cl_int status;
+    void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
+    void *user_data;
+};
+
+static void tell_event(void *arg)
+{
+    struct watch *w = arg;
+    /* What the program may read once it knows must be there. */
+    gn_settle(gn_cl_session_of(&w->event->o));
+    w->notify((cl_event)w->event, w->status, w->user_data);
+    gn_object_unref(&w->event->o);
+    free(w);
+}
+
+static void fire(struct watch *w, cl_int status)
+{
+    w->status = status;
+    if (gn_callback_later(tell_event, w))
+        tell_event(w);
+}
+
+cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type,
+                                         void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *), void *user_data)
+{
+    struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
+    if (!e)
+        return CL_INVALID_EVENT;
+    if (!pfn_notify || (type != CL_COMPLETE && type != CL_RUNNING && type != CL_SUBMITTED))
+        return CL_INVALID_VALUE;
+    struct gn_cl_session *s = gn_cl_session_of(&e->o);
+    struct watch *w = calloc(1, sizeof *w);
+    if (!w)
+        return CL_OUT_OF_HOST_MEMORY;
+    w->event = e;
+    w->notify = pfn_notify;
+    w->user_data = user_data;
+    gn_object_ref(&e->o);
+    pthread_mutex_lock(&s->watch_lock);
+    uint64_t cookie = w->cookie = ++s->next_cookie;
+    gn_list_append(&s->watches, &w->link);
+    pthread_mutex_unlock(&s->watch_lock);
+    gn_send_WatchEvent(e->o.session, (cl_uint)e->o.id, type, cookie);
+    if (gn_session_lost(e->o.session))
+        gn_heard(e->o.session, 0, NULL, 0);
+    return CL_SUCCESS;
+}
+
+static void heard_event(struct gn_cl_session *s, const struct gn_session_event *heard)
+{
+    struct watch *found = NULL;
+    pthread_mutex_lock(&s->watch_lock);
+    gn_list_for_each(w, &s->watches, struct watch, link)
+    {
+        if (w->cookie == heard->cookie) {
+            gn_list_remove(&w->link);
+            found = w;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&s->watch_lock);
+    if (found)
+        fire(found, heard->status);
+}
+
+/* ---- contexts */
+
+struct context_listener {
+    struct gn_list link;
+    struct gn_cl_context *context;
+};
+
+struct context_notice {
+    struct gn_cl_context *context; /* held */
+    char text[];
+};
+
+static void tell_context(void *arg)
+{
+    struct context_notice *n = arg;
+    n->context->notify(n->text, NULL, 0, n->context->user_data);
+    gn_object_unref(&n->context->o);
+    free(n);
+}
+
+void gn_context_listen(struct gn_cl_context *c)
+{
+    struct gn_cl_session *s = gn_cl_session_of(&c->o);
+    struct context_listener *l = malloc(sizeof *l);
+    if (!l)
+        return;
+    l->context = c;
+    pthread_mutex_lock(&s->watch_lock);
+    gn_list_append(&s->contexts, &l->link);
+    pthread_mutex_unlock(&s->watch_lock);
+}
+
+void gn_context_deaf(struct gn_cl_context *c)
+{
+    struct gn_cl_session *s = gn_cl_session_of(&c->o);
+    pthread_mutex_lock(&s->watch_lock);
+    gn_list_for_each(l, &s->contexts, struct context_listener, link)
+    {
+        if (l->context == c) {
+            gn_list_remove(&l->link);
+            free(l);
+        }
+    }
+    pthread_mutex_unlock(&s->watch_lock);
+}
+
+static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t n)
+{
+    const struct gn_session_context *head = payload;
+    const char *text = (const char *)payload + sizeof *head;
+    if (n < sizeof *head || !head->text_bytes || head->text_bytes > n - sizeof *head || text[head->text_bytes - 1])
+        return;
+    struct context_notice *notice = malloc(sizeof *notice + head->text_bytes);
+    if (!notice)
+        return;
+    notice->context = NULL;
+    memcpy(notice->text, text, head->text_bytes);
+    pthread_mutex_lock(&s->watch_lock);
+    gn_list_for_each(l, &s->contexts, struct context_listener, link)
+    {
+        /* One that is on its way out is not brought back. */
+        uint32_t refs = atomic_load_explicit(&l->context->o.n_refs, memory_order_relaxed);
+        while (l->context->o.id == head->cookie && refs && !notice->context)
+            if (atomic_compare_exchange_weak_explicit(&l->context->o.n_refs, &refs, refs + 1, memory_order_acquire,
+                                                      memory_order_relaxed))
+                notice->context = l->context;
+    }
+    pthread_mutex_unlock(&s->watch_lock);
+    if (!notice->context)
+        free(notice);
+    else if (gn_callback_later(tell_context, notice))
+        tell_context(notice);
+}
+
+void gn_heard(struct gn_session *session, uint16_t op, const void *payload, uint32_t n)
+{
+    struct gn_cl_session *s = session->detail;
+    if (!s)
+        return;
+    if (op == GN_SESSION_EVENT && n == sizeof(struct gn_session_event)) {
+        heard_event(s, payload);
+    } else if (op == GN_SESSION_CONTEXT) {
+        heard_context(s, payload, n);
+    } else if (!payload) {
+        /* The vGPU is lost: every callback that still waits is told so. */
+        for (;;) {
+            struct watch *w = NULL;
+            pthread_mutex_lock(&s->watch_lock);
+            if (!gn_list_empty(&s->watches)) {
+                w = gn_list_first(&s->watches, struct watch, link);
+                gn_list_remove(&w->link);
+            }
+            pthread_mutex_unlock(&s->watch_lock);
+            if (!w)
+                break;
+            fire(w, GN_EVENT_LOST);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels. Setting an argument costs no message once the driver has accepted one of its size: it is kept here and
+ * travels with the launch. What cannot be judged here is the driver's to judge.
+ */
+#include "opencl_guest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static cl_int kernel_facts(struct gn_cl_kernel *k)
+{
+    struct gn_arg_fact stack[32], *facts = stack;
+    cl_uint n = 0;
+    cl_int result = gn_send_KernelFacts(k->o.session, (cl_kernel)k, stack, sizeof stack, &n);
+    if (!result && n > GN_ARRAY_SIZE(stack)) {
+        facts = calloc(n, sizeof *facts);
+        result = facts ? gn_send_KernelFacts(k->o.session, (cl_kernel)k, facts, n * sizeof *facts, &n)
+                       : CL_OUT_OF_HOST_MEMORY;
+    }
+    k->args = result ? NULL : calloc(n ? n : 1, sizeof *k->args);
+    if (!result && !k->args)
+        result = CL_OUT_OF_HOST_MEMORY;
+    for (cl_uint i = 0; !result && i < n; i++)
+        k->args[i].fact = facts[i];
+    k->n_args = result ? 0 : n;
+    if (facts != stack)
+        free(facts);
+    return result;
+}
+
+cl_int gn_made_clCreateKernel(struct gn_object *made, cl_program program, const char *kernel_name)
+{
+    struct gn_cl_kernel *k = (void *)made;
+    (void)kernel_name;
+    k->program = (void *)program;
+    return kernel_facts(k);
+}
+
+static bool keep_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg, const void *value)
+{
+    struct gn_cl_arg *a = &k->args[i];
+    uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
+    if (tail > a->tail_capacity) {
+        void *room = realloc(a->tail, tail);
+        if (!room)
+            return false;
+        a->tail = room;
+        a->tail_capacity = tail;
+    }
+    if (tail) {
+        memset((char *)a->tail + arg->bytes, 0, tail - arg->bytes);
+        memcpy(a->tail, value, arg->bytes);
+    }
+    a->arg = *arg;
+    k->n_set += !a->set;
+    a->set = true;
+    return true;
+}
+
+cl_int gn_made_clCloneKernel(struct gn_object *made, cl_kernel source_kernel)
+{
+    struct gn_cl_kernel *k = (void *)made, *source = (void *)source_kernel;
+    k->program = source->program;
+    /* A clone's parent is the program, as any kernel's: the source may go first. */
+    gn_object_ref(&source->program->o);
+    k->o.parent = &source->program->o;
+    gn_object_unref(&source->o);
+    cl_int result = kernel_facts(k);
+    for (cl_uint i = 0; !result && i < k->n_args && i < source->n_args; i++) {
+        if (source->args[i].set && !keep_arg(k, i, &source->args[i].arg, source->args[i].tail))
+            result = CL_OUT_OF_HOST_MEMORY;
+        k->args[i].good_bytes = source->args[i].good_bytes;
+    }
+    return result;
+}
+
+cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_kernels, cl_kernel *kernels,
+                                               cl_uint *num_kernels_ret)
+{
+    struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
+    cl_uint n = 0, n_made = 0;
+    if (!p)
+        return CL_INVALID_PROGRAM;
+    cl_int result = gn_send_Kernels(p->o.session, program, 0, NULL, &n);
+    if (result || !kernels) {
+        if (!result && num_kernels_ret)
+            *num_kernels_ret = n;
+        return result;
+    }
+    if (num_kernels < n)
+        return CL_INVALID_VALUE;
+    struct gn_cl_kernel **made = calloc(n ? n : 1, sizeof(struct gn_cl_kernel *));
+    cl_ulong *ids = calloc(n ? n : 1, sizeof *ids);
+    if (!made || !ids)
+        result = CL_OUT_OF_HOST_MEMORY;
+    while (!result && n_made < n) {
+        made[n_made] = (void *)gn_object_new(p->o.session, GN_KIND_KERNEL, &p->o);
+        if (!made[n_made]) {
+            result = CL_OUT_OF_HOST_MEMORY;
+            break;
+        }
+        made[n_made]->program = p;
+        ids[n_made] = made[n_made]->o.id;
+        n_made++;
+    }
+    bool known = false;
+    if (!result) {
+        result = gn_send_Kernels(p->o.session, program, n, ids, &n);
+        known = !result;
+    }
+    for (cl_uint i = 0; !result && i < n_made; i++)
+        result = kernel_facts(made[i]);
+    for (cl_uint i = 0; i < n_made; i++) {
+        if (!result)
+            kernels[i] = (cl_kernel)made[i];
+        else if (known)
+            gn_object_unref(&made[i]->o);
+        else
+            gn_object_drop(&made[i]->o);
+    }
+    if (!result && num_kernels_ret)
+        *num_kernels_ret = n;
+    free(made);
+    free(ids);
+    return result;
+}
+
+/* ---- arguments */
+
+/* Asks the driver about one argument; remembers its size when it is good. */
+static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *arg, const void *value)
+{
+    struct {
+        struct gn_arg arg;
+        unsigned char tail[1024];
+    } stack, *run = &stack;
+    uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
+    if (tail > sizeof stack.tail && !(run = malloc(sizeof *arg + tail)))
+        return CL_OUT_OF_HOST_MEMORY;
+    run->arg = *arg;
+    if (tail) {
+        memset(run->tail, 0, tail);
+        memcpy(run->tail, value, arg->bytes);
+    }
+    cl_int result = gn_send_SetArg(k->o.session, (cl_kernel)k, run, sizeof *arg + tail);
+    if (run != &stack)
+        free(run);
+    if (!result && i < k->n_args) {
+        if (!keep_arg(k, i, arg, value))
+            return CL_OUT_OF_HOST_MEMORY;
+        k->args[i].good_bytes = arg->bytes;
+    }
+    return result;
+}
+
+static struct gn_object *object_in(const struct gn_cl_kernel *k, const void *arg_value, uint16_t kind)
+{
+    void *handle;
+    memcpy(&handle, arg_value, sizeof handle);
+    return gn_object_beside(&k->o, handle, kind);
+}
+
+/* Is this a live handle of ours, for an argument of which the compiler tells nothing? Looks at no memory that is not. */
+static bool plausible(const void *arg_value)
+{
+    uintptr_t handle;
+    memcpy(&handle, arg_value, sizeof handle);
+    return handle && handle % 64 == 0 && gn_handle_known((const void *)handle);
+}
+
+cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const void *arg_value)
+{
+    struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
+    struct gn_arg arg = {.index = (uint16_t)arg_index, .kind = GN_ARG_BYTES, .bytes = (uint32_t)arg_size};
+    if (!k)
+        return CL_INVALID_KERNEL;
+    if (arg_index >= k->n_args)
+        return CL_INVALID_ARG_INDEX;
+    if (arg_size > GN_ARG_MAX_BYTES && k->args[arg_index].fact.class != GN_ARG_CLASS_LOCAL)
+        return CL_INVALID_ARG_SIZE;
+    struct gn_cl_arg *a = &k->args[arg_index];
+    uint32_t class = a->fact.class;
+    bool sure = false;
+
+    if (class == GN_ARG_CLASS_UNKNOWN)
+        class = !arg_value                                              ? GN_ARG_CLASS_LOCAL
+                : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_SAMPLER) ? GN_ARG_CLASS_SAMPLER
+                : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_MEM)     ? GN_ARG_CLASS_MEM
+                                                                        : GN_ARG_CLASS_VALUE;
+    switch (class) {
+    case GN_ARG_CLASS_LOCAL:
+        if (arg_value)
+            return CL_INVALID_ARG_VALUE;
+        arg.kind = GN_ARG_LOCAL;
+        sure = arg_size != 0;
+        break;
+    case GN_ARG_CLASS_MEM:
+    case GN_ARG_CLASS_IMAGE:
+    case GN_ARG_CLASS_PIPE: {
+        struct gn_object *o = NULL;
+        arg.kind = GN_ARG_NULL;
+        if (arg_value && arg_size == sizeof(cl_mem)) {
+            void *handle;
+            memcpy(&handle, arg_value, sizeof handle);
+            if (handle && !(o = gn_object_beside(&k->o, handle, GN_KIND_MEM)))
+                return CL_INVALID_MEM_OBJECT;
+        }
+        if (o) {
+            bool buffer = ((struct gn_cl_mem *)o)->type == CL_MEM_OBJECT_BUFFER;
+            arg.kind = GN_ARG_MEM;
+            arg.value = o->id;
+            sure = a->good_bytes == arg_size && buffer == (class == GN_ARG_CLASS_MEM);
+        }
+        break;
+    }
+    case GN_ARG_CLASS_SAMPLER:
+    case GN_ARG_CLASS_QUEUE: {
+        uint16_t kind = class == GN_ARG_CLASS_SAMPLER ? GN_KIND_SAMPLER : GN_KIND_QUEUE;
+        struct gn_object *o = arg_value && arg_size == sizeof(void *) ? object_in(k, arg_value, kind) : NULL;
+        if (!arg_value)
+            return class == GN_ARG_CLASS_SAMPLER ? CL_INVALID_SAMPLER : CL_INVALID_ARG_VALUE;
+        if (arg_size != sizeof(void *))
+            return CL_INVALID_ARG_SIZE;
+        if (!o)
+            return class == GN_ARG_CLASS_SAMPLER ? CL_INVALID_SAMPLER : CL_INVALID_DEVICE_QUEUE;
+        arg.kind = class == GN_ARG_CLASS_SAMPLER ? GN_ARG_SAMPLER : GN_ARG_QUEUE;
+        arg.value = o->id;
+        sure = a->good_bytes == arg_size;
+        break;
+    }
+    default:
+        if (!arg_value)
+            return CL_INVALID_ARG_VALUE;
+        if (arg_size && arg_size <= sizeof arg.value)
+            memcpy(&arg.value, arg_value, arg_size);
+        sure = arg_size && a->good_bytes == arg_size;
+        break;
+    }
+    if (!sure || gn_session_lost(k->o.session))
+        return ask_arg(k, arg_index, &arg, arg_value);
+    return keep_arg(k, arg_index, &arg, arg_value) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+}
+
+cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size, void *param_value,
+                                size_t *param_value_size_ret)
+{
+    struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
+    switch (param_name) {
+    case CL_KERNEL_CONTEXT:
+        return gn_answer(&k->program->context, sizeof k->program->context, param_value_size, param_value,
+                         param_value_size_ret);
+    case CL_KERNEL_PROGRAM:
+        return gn_answer(&k->program, sizeof k->program, param_value_size, param_value, param_value_size_ret);
+    default: {
+        cl_uint n = atomic_load_explicit(&k->o.n_refs, memory_order_relaxed);
+        return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
+    }
+    }
+}

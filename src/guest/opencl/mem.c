@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory objects and samplers: buffers, sub-buffers, images, pipes. What the program passed as host_ptr travels at
+ * creation; memory that must stay at the program's own address (CL_MEM_USE_HOST_PTR) is kept in step by maps and unmaps.
+ */
+#include "opencl_guest.h"
+#include "opencl_pixel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HOST_ACCESS (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
+#define ACCESS      (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY)
+#define HOST_PTR    (CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)
+
+static struct gn_cl_mem *mem_new(struct gn_object *parent, struct gn_cl_context *context)
+{
+    struct gn_cl_mem *m = (void *)gn_object_new(parent->session, GN_KIND_MEM, parent);
+    if (!m)
+        return NULL;
+    m->context = context;
+    pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
+
+static void mem_drop(struct gn_cl_mem *m)
+{
+    pthread_mutex_destroy(&m->lock);
+    free(m->given);
+    gn_object_drop(&m->o);
+}
+
+/* Copies the program's memory to the data area; *ret_ref says where. -ENOMEM and the like as CL errors. */
+static cl_int stage(struct gn_session *s, const void *host_ptr, uint64_t bytes, struct gn_block *block,
+                    struct gn_area_ref *ret_ref)
+{
+    *ret_ref = (struct gn_area_ref){GN_SPAN_NULL, 0, 0};
+    block->segment = GN_NO_BLOCK;
+    if (!host_ptr || !bytes)
+        return CL_SUCCESS;
+    if (gn_block_take(s, bytes, block))
+        return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    memcpy(block->base, host_ptr, bytes);
+    *ret_ref = gn_block_ref(block, 0);
+    return CL_SUCCESS;
+}
+
+/* Flags that were not given have their defaults when asked for. */
+static cl_mem_flags derived_flags(cl_mem_flags flags)
+{
+    return flags & ACCESS ? flags : flags | CL_MEM_READ_WRITE;
+}
+
+static cl_mem create_buffer(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags, size_t size,
+                            void *host_ptr, cl_int *errcode_ret)
+{
+    struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
+    const cl_mem_flags host = flags & HOST_PTR;
+    struct gn_area_ref ref;
+    struct gn_block block;
+    if (!c)
+        return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
+    struct gn_cl_mem *m = mem_new(&c->o, c);
+    if (!m)
+        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+    m->given = gn_copy_list(properties, &m->n_given);
+    /* Contents that the driver would refuse with the rest are not read. */
+    bool wanted = host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
+                  !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
+    cl_int result = stage(c->o.session, wanted ? host_ptr : NULL, size, &block, &ref);
+    if (!result)
+        result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size, host_ptr != NULL, &ref,
+                                ref.segment == GN_SPAN_NULL ? 0 : size);
+    gn_block_put(c->o.session, &block);
+    if (result) {
+        mem_drop(m);
+        return gn_refuse(errcode_ret, result);
+    }
+    m->type = CL_MEM_OBJECT_BUFFER;
+    m->flags = derived_flags(flags);
+    m->size = size;
+    m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host_ptr : NULL;
+    if (errcode_ret)
+        *errcode_ret = CL_SUCCESS;
+    return (cl_mem)m;
+}
+
+cl_mem CL_API_CALL gn_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host_ptr,
+                                     cl_int *errcode_ret)
+{
+    return create_buffer(context, NULL, flags, size, host_ptr, errcode_ret);
+}
+
+cl_mem CL_API_CALL gn_clCreateBufferWithProperties(cl_context context, const cl_mem_properties *properties,
+                                                   cl_mem_flags flags, size_t size, void *host_ptr, cl_int *errcode_ret)
+{
+    return create_buffer(context, properties, flags, size, host_ptr, errcode_ret);
+}
+
+cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_flags flags,
+                                 cl_buffer_create_type buffer_create_type, const void *buffer_create_info)
+{
+    struct gn_cl_mem *m = (void *)made, *source = (void *)buffer;
+    const cl_buffer_region *region = buffer_create_info;
+    (void)buffer_create_type;
+    pthread_mutex_init(&m->lock, NULL);
+    m->context = source->context;
+    m->type = CL_MEM_OBJECT_BUFFER;
+    m->source = source;
+    m->offset = region->origin;
+    m->size = region->size;
+    m->flags = flags & ACCESS ? flags : flags | (source->flags & ACCESS);
+    if (!(flags & HOST_ACCESS))
+        m->flags |= source->flags & HOST_ACCESS;
+    m->flags |= source->flags & HOST_PTR;
+    m->host_ptr = source->host_ptr ? source->host_ptr + region->origin : NULL;
+    return CL_SUCCESS;
+}
+
+cl_int gn_made_clCreatePipe(struct gn_object *made, cl_context context, cl_mem_flags flags, cl_uint pipe_packet_size,
+                            cl_uint pipe_max_packets, const cl_pipe_properties *properties)
+{
+    struct gn_cl_mem *m = (void *)made;
+    (void)pipe_packet_size;
+    (void)pipe_max_packets;
+    pthread_mutex_init(&m->lock, NULL);
+    m->context = (void *)context;
+    m->type = CL_MEM_OBJECT_PIPE;
+    m->flags = derived_flags(flags);
+    m->given = gn_copy_list(properties, &m->n_given);
+    return CL_SUCCESS;
+}
+
+/* ---- images */
+
+/* What host_ptr holds, counted with the pitches given or implied. */
+static uint64_t image_bytes(const cl_image_desc *d, size_t element, size_t *row, size_t *slice)
+{
+    *row = d->image_row_pitch ? d->image_row_pitch : d->image_width * element;
+    switch (d->image_type) {
+    case CL_MEM_OBJECT_IMAGE1D:
+    case CL_MEM_OBJECT_IMAGE1D_BUFFER:
+        *slice = 0;
+        return *row;
+    case CL_MEM_OBJECT_IMAGE2D:
+        *slice = 0;
+        return *row * d->image_height;
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+        *slice = d->image_slice_pitch ? d->image_slice_pitch : *row;
+        return *slice * d->image_array_size;
+    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+        *slice = d->image_slice_pitch ? d->image_slice_pitch : *row * d->image_height;
+        return *slice * d->image_array_size;
+    default:
+        *slice = d->image_slice_pitch ? d->image_slice_pitch : *row * d->image_height;
+        return *slice * d->image_depth;
+    }
+}
+
+static cl_mem create_image(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags,
+                           const cl_image_format *format, const cl_image_desc *desc, void *host_ptr, cl_int *errcode_ret)
+{
+    struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
+    const cl_mem_flags host = flags & HOST_PTR;
+    struct gn_cl_mem *source = NULL;
+    struct gn_area_ref ref;
+    struct gn_block block;
+    uint64_t bytes = 0;
+    if (!c)
+        return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
+    if (desc && desc->mem_object) {
+        source = gn_object_beside(&c->o, desc->mem_object, GN_KIND_MEM);
+        if (!source)
+            return gn_refuse(errcode_ret, CL_INVALID_IMAGE_DESCRIPTOR);
+    }
+    struct gn_cl_mem *m = mem_new(source ? &source->o : &c->o, c);
+    if (!m)
+        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+    if (desc && format) {
+        size_t element = gn_pixel_bytes(format);
+        bytes = image_bytes(desc, element, &m->row_pitch, &m->slice_pitch);
+        m->element_bytes = element;
+        m->type = desc->image_type;
+    }
+    m->given = gn_copy_list(properties, &m->n_given);
+    bool wanted = host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
+                  !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
+    cl_int result = stage(c->o.session, wanted ? host_ptr : NULL, bytes, &block, &ref);
+    if (!result)
+        result = gn_send_Image(c->o.session, &m->o, context, properties, flags, format, desc, (cl_mem)source,
+                               host_ptr != NULL, &ref, ref.segment == GN_SPAN_NULL ? 0 : bytes);
+    gn_block_put(c->o.session, &block);
+    if (result) {
+        mem_drop(m);
+        return gn_refuse(errcode_ret, result);
+    }
+    m->source = source;
+    m->flags = derived_flags(flags);
+    if (source && !(flags & ACCESS))
+        m->flags = (flags & ~(cl_mem_flags)ACCESS) | (source->flags & ACCESS);
+    if (source)
+        m->flags |= source->flags & HOST_PTR;
+    m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host_ptr : source ? source->host_ptr : NULL;
+    if (errcode_ret)
+        *errcode_ret = CL_SUCCESS;
+    return (cl_mem)m;
+}
+
+cl_mem CL_API_CALL gn_clCreateImage(cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
+                                    const cl_image_desc *image_desc, void *host_ptr, cl_int *errcode_ret)
+{
+    return create_image(context, NULL, flags, image_format, image_desc, host_ptr, errcode_ret);
+}
+
+cl_mem CL_API_CALL gn_clCreateImageWithProperties(cl_context context, const cl_mem_properties *properties,
+                                                  cl_mem_flags flags, const cl_image_format *image_format,
+                                                  const cl_image_desc *image_desc, void *host_ptr, cl_int *errcode_ret)
+{
+    return create_image(context, properties, flags, image_format, image_desc, host_ptr, errcode_ret);
+}
+
+cl_mem CL_API_CALL gn_clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
+                                      size_t image_width, size_t image_height, size_t image_row_pitch, void *host_ptr,
+                                      cl_int *errcode_ret)
+{
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+                          .image_width = image_width,
+                          .image_height = image_height,
+                          .image_row_pitch = image_row_pitch};
+    return create_image(context, NULL, flags, image_format, &desc, host_ptr, errcode_ret);
+}
+
+cl_mem CL_API_CALL gn_clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
+                                      size_t image_width, size_t image_height, size_t image_depth, size_t image_row_pitch,
+                                      size_t image_slice_pitch, void *host_ptr, cl_int *errcode_ret)
+{
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE3D,
+                          .image_width = image_width,
+                          .image_height = image_height,
+                          .image_depth = image_depth,
+                          .image_row_pitch = image_row_pitch,
+                          .image_slice_pitch = image_slice_pitch};
+    return create_image(context, NULL, flags, image_format, &desc, host_ptr, errcode_ret);
+}
+
+/* ---- queries */
+
+cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t param_value_size, void *param_value,
+                                   size_t *param_value_size_ret)
+{
+    struct gn_cl_mem *m = gn_object_of(memobj, GN_KIND_MEM);
+    switch (param_name) {
+    case CL_MEM_FLAGS:
+        return gn_answer(&m->flags, sizeof m->flags, param_value_size, param_value, param_value_size_ret);
+    case CL_MEM_HOST_PTR:
+        return gn_answer(&m->host_ptr, sizeof m->host_ptr, param_value_size, param_value, param_value_size_ret);
+    case CL_MEM_MAP_COUNT: {
+        pthread_mutex_lock(&m->lock);
+        cl_uint n = m->n_maps;
+        pthread_mutex_unlock(&m->lock);
+        return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
+    }
+    case CL_MEM_REFERENCE_COUNT: {
+        cl_uint n = atomic_load_explicit(&m->o.n_refs, memory_order_relaxed);
+        return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
+    }
+    case CL_MEM_CONTEXT:
+        return gn_answer(&m->context, sizeof m->context, param_value_size, param_value, param_value_size_ret);
+    case CL_MEM_ASSOCIATED_MEMOBJECT:
+        return gn_answer(&m->source, sizeof m->source, param_value_size, param_value, param_value_size_ret);
+    case CL_MEM_PROPERTIES:
+        return gn_answer(m->given, m->n_given * sizeof *m->given, param_value_size, param_value, param_value_size_ret);
+    default: {
+        cl_bool no = CL_FALSE;
+        return gn_answer(&no, sizeof no, param_value_size, param_value, param_value_size_ret);
+    }
+    }
+}
+
+cl_int gn_local_clGetImageInfo(cl_mem image, cl_image_info param_name, size_t param_value_size, void *param_value,
+                               size_t *param_value_size_ret)
+{
+    struct gn_cl_mem *m = gn_object_of(image, GN_KIND_MEM);
+    (void)param_name;
+    if (m->type == CL_MEM_OBJECT_BUFFER || m->type == CL_MEM_OBJECT_PIPE)
+        return CL_INVALID_MEM_OBJECT;
+    struct gn_cl_mem *buffer = m->source && m->source->type == CL_MEM_OBJECT_BUFFER ? m->source : NULL;
+    return gn_answer(&buffer, sizeof buffer, param_value_size, param_value, param_value_size_ret);
+}
+
+cl_int CL_API_CALL gn_clSetMemObjectDestructorCallback(cl_mem memobj, void(CL_CALLBACK *pfn_notify)(cl_mem, void *),
+                                                       void *user_data)
+{
+    struct gn_cl_mem *m = gn_object_of(memobj, GN_KIND_MEM);
+    if (!m)
+        return CL_INVALID_MEM_OBJECT;
+    if (!pfn_notify)
+        return CL_INVALID_VALUE;
+    return gn_add_destructor(&m->destructors, (void *)pfn_notify, user_data);
+}
+
+/* ---- samplers */
+
+cl_int gn_local_clGetSamplerInfo(cl_sampler sampler, cl_sampler_info param_name, size_t param_value_size,
+                                 void *param_value, size_t *param_value_size_ret)
+{
+    struct gn_cl_sampler *s = gn_object_of(sampler, GN_KIND_SAMPLER);
+    if (param_name == CL_SAMPLER_CONTEXT)
+        return gn_answer(&s->o.parent, sizeof s->o.parent, param_value_size, param_value, param_value_size_ret);
+    cl_uint n = atomic_load_explicit(&s->o.n_refs, memory_order_relaxed);
+    return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_OPENCL_GUEST_RT_H
+#define GN_OPENCL_GUEST_RT_H
+
+#include "guest/core/guest_core.h"
+#include "opencl_wire.h"
+
+#include <CL/cl_icd.h>
+
+/* What the files of the OpenCL front end, generated and handwritten, share: objects and small helpers. */
+
+/* cl_khr_icd 2.0: see docs/icd.md. */
+#ifndef CL_ICD2_TAG_KHR
+#define GN_ICD2_TAG ((intptr_t)(sizeof(void *) == 8 ? 0x4F50454E434C3331 : 0x434C3331))
+#else
+#define GN_ICD2_TAG CL_ICD2_TAG_KHR
+#endif
+
+/* ---- objects; each begins with struct gn_object */
+
+struct gn_cl_root { /* platform */
+    struct gn_object o;
+    uint32_t index; /* in gantryd's list */
+    struct gn_cl_device **devices;
+    cl_uint n_devices;
+};
+
+struct gn_cl_device {
+    struct gn_object o; /* parent: the device it is a part of, or NULL */
+    struct gn_cl_root *root;
+    cl_device_type type;
+};
+
+struct gn_destructor {
+    struct gn_destructor *next;
+    void(CL_CALLBACK *notify)(void *, void *);
+    void *user_data;
+};
+
+struct gn_cl_context {
+    struct gn_object o;
+    struct gn_cl_root *root;
+    struct gn_cl_device **devices; /* holds them */
+    cl_uint n_devices;
+    cl_context_properties *properties; /* as given, the ending zero included; NULL: none given */
+    cl_uint n_properties;
+    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
+    void *user_data;
+    struct gn_destructor *_Atomic destructors;
+};
+
+struct gn_cl_queue {
+    struct gn_object o; /* parent: the context */
+    struct gn_cl_context *context;
+    struct gn_cl_device *device; /* holds it */
+    cl_command_queue_properties properties;
+    cl_queue_properties *given; /* of ...WithProperties; NULL: none */
+    cl_uint n_given;
+    _Atomic uint64_t n_sent, n_finished; /* commands; all of those counted in n_finished are over */
+};
+
+struct gn_cl_map {
+    struct gn_cl_map *next;
+    void *ptr;
+    struct gn_block block; /* GN_NO_BLOCK: at the program's own address */
+    cl_map_flags flags;
+    size_t origin[3], region[3]; /* of an image in pixels, of a buffer in bytes */
+    size_t bytes;
+};
+
+struct gn_cl_mem {
+    struct gn_object o; /* parent: the context, or the object it is a part of */
+    struct gn_cl_context *context;
+    cl_mem_object_type type;
+    cl_mem_flags flags; /* as the specification derives them */
+    size_t size;        /* of a buffer */
+    size_t element_bytes; /* of an image */
+    size_t row_pitch, slice_pitch; /* that host_ptr has, of an image */
+    char *host_ptr;     /* of CL_MEM_USE_HOST_PTR */
+    struct gn_cl_mem *source;
+    size_t offset;      /* in source */
+    cl_mem_properties *given;
+    cl_uint n_given;
+    pthread_mutex_t lock;
+    struct gn_cl_map *maps; /* lock */
+    cl_uint n_maps;         /* lock */
+    struct gn_destructor *_Atomic destructors;
+};
+
+struct gn_cl_sampler {
+    struct gn_object o; /* parent: the context */
+};
+
+struct gn_cl_program {
+    struct gn_object o; /* parent: the context */
+    struct gn_cl_context *context;
+    struct gn_cl_device **devices; /* NULL: the context's */
+    cl_uint n_devices;
+    pthread_mutex_t lock;
+    char *options; /* lock: of the last build; NULL: none */
+    struct gn_destructor *_Atomic destructors;
+};
+
+struct gn_cl_arg {
+    struct gn_arg_fact fact;
+    bool set;
+    uint32_t good_bytes; /* a size that the driver has accepted; 0: none yet */
+    struct gn_arg arg;
+    void *tail;
+    uint32_t tail_capacity;
+};
+
+struct gn_cl_kernel {
+    struct gn_object o; /* parent: the program */
+    struct gn_cl_program *program;
+    cl_uint n_args, n_set;
+    struct gn_cl_arg *args;
+    _Atomic size_t good_group; /* the largest work-group that the driver has taken */
+};
+
+struct gn_cl_event {
+    struct gn_object o; /* its id is its index in the event table; parent: the queue, or a user event's context */
+    struct gn_cl_queue *queue; /* NULL: a user event */
+    struct gn_cl_context *context;
+    cl_command_type type;
+    uint64_t queued_ns;
+    _Atomic bool set;             /* a user event whose status was set */
+    struct gn_event_times first; /* of the first piece of a transfer in pieces; start_ns 0: none */
+};
+
+/* The session's OpenCL side. */
+struct gn_cl_session {
+    struct gn_session *session;
+    pthread_mutex_t settle_lock;
+    struct gn_list staged;       /* settle_lock: transfers whose last step is this process's */
+    _Atomic uint32_t n_staged;
+    pthread_mutex_t watch_lock;
+    struct gn_list watches;      /* watch_lock: event callbacks */
+    struct gn_list contexts;
+    uint64_t next_cookie;
+};
+
+static inline struct gn_cl_session *gn_cl_session_of(const struct gn_object *o)
+{
+    return o->session->detail;
+}
+
+extern const struct gn_guest_api gn_opencl_api;
+
+/* Sets *errcode_ret (may be NULL) and is NULL. */
+static inline void *gn_refuse(cl_int *errcode_ret, cl_int error)
+{
+    if (errcode_ret)
+        *errcode_ret = error;
+    return NULL;
+}
+
+/* The platform of a program that names none; NULL: there is none. */
+struct gn_cl_root *gn_first_platform(void);
+/* The answer to a clGet*Info. */
+cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value,
+                 size_t *param_value_size_ret);
+/* A zero-terminated list of pairs, copied with its end; *ret_n counts all elements. NULL and 0 for NULL. */
+uint64_t *gn_copy_list(const void *list, cl_uint *ret_n);
+bool gn_objects_beside(const struct gn_object *beside, const void *handles, size_t n, uint16_t kind);
+int gn_add_destructor(struct gn_destructor *_Atomic *list, void *notify, void *user_data);
+/* Calls and frees them, the last added first. */
+void gn_run_destructors(struct gn_destructor *_Atomic *list, void *handle);
+
+/* clRetain* and clRelease*. */
+#define GN_COUNTED(kind)                                                                                               \
+    static inline cl_int gn_##kind##_retain(struct gn_object *o)                                                       \
+    {                                                                                                                  \
+        gn_object_ref(o);                                                                                              \
+        return CL_SUCCESS;                                                                                             \
+    }                                                                                                                  \
+    static inline cl_int gn_##kind##_release(struct gn_object *o)                                                      \
+    {                                                                                                                  \
+        gn_object_unref(o);                                                                                            \
+        return CL_SUCCESS;                                                                                             \
+    }
+GN_COUNTED(device)
+GN_COUNTED(context)
+GN_COUNTED(queue)
+GN_COUNTED(mem)
+GN_COUNTED(sampler)
+GN_COUNTED(program)
+GN_COUNTED(kernel)
+
+/* ---- commands */
+
+/* CL_SUCCESS, or the error of a wait list that no queue may be given. `object` is the queue. */
+cl_int gn_check_waits(const struct gn_object *object, cl_uint n, const cl_event *list);
+/* An event for a command about to be sent; fills show->event. NULL: no memory. */
+struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type, struct gn_command_show *show);
+/* After the sending: the event goes to the program, or away. */
+cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event, cl_int result);
+/* Everything that this process still has to do for transfers that are over. */
+void gn_settle(struct gn_cl_session *s);
+
+/* ---- callbacks: on a thread of Gantry's, signals blocked, no lock held */
+
+void gn_heard(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
+/* Runs job(arg) on the callback thread, in order. -1: no thread to be had. */
+int gn_callback_later(void (*job)(void *), void *arg);
+void gn_context_listen(struct gn_cl_context *c);
+void gn_context_deaf(struct gn_cl_context *c);
+
+#endif

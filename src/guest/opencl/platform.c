@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Platforms and devices: one platform a vendor platform of gantryd's, with the vendor's own strings. A process attaches
+ * to all of them at its first look, and a forked child anew.
+ */
+#include "opencl_guest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef CL_PLATFORM_UNLOADABLE_KHR
+#define CL_PLATFORM_UNLOADABLE_KHR 0x0921
+#endif
+
+#define ICD_SUFFIX "GANTRY"
+
+static struct {
+    pthread_mutex_t lock;
+    uint32_t epoch; /* lock: of the list below; 0: none yet */
+    struct gn_cl_root *roots[GN_LINK_MAX_PLATFORMS];
+    cl_uint n;
+} platforms = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/*
+ * Extensions that add no entry point, or only ones that Gantry carries. One that is not here is not advertised, however
+ * harmless: its calls would be missing.
+ */
+static const char *const carried[] = {
+    "cl_khr_3d_image_writes", "cl_khr_async_work_group_copy_fence", "cl_khr_byte_addressable_store",
+    "cl_khr_create_command_queue", "cl_khr_depth_images", "cl_khr_device_enqueue_local_arg_types", "cl_khr_device_uuid",
+    "cl_khr_expect_assume", "cl_khr_extended_async_copies", "cl_khr_extended_bit_ops", "cl_khr_extended_versioning",
+    "cl_khr_fp16", "cl_khr_fp64", "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
+    "cl_khr_icd", "cl_khr_il_program", "cl_khr_image2d_from_buffer", "cl_khr_int64_base_atomics",
+    "cl_khr_int64_extended_atomics", "cl_khr_integer_dot_product", "cl_khr_local_int32_base_atomics",
+    "cl_khr_local_int32_extended_atomics", "cl_khr_mipmap_image", "cl_khr_mipmap_image_writes", "cl_khr_pci_bus_info",
+    "cl_khr_priority_hints", "cl_khr_select_fprounding_mode", "cl_khr_spir", "cl_khr_spirv_linkonce_odr",
+    "cl_khr_spirv_no_integer_wrap_decoration", "cl_khr_srgb_image_writes", "cl_khr_subgroup_ballot",
+    "cl_khr_subgroup_clustered_reduce", "cl_khr_subgroup_extended_types", "cl_khr_subgroup_named_barrier",
+    "cl_khr_subgroup_non_uniform_arithmetic", "cl_khr_subgroup_non_uniform_vote", "cl_khr_subgroup_rotate",
+    "cl_khr_subgroup_shuffle", "cl_khr_subgroup_shuffle_relative", "cl_khr_subgroups", "cl_khr_throttle_hints",
+    "cl_khr_work_group_uniform_arithmetic", "cl_amd_device_attribute_query", "cl_amd_media_ops", "cl_amd_media_ops2",
+    "cl_amd_popcnt", "cl_ext_cxx_for_opencl", "cl_ext_float_atomics", "cl_intel_bfloat16_conversions",
+    "cl_intel_device_attribute_query", "cl_intel_required_subgroup_size", "cl_intel_subgroup_local_block_io",
+    "cl_intel_subgroups", "cl_intel_subgroups_char", "cl_intel_subgroups_long", "cl_intel_subgroups_short",
+    "cl_nv_compiler_options", "cl_nv_copy_opts", "cl_nv_device_attribute_query", "cl_nv_pragma_unroll",
+};
+
+static bool is_carried(const char *name, size_t n)
+{
+    for (size_t i = 0; i < GN_ARRAY_SIZE(carried); i++)
+        if (strlen(carried[i]) == n && memcmp(carried[i], name, n) == 0)
+            return true;
+    return false;
+}
+
+/* ---- attaching */
+
+static struct gn_cl_device *device_new(struct gn_session *s, struct gn_cl_root *root, struct gn_cl_device *parent)
+{
+    struct gn_cl_device *d = (void *)gn_object_new(s, GN_KIND_DEVICE, parent ? &parent->o : NULL);
+    if (!d)
+        return NULL;
+    d->root = root;
+    d->o.dispatch = &gn_opencl_dispatch;
+    d->o.dispatch_data = root->o.dispatch_data;
+    return d;
+}
+
+static struct gn_cl_root *attach(uint32_t index)
+{
+    struct gn_error err;
+    struct gn_session *s = gn_session_open(&gn_opencl_api, index, &err);
+    struct gn_cl_session *detail = s ? calloc(1, sizeof *detail) : NULL;
+    if (!detail)
+        return NULL;
+    detail->session = s;
+    pthread_mutex_init(&detail->settle_lock, NULL);
+    pthread_mutex_init(&detail->watch_lock, NULL);
+    gn_list_init(&detail->staged);
+    gn_list_init(&detail->watches);
+    gn_list_init(&detail->contexts);
+    s->detail = detail;
+
+    cl_device_type types[64];
+    cl_uint n = 0;
+    struct gn_cl_root *root = (void *)gn_object_new(s, GN_KIND_PLATFORM, NULL);
+    if (!root || gn_send_Devices(s, GN_ARRAY_SIZE(types), types, &n) || n > GN_ARRAY_SIZE(types))
+        return NULL;
+    root->o.rooted = true;
+    root->o.dispatch = &gn_opencl_dispatch;
+    root->index = index;
+    root->devices = calloc(n ? n : 1, sizeof(struct gn_cl_device *));
+    for (cl_uint i = 0; root->devices && i < n; i++) {
+        struct gn_cl_device *d = device_new(s, root, NULL);
+        if (!d)
+            return NULL;
+        d->o.rooted = true;
+        d->type = types[i];
+        root->devices[root->n_devices++] = d;
+    }
+    return root->devices ? root : NULL;
+}
+
+static void look_locked(void)
+{
+    struct gn_platform_list list;
+    uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
+    if (platforms.epoch == epoch && platforms.n)
+        return;
+    platforms.n = 0;
+    platforms.epoch = epoch;
+    if (gn_session_platforms(&list))
+        return;
+    for (uint32_t i = 0; i < list.n; i++) {
+        struct gn_cl_root *root = strcmp(list.items[i].api, "opencl") == 0 ? attach(list.items[i].index) : NULL;
+        if (root)
+            platforms.roots[platforms.n++] = root;
+    }
+}
+
+cl_int CL_API_CALL gn_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *out, cl_uint *num_platforms)
+{
+    if ((!num_entries && out) || (!out && !num_platforms))
+        return CL_INVALID_VALUE;
+    pthread_mutex_lock(&platforms.lock);
+    look_locked();
+    cl_uint n = platforms.n;
+    for (cl_uint i = 0; out && i < n && i < num_entries; i++)
+        out[i] = (cl_platform_id)platforms.roots[i];
+    pthread_mutex_unlock(&platforms.lock);
+    if (num_platforms)
+        *num_platforms = n;
+    return n ? CL_SUCCESS : CL_PLATFORM_NOT_FOUND_KHR;
+}
+
+/* ---- extensions */
+
+/* The vendor's string, without what is not carried; malloc'd. */
+static char *filter(const char *all, const char *always)
+{
+    size_t have = 0;
+    char *kept = malloc(strlen(all) + strlen(always) + 2);
+    if (!kept)
+        return NULL;
+    kept[0] = 0;
+    if (always[0])
+        have = (size_t)sprintf(kept, "%s", always);
+    while (*all) {
+        size_t n = strcspn(all, " ");
+        if (n && is_carried(all, n) && !(strlen(always) == n && memcmp(always, all, n) == 0))
+            have += (size_t)sprintf(kept + have, "%s%.*s", have ? " " : "", (int)n, all);
+        all += n;
+        all += strspn(all, " ");
+    }
+    return kept;
+}
+
+typedef cl_int ask_fn(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret);
+
+static cl_int ask_platform(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
+{
+    return gn_send_clGetPlatformInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
+}
+
+static cl_int ask_device(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
+{
+    return gn_send_clGetDeviceInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
+}
+
+static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const char *always, size_t size, void *value,
+                                size_t *size_ret)
+{
+    size_t n = 0;
+    cl_int result = ask(handle, name, 0, NULL, &n);
+    char *all = result ? NULL : calloc(1, n + 1);
+    if (!all)
+        return result ? result : CL_OUT_OF_HOST_MEMORY;
+    result = ask(handle, name, n, all, NULL);
+    char *kept = result ? NULL : filter(all, always);
+    if (kept)
+        result = gn_answer(kept, strlen(kept) + 1, size, value, size_ret);
+    else if (!result)
+        result = CL_OUT_OF_HOST_MEMORY;
+    free(all);
+    free(kept);
+    return result;
+}
+
+static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd, size_t size, void *value, size_t *size_ret)
+{
+    size_t n = 0, kept = 0;
+    cl_int result = ask(handle, name, 0, NULL, &n);
+    cl_name_version *all = result ? NULL : calloc(1, n + sizeof *all);
+    if (!all)
+        return result ? result : CL_OUT_OF_HOST_MEMORY;
+    result = ask(handle, name, n, all, NULL);
+    for (size_t i = 0; i < n / sizeof *all; i++) {
+        all[i].name[sizeof all[i].name - 1] = 0;
+        if (icd && strcmp(all[i].name, "cl_khr_icd") == 0)
+            all[i].version = CL_MAKE_VERSION(2, 0, 0);
+        if (is_carried(all[i].name, strlen(all[i].name)))
+            all[kept++] = all[i];
+    }
+    if (!result)
+        result = gn_answer(all, kept * sizeof *all, size, value, size_ret);
+    free(all);
+    return result;
+}
+
+cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size,
+                                  void *param_value, size_t *param_value_size_ret)
+{
+    static const cl_bool no = CL_FALSE;
+    switch (param_name) {
+    case CL_PLATFORM_ICD_SUFFIX_KHR:
+        return gn_answer(ICD_SUFFIX, sizeof ICD_SUFFIX, param_value_size, param_value, param_value_size_ret);
+    case CL_PLATFORM_UNLOADABLE_KHR:
+        return gn_answer(&no, sizeof no, param_value_size, param_value, param_value_size_ret);
+    case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
+        return answer_versions(ask_platform, platform, param_name, true, param_value_size, param_value,
+                               param_value_size_ret);
+    default:
+        return answer_extensions(ask_platform, platform, param_name, "cl_khr_icd", param_value_size, param_value,
+                                 param_value_size_ret);
+    }
+}
+
+/* ---- devices */
+
+cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type, cl_uint num_entries,
+                                     cl_device_id *devices, cl_uint *num_devices)
+{
+    const cl_device_type known = CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU |
+                                 CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CUSTOM;
+    struct gn_cl_root *root = gn_object_of(platform, GN_KIND_PLATFORM);
+    cl_uint n = 0;
+    if (!root)
+        return CL_INVALID_PLATFORM;
+    if ((!num_entries && devices) || (!devices && !num_devices))
+        return CL_INVALID_VALUE;
+    if (device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known)))
+        return CL_INVALID_DEVICE_TYPE;
+    for (cl_uint i = 0; i < root->n_devices; i++) {
+        struct gn_cl_device *d = root->devices[i];
+        bool match = device_type == CL_DEVICE_TYPE_ALL ? d->type != CL_DEVICE_TYPE_CUSTOM : (d->type & device_type) != 0;
+        if (!match && (device_type & CL_DEVICE_TYPE_DEFAULT) && device_type != CL_DEVICE_TYPE_ALL)
+            match = i == 0;
+        if (!match)
+            continue;
+        if (devices && n < num_entries)
+            devices[n] = (cl_device_id)d;
+        n++;
+    }
+    if (num_devices)
+        *num_devices = n;
+    return n ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
+}
+
+cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value,
+                                size_t *param_value_size_ret)
+{
+    struct gn_cl_device *d = gn_object_of(device, GN_KIND_DEVICE);
+    switch (param_name) {
+    case CL_DEVICE_TYPE:
+        return gn_answer(&d->type, sizeof d->type, param_value_size, param_value, param_value_size_ret);
+    case CL_DEVICE_PLATFORM:
+        return gn_answer(&d->root, sizeof d->root, param_value_size, param_value, param_value_size_ret);
+    case CL_DEVICE_PARENT_DEVICE:
+        return gn_answer(&d->o.parent, sizeof d->o.parent, param_value_size, param_value, param_value_size_ret);
+    case CL_DEVICE_REFERENCE_COUNT: {
+        cl_uint n = d->o.rooted ? 1 : atomic_load_explicit(&d->o.n_refs, memory_order_relaxed);
+        return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
+    }
+    case CL_DEVICE_EXTENSIONS:
+        return answer_extensions(ask_device, device, param_name, "", param_value_size, param_value, param_value_size_ret);
+    case CL_DEVICE_EXTENSIONS_WITH_VERSION:
+        return answer_versions(ask_device, device, param_name, false, param_value_size, param_value,
+                               param_value_size_ret);
+    case CL_DEVICE_EXECUTION_CAPABILITIES: {
+        /* A native kernel is a function of the program's, which the worker does not have: the one thing masked out. */
+        cl_device_exec_capabilities c = 0;
+        cl_int result = ask_device(device, param_name, sizeof c, &c, NULL);
+        c &= ~(cl_device_exec_capabilities)CL_EXEC_NATIVE_KERNEL;
+        return result ? result : gn_answer(&c, sizeof c, param_value_size, param_value, param_value_size_ret);
+    }
+    default: {
+        cl_device_svm_capabilities none = 0;
+        return gn_answer(&none, sizeof none, param_value_size, param_value, param_value_size_ret);
+    }
+    }
+}
+
+cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device_partition_property *properties,
+                                         cl_uint num_devices, cl_device_id *out_devices, cl_uint *num_devices_ret)
+{
+    struct gn_cl_device *d = gn_object_of(in_device, GN_KIND_DEVICE);
+    cl_uint n_properties = 0, n = 0;
+    if (!d)
+        return CL_INVALID_DEVICE;
+    if (!properties)
+        return CL_INVALID_VALUE;
+    /* By counts, zero ends the counts; otherwise it ends the list. */
+    if (properties[0] == CL_DEVICE_PARTITION_BY_COUNTS) {
+        while (n_properties < 1024 && properties[n_properties] != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END)
+            n_properties++;
+        n_properties += properties[n_properties] == 0 ? 1 : 0;
+    } else if (properties[0]) {
+        n_properties = 2;
+    }
+    n_properties++;
+    if (!out_devices) {
+        cl_int result = gn_send_SubDevices(d->o.session, in_device, properties, n_properties, NULL, 0, &n);
+        if (!result && num_devices_ret)
+            *num_devices_ret = n;
+        return result;
+    }
+    struct gn_cl_device **made = calloc(num_devices ? num_devices : 1, sizeof(struct gn_cl_device *));
+    cl_ulong *ids = calloc(num_devices ? num_devices : 1, sizeof *ids);
+    cl_int result = made && ids ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+    cl_uint n_made = 0;
+    while (!result && n_made < num_devices) {
+        struct gn_cl_device *sub = device_new(d->o.session, d->root, d);
+        if (!sub) {
+            result = CL_OUT_OF_HOST_MEMORY;
+            break;
+        }
+        sub->type = d->type;
+        ids[n_made] = sub->o.id;
+        made[n_made++] = sub;
+    }
+    if (!result)
+        result = gn_send_SubDevices(d->o.session, in_device, properties, n_properties, ids, num_devices, &n);
+    for (cl_uint i = 0; i < n_made; i++) {
+        if (!result && i < n)
+            out_devices[i] = (cl_device_id)made[i];
+        else
+            gn_object_drop(&made[i]->o);
+    }
+    if (!result && num_devices_ret)
+        *num_devices_ret = n;
+    free(made);
+    free(ids);
+    return result;
+}
+
+cl_int CL_API_CALL gn_clUnloadCompiler(void)
+{
+    pthread_mutex_lock(&platforms.lock);
+    cl_platform_id first = platforms.n ? (cl_platform_id)platforms.roots[0] : NULL;
+    pthread_mutex_unlock(&platforms.lock);
+    return first ? gn_clUnloadPlatformCompiler(first) : CL_SUCCESS;
+}
+
+struct gn_cl_root *gn_first_platform(void)
+{
+    pthread_mutex_lock(&platforms.lock);
+    look_locked();
+    struct gn_cl_root *root = platforms.n ? platforms.roots[0] : NULL;
+    pthread_mutex_unlock(&platforms.lock);
+    return root;
+}

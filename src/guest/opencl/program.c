@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs. Sources are joined before they travel. A build happens in the vGPU, with a descriptor of this process's
+ * working directory, so that what it includes is the program's.
+ */
+#include "opencl_guest.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic uint32_t next_folders = 1;
+
+static struct gn_cl_program *program_new(struct gn_cl_context *c)
+{
+    struct gn_cl_program *p = (void *)gn_object_new(c->o.session, GN_KIND_PROGRAM, &c->o);
+    if (p) {
+        p->context = c;
+        pthread_mutex_init(&p->lock, NULL);
+    }
+    return p;
+}
+
+static cl_program program_or_error(struct gn_cl_program *p, cl_int result, cl_int *errcode_ret)
+{
+    if (result && p) {
+        pthread_mutex_destroy(&p->lock);
+        free(p->devices);
+        gn_object_drop(&p->o);
+        p = NULL;
+    }
+    if (errcode_ret)
+        *errcode_ret = result;
+    return (cl_program)p;
+}
+
+/* The devices of a program that was made for some of its context's; holds them. */
+static cl_int keep_devices(struct gn_cl_program *p, cl_uint n, const cl_device_id *devices)
+{
+    p->devices = malloc((n ? n : 1) * sizeof(struct gn_cl_device *));
+    if (!p->devices)
+        return CL_OUT_OF_HOST_MEMORY;
+    for (cl_uint i = 0; i < n; i++) {
+        p->devices[i] = (void *)devices[i];
+        gn_object_ref(&p->devices[i]->o);
+    }
+    p->n_devices = n;
+    return CL_SUCCESS;
+}
+
+cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint count, const char **strings,
+                                                    const size_t *lengths, cl_int *errcode_ret)
+{
+    struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
+    size_t bytes = 0;
+    if (!c)
+        return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
+    if (!count || !strings)
+        return gn_refuse(errcode_ret, CL_INVALID_VALUE);
+    for (cl_uint i = 0; i < count; i++) {
+        if (!strings[i])
+            return gn_refuse(errcode_ret, CL_INVALID_VALUE);
+        bytes += lengths && lengths[i] ? lengths[i] : strlen(strings[i]);
+    }
+    char *source = malloc(bytes ? bytes : 1);
+    struct gn_cl_program *p = source ? program_new(c) : NULL;
+    if (!p) {
+        free(source);
+        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+    }
+    size_t at = 0;
+    for (cl_uint i = 0; i < count; i++) {
+        size_t n = lengths && lengths[i] ? lengths[i] : strlen(strings[i]);
+        memcpy(source + at, strings[i], n);
+        at += n;
+    }
+    cl_int result = gn_send_ProgramFromSource(c->o.session, &p->o, context, source, bytes);
+    free(source);
+    return program_or_error(p, result, errcode_ret);
+}
+
+cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint num_devices,
+                                                    const cl_device_id *device_list, const size_t *lengths,
+                                                    const unsigned char **binaries, cl_int *binary_status,
+                                                    cl_int *errcode_ret)
+{
+    struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
+    size_t bytes = 0, at = 0;
+    if (!c)
+        return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
+    if (!device_list || !num_devices || !lengths || !binaries)
+        return gn_refuse(errcode_ret, CL_INVALID_VALUE);
+    if (!gn_objects_beside(&c->o, device_list, num_devices, GN_KIND_DEVICE))
+        return gn_refuse(errcode_ret, CL_INVALID_DEVICE);
+    for (cl_uint i = 0; i < num_devices; i++) {
+        if (!lengths[i] || !binaries[i]) {
+            for (cl_uint k = 0; binary_status && k < num_devices; k++)
+                binary_status[k] = lengths[k] && binaries[k] ? CL_SUCCESS : CL_INVALID_VALUE;
+            return gn_refuse(errcode_ret, CL_INVALID_VALUE);
+        }
+        bytes += lengths[i];
+    }
+    unsigned char *all = malloc(bytes);
+    cl_ulong *wide = malloc(num_devices * sizeof *wide);
+    struct gn_cl_program *p = all && wide ? program_new(c) : NULL;
+    cl_int result = p ? keep_devices(p, num_devices, device_list) : CL_OUT_OF_HOST_MEMORY;
+    for (cl_uint i = 0; !result && i < num_devices; i++) {
+        memcpy(all + at, binaries[i], lengths[i]);
+        wide[i] = lengths[i];
+        at += lengths[i];
+    }
+    if (!result)
+        result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list, wide, all, bytes,
+                                             binary_status);
+    free(all);
+    free(wide);
+    return program_or_error(p, result, errcode_ret);
+}
+
+cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_context context, cl_uint num_devices,
+                                                 const cl_device_id *device_list, const char *kernel_names)
+{
+    struct gn_cl_program *p = (void *)made;
+    (void)kernel_names;
+    p->context = (void *)context;
+    pthread_mutex_init(&p->lock, NULL);
+    return keep_devices(p, num_devices, device_list);
+}
+
+cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il, size_t length)
+{
+    struct gn_cl_program *p = (void *)made;
+    (void)il;
+    (void)length;
+    p->context = (void *)context;
+    pthread_mutex_init(&p->lock, NULL);
+    return CL_SUCCESS;
+}
+
+/* ---- building */
+
+/* Sends the working directory ahead of a build; *ret_number is what the build calls it by. 0 folders when that fails. */
+static cl_uint send_folder(struct gn_session *s, cl_ulong *ret_number)
+{
+    int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *ret_number = atomic_fetch_add_explicit(&next_folders, 1, memory_order_relaxed);
+    if (fd < 0)
+        return 0;
+    int r = gn_session_send_fds(s, GN_SESSION_FOLDERS, (uint32_t)*ret_number, &fd, 1);
+    close(fd);
+    return r ? 0 : 1;
+}
+
+static void keep_options(struct gn_cl_program *p, const char *options)
+{
+    char *copy = strdup(options ? options : "");
+    pthread_mutex_lock(&p->lock);
+    free(p->options);
+    p->options = copy;
+    pthread_mutex_unlock(&p->lock);
+}
+
+struct program_notice {
+    struct gn_cl_program *program;
+    void(CL_CALLBACK *notify)(cl_program, void *);
+    void *user_data;
+};
+
+static void tell_program(void *arg)
+{
+    struct program_notice *n = arg;
+    n->notify((cl_program)n->program, n->user_data);
+    gn_object_unref(&n->program->o);
+    free(n);
+}
+
+/* The call's own errors (bad arguments) are its alone; what became of the build is told to whoever asked to be told. */
+static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
+{
+    bool tell = notify && (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE ||
+                           result == CL_COMPILE_PROGRAM_FAILURE || result == CL_LINK_PROGRAM_FAILURE);
+    struct program_notice *n = tell ? malloc(sizeof *n) : NULL;
+    if (!n)
+        return result;
+    *n = (struct program_notice){p, notify, user_data};
+    gn_object_ref(&p->o);
+    if (gn_callback_later(tell_program, n))
+        tell_program(n);
+    return result;
+}
+
+/* The errors that are found before the driver hears of a build. */
+static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices, const cl_device_id *device_list, const void *notify,
+                          const void *user_data)
+{
+    if (!p)
+        return CL_INVALID_PROGRAM;
+    if ((!notify && user_data) || (num_devices && !device_list) || (!num_devices && device_list))
+        return CL_INVALID_VALUE;
+    if (device_list && !gn_objects_beside(&p->o, device_list, num_devices, GN_KIND_DEVICE))
+        return CL_INVALID_DEVICE;
+    return CL_SUCCESS;
+}
+
+cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, const cl_device_id *device_list,
+                                     const char *options, void(CL_CALLBACK *pfn_notify)(cl_program, void *),
+                                     void *user_data)
+{
+    struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
+    cl_ulong folders;
+    cl_int result = check_build(p, num_devices, device_list, (void *)pfn_notify, user_data);
+    if (result)
+        return result;
+    cl_uint n = send_folder(p->o.session, &folders);
+    result = gn_send_Build(p->o.session, program, num_devices, device_list, options, n, folders);
+    if (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE)
+        keep_options(p, options);
+    return built(p, result, pfn_notify, user_data);
+}
+
+cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, const cl_device_id *device_list,
+                                       const char *options, cl_uint num_input_headers, const cl_program *input_headers,
+                                       const char **header_include_names, void(CL_CALLBACK *pfn_notify)(cl_program, void *),
+                                       void *user_data)
+{
+    struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
+    cl_ulong folders;
+    size_t bytes = 0, at = 0;
+    cl_int result = check_build(p, num_devices, device_list, (void *)pfn_notify, user_data);
+    if (result)
+        return result;
+    if ((num_input_headers && (!input_headers || !header_include_names)) ||
+        (!num_input_headers && (input_headers || header_include_names)))
+        return CL_INVALID_VALUE;
+    if (num_input_headers && !gn_objects_beside(&p->o, input_headers, num_input_headers, GN_KIND_PROGRAM))
+        return CL_INVALID_PROGRAM;
+    for (cl_uint i = 0; i < num_input_headers; i++)
+        bytes += strlen(header_include_names[i]) + 1;
+    char *names = malloc(bytes ? bytes : 1);
+    if (!names)
+        return CL_OUT_OF_HOST_MEMORY;
+    for (cl_uint i = 0; i < num_input_headers; i++) {
+        size_t n = strlen(header_include_names[i]) + 1;
+        memcpy(names + at, header_include_names[i], n);
+        at += n;
+    }
+    cl_uint n = send_folder(p->o.session, &folders);
+    result = gn_send_Compile(p->o.session, program, num_devices, device_list, options, num_input_headers, input_headers,
+                             num_input_headers ? names : NULL, bytes, n, folders);
+    free(names);
+    if (result == CL_SUCCESS || result == CL_COMPILE_PROGRAM_FAILURE)
+        keep_options(p, options);
+    return built(p, result, pfn_notify, user_data);
+}
+
+cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices, const cl_device_id *device_list,
+                                        const char *options, cl_uint num_input_programs, const cl_program *input_programs,
+                                        void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data,
+                                        cl_int *errcode_ret)
+{
+    struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
+    cl_uint made = 0;
+    if (!c)
+        return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
+    if ((!pfn_notify && user_data) || (num_devices && !device_list) || (!num_devices && device_list) ||
+        !num_input_programs || !input_programs)
+        return gn_refuse(errcode_ret, CL_INVALID_VALUE);
+    if (device_list && !gn_objects_beside(&c->o, device_list, num_devices, GN_KIND_DEVICE))
+        return gn_refuse(errcode_ret, CL_INVALID_DEVICE);
+    if (!gn_objects_beside(&c->o, input_programs, num_input_programs, GN_KIND_PROGRAM))
+        return gn_refuse(errcode_ret, CL_INVALID_PROGRAM);
+    struct gn_cl_program *p = program_new(c);
+    if (!p)
+        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+    cl_int result = device_list ? keep_devices(p, num_devices, device_list) : CL_SUCCESS;
+    if (!result)
+        result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options, num_input_programs,
+                              input_programs, &made);
+    if (result && !made)
+        return program_or_error(p, result, errcode_ret);
+    keep_options(p, options);
+    built(p, result, pfn_notify, user_data);
+    if (errcode_ret)
+        *errcode_ret = result;
+    return (cl_program)p;
+}
+
+cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program, void(CL_CALLBACK *pfn_notify)(cl_program, void *),
+                                                  void *user_data)
+{
+    struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
+    if (!p)
+        return CL_INVALID_PROGRAM;
+    if (!pfn_notify)
+        return CL_INVALID_VALUE;
+    /* Only programs with initializers or finalizers of global scope have such a callback, and no driver builds those. */
+    return CL_INVALID_OPERATION;
+}
+
+/* ---- queries */
+
+static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out,
+                       size_t *param_value_size_ret)
+{
+    size_t bytes = n * sizeof *out, total = 0, at = 0;
+    if (out && param_value_size < bytes)
+        return CL_INVALID_VALUE;
+    if (param_value_size_ret)
+        *param_value_size_ret = bytes;
+    if (!out)
+        return CL_SUCCESS;
+    size_t *sizes = calloc(n, sizeof *sizes);
+    cl_ulong *wide = calloc(n, sizeof *wide);
+    unsigned char *all = NULL;
+    cl_int result = sizes && wide ? gn_send_clGetProgramInfo(p->o.session, (cl_program)p, CL_PROGRAM_BINARY_SIZES,
+                                                             n * sizeof *sizes, sizes, NULL)
+                                  : CL_OUT_OF_HOST_MEMORY;
+    for (cl_uint i = 0; !result && i < n; i++) {
+        wide[i] = out[i] ? sizes[i] : 0;
+        total += wide[i];
+    }
+    if (!result && total) {
+        all = malloc(total);
+        result = all ? gn_send_ProgramBinaries(p->o.session, (cl_program)p, wide, n, all, total) : CL_OUT_OF_HOST_MEMORY;
+    }
+    for (cl_uint i = 0; !result && i < n; i++) {
+        if (wide[i])
+            memcpy(out[i], all + at, wide[i]);
+        at += wide[i];
+    }
+    free(all);
+    free(wide);
+    free(sizes);
+    return result;
+}
+
+cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size,
+                                 void *param_value, size_t *param_value_size_ret)
+{
+    struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
+    struct gn_cl_device **devices = p->devices ? p->devices : p->context->devices;
+    cl_uint n = p->devices ? p->n_devices : p->context->n_devices;
+    switch (param_name) {
+    case CL_PROGRAM_CONTEXT:
+        return gn_answer(&p->context, sizeof p->context, param_value_size, param_value, param_value_size_ret);
+    case CL_PROGRAM_REFERENCE_COUNT: {
+        cl_uint refs = atomic_load_explicit(&p->o.n_refs, memory_order_relaxed);
+        return gn_answer(&refs, sizeof refs, param_value_size, param_value, param_value_size_ret);
+    }
+    case CL_PROGRAM_NUM_DEVICES:
+        return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
+    case CL_PROGRAM_DEVICES:
+        return gn_answer(devices, n * sizeof *devices, param_value_size, param_value, param_value_size_ret);
+    default:
+        return binaries(p, n, param_value_size, param_value, param_value_size_ret);
+    }
+}
+
+cl_int gn_local_clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program_build_info param_name,
+                                      size_t param_value_size, void *param_value, size_t *param_value_size_ret)
+{
+    struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
+    (void)device;
+    (void)param_name;
+    pthread_mutex_lock(&p->lock);
+    const char *options = p->options ? p->options : "";
+    cl_int result = gn_answer(options, strlen(options) + 1, param_value_size, param_value, param_value_size_ret);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}

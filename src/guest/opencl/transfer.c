@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads and writes. Small ones cross in one block of the data area; long blocking ones in pieces, so that the worker's
+ * copy and ours overlap and both stay in the cache. A read that does not block is finished by whichever call first lets
+ * the program know that it is over.
+ */
+#include "opencl_guest.h"
+#include "transfer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE_BYTES (512u << 10)
+#define PIECES      4u
+
+static void copy_layout(const struct gn_layout *l, char *tight, bool to_tight)
+{
+    if (l->row_pitch == l->row_bytes && (l->slices <= 1 || l->slice_pitch == l->row_bytes * l->rows)) {
+        size_t bytes = l->row_bytes * l->rows * l->slices;
+        memcpy(to_tight ? tight : l->ptr, to_tight ? l->ptr : tight, bytes);
+        return;
+    }
+    for (size_t z = 0; z < l->slices; z++) {
+        for (size_t y = 0; y < l->rows; y++) {
+            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch;
+            memcpy(to_tight ? tight : row, to_tight ? row : tight, l->row_bytes);
+            tight += l->row_bytes;
+        }
+    }
+}
+
+/* ---- what remains to be done in this process */
+
+struct staged {
+    struct gn_list link;
+    struct gn_object *event; /* held */
+    struct gn_block block;
+    struct gn_layout to;     /* ptr NULL: nothing to copy */
+};
+
+cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block, const struct gn_layout *to)
+{
+    struct staged *st = calloc(1, sizeof *st);
+    if (!st) {
+        /* Done now, then. */
+        int32_t error = 0;
+        int r = gn_event_wait(&s->session->events[event->id], &s->session->waiter, &error);
+        if (!r && !error && to)
+            copy_layout(to, block->base, false);
+        gn_block_put(s->session, block);
+        gn_object_unref(event);
+        return r ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    }
+    st->event = event;
+    st->block = *block;
+    if (to)
+        st->to = *to;
+    pthread_mutex_lock(&s->settle_lock);
+    gn_list_append(&s->staged, &st->link);
+    atomic_fetch_add_explicit(&s->n_staged, 1, memory_order_release);
+    pthread_mutex_unlock(&s->settle_lock);
+    return CL_SUCCESS;
+}
+
+/* Copies under the lock: whoever comes second must not return before the bytes are there. */
+void gn_settle(struct gn_cl_session *s)
+{
+    struct gn_list done;
+    if (!atomic_load_explicit(&s->n_staged, memory_order_acquire))
+        return;
+    gn_list_init(&done);
+    pthread_mutex_lock(&s->settle_lock);
+    gn_list_for_each(st, &s->staged, struct staged, link)
+    {
+        int32_t error = 0;
+        if (gn_event_phase(&s->session->events[st->event->id], &error) != GN_EVENT_DONE)
+            continue;
+        if (!error && st->to.ptr)
+            copy_layout(&st->to, st->block.base, false);
+        gn_list_remove(&st->link);
+        gn_list_append(&done, &st->link);
+        atomic_fetch_sub_explicit(&s->n_staged, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&s->settle_lock);
+    gn_list_for_each(st, &done, struct staged, link)
+    {
+        gn_block_put(s->session, &st->block);
+        gn_object_unref(st->event);
+        free(st);
+    }
+}
+
+/* ---- sending */
+
+cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n,
+                        const cl_event *waits, const struct gn_command_show *show)
+{
+    struct gn_session *s = q->o.session;
+    cl_command_queue queue = (cl_command_queue)q;
+    cl_mem mem = (cl_mem)t->mem;
+    atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
+    switch (t->kind) {
+    case GN_TRANSFER_BUFFER:
+        return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show)
+                        : gn_send_clEnqueueReadBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show);
+    case GN_TRANSFER_RECT:
+        return t->write ? gn_send_clEnqueueWriteBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
+                                                           t->buffer_slice_pitch, ref, n, waits, show)
+                        : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
+                                                          t->buffer_slice_pitch, ref, n, waits, show);
+    default:
+        return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region, ref, n, waits, show)
+                        : gn_send_clEnqueueReadImage(s, queue, mem, t->origin, t->region, ref, n, waits, show);
+    }
+}
+
+static cl_int no_block(struct gn_session *s)
+{
+    return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
+}
+
+/* One block, one command. */
+static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                             const cl_event *waits, cl_event *event)
+{
+    struct gn_session *s = q->o.session;
+    struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
+    struct gn_block block;
+    int32_t error = 0;
+    uint64_t bytes = gn_layout_bytes(&t->host);
+    if (gn_block_take(s, bytes ? bytes : 1, &block))
+        return no_block(s);
+    if (t->write)
+        copy_layout(&t->host, block.base, true);
+    struct gn_object *e = gn_event_new(&q->o, t->type, &show);
+    if (!e) {
+        gn_block_put(s, &block);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    struct gn_area_ref ref = gn_block_ref(&block, 0);
+    cl_int result = gn_transfer_send(q, t, &ref, n, waits, &show);
+    if (result) {
+        gn_event_finish(&s->events[e->id], result, NULL);
+        gn_object_unref(e);
+        gn_block_put(s, &block);
+        return result;
+    }
+    if (event) {
+        gn_object_ref(e);
+        *event = (cl_event)e;
+    }
+    if (!blocking)
+        return gn_settle_later(s->detail, e, &block, t->write ? NULL : &t->host);
+    if (gn_event_wait(&s->events[e->id], &s->waiter, &error)) {
+        result = CL_OUT_OF_RESOURCES;
+    } else {
+        result = error;
+        if (!error && !t->write)
+            copy_layout(&t->host, block.base, false);
+        gn_block_put(s, &block);
+        gn_settle(s->detail);
+    }
+    gn_object_unref(e);
+    return result;
+}
+
+struct piece {
+    struct gn_block block;
+    struct gn_object *event;
+    size_t at, bytes;
+};
+
+/* The oldest piece: waits for it, brings its bytes home. */
+static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struct piece *p, struct gn_event_times *first)
+{
+    int32_t error = 0;
+    if (gn_event_wait(&s->events[p->event->id], &s->waiter, &error))
+        error = CL_OUT_OF_RESOURCES;
+    if (!error && !t->write)
+        memcpy(t->host.ptr + p->at, p->block.base, p->bytes);
+    if (!p->at)
+        gn_event_read_times(&s->events[p->event->id], first);
+    return error;
+}
+
+/* A long blocking transfer of a buffer: PIECES of it are on their way at a time. */
+static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n, const cl_event *waits,
+                              cl_event *event)
+{
+    struct gn_session *s = q->o.session;
+    struct piece pieces[PIECES];
+    struct gn_event_times first = {0};
+    uint32_t n_sent = 0, n_ended = 0;
+    size_t at = 0, total = whole->region[0];
+    cl_int result = CL_SUCCESS;
+    uint64_t queued_ns = 0;
+
+    while (n_ended < n_sent || (!result && at < total)) {
+        struct piece *p = &pieces[n_sent % PIECES];
+        if (!result && at < total && n_sent - n_ended < PIECES) {
+            struct gn_transfer t = *whole;
+            struct gn_command_show show = {GN_NO_EVENT, 0, whole->doubt};
+            p->at = at;
+            p->bytes = total - at < PIECE_BYTES ? total - at : PIECE_BYTES;
+            t.origin[0] += at;
+            t.region[0] = p->bytes;
+            if (n_sent < PIECES)
+                p->block.segment = GN_NO_BLOCK;
+            if (p->block.segment == GN_NO_BLOCK && gn_block_take(s, PIECE_BYTES, &p->block)) {
+                result = no_block(s);
+                continue;
+            }
+            if (t.write)
+                memcpy(p->block.base, whole->host.ptr + at, p->bytes);
+            p->event = gn_event_new(&q->o, whole->type, &show);
+            if (!p->event) {
+                gn_block_put(s, &p->block);
+                result = CL_OUT_OF_HOST_MEMORY;
+                continue;
+            }
+            if (!at)
+                queued_ns = ((struct gn_cl_event *)p->event)->queued_ns;
+            struct gn_area_ref ref = gn_block_ref(&p->block, 0);
+            result = gn_transfer_send(q, &t, &ref, n, waits, &show);
+            if (result) {
+                gn_event_finish(&s->events[p->event->id], result, NULL);
+                gn_object_unref(p->event);
+                gn_block_put(s, &p->block);
+                continue;
+            }
+            at += p->bytes;
+            n_sent++;
+            continue;
+        }
+        p = &pieces[n_ended++ % PIECES];
+        cl_int ended = end_piece(s, whole, p, &first);
+        if (ended && !result)
+            result = ended;
+        if (n_ended == n_sent && at >= total && event && !result) {
+            /* The last piece shows the whole. */
+            struct gn_cl_event *e = (void *)p->event;
+            e->queued_ns = queued_ns;
+            e->first = first;
+            *event = (cl_event)p->event;
+        } else {
+            gn_object_unref(p->event);
+        }
+        /* A lost worker may still write there: then nobody else may have it. */
+        if (n_ended + PIECES > n_sent && (at >= total || result) && !gn_session_lost(s))
+            gn_block_put(s, &p->block);
+    }
+    gn_settle(s->detail);
+    return result;
+}
+
+cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
+                   cl_event *event)
+{
+    gn_settle(q->o.session->detail);
+    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->region[0] > PIECE_BYTES)
+        return transfer_pieces(q, t, n, waits, event);
+    return transfer_whole(q, t, blocking, n, waits, event);
+}
+
+/* ---- entry points */
+
+#define READ_FORBIDDEN  (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)
+#define WRITE_FORBIDDEN (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
+
+/* What every transfer checks first; on success *ret_q and t->mem are set. */
+static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, const void *ptr, cl_uint n,
+                    const cl_event *waits, struct gn_transfer *t, struct gn_cl_queue **ret_q)
+{
+    struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
+    if (!q)
+        return CL_INVALID_COMMAND_QUEUE;
+    struct gn_cl_mem *m = gn_object_beside(&q->o, mem, GN_KIND_MEM);
+    if (!m || (m->type == CL_MEM_OBJECT_BUFFER) == image || m->type == CL_MEM_OBJECT_PIPE)
+        return CL_INVALID_MEM_OBJECT;
+    if (m->context != q->context)
+        return CL_INVALID_CONTEXT;
+    cl_int result = gn_check_waits(&q->o, n, waits);
+    if (result)
+        return result;
+    if (!ptr)
+        return CL_INVALID_VALUE;
+    if (m->flags & (t->write ? WRITE_FORBIDDEN : READ_FORBIDDEN))
+        return CL_INVALID_OPERATION;
+    t->mem = m;
+    *ret_q = q;
+    return CL_SUCCESS;
+}
+
+static cl_int buffer(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking, size_t offset, size_t size,
+                     const void *ptr, cl_uint n, const cl_event *waits, cl_event *event)
+{
+    struct gn_transfer t = {.kind = GN_TRANSFER_BUFFER, .write = write, .origin = {offset}, .region = {size, 1, 1}};
+    struct gn_cl_queue *q;
+    cl_int result = check(command_queue, mem, false, ptr, n, waits, &t, &q);
+    if (result)
+        return result;
+    if (!gn_range_ok(offset, size, t.mem->size))
+        return CL_INVALID_VALUE;
+    t.host = (struct gn_layout){(char *)ptr, size, 1, 1, size, size};
+    t.type = write ? CL_COMMAND_WRITE_BUFFER : CL_COMMAND_READ_BUFFER;
+    t.doubt = t.mem->source || !size ? GN_ASK(CL_SUCCESS) : GN_SURE;
+    return gn_transfer(q, &t, blocking, n, waits, event);
+}
+
+cl_int CL_API_CALL gn_clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer_, cl_bool blocking_read,
+                                          size_t offset, size_t size, void *ptr, cl_uint num_events_in_wait_list,
+                                          const cl_event *event_wait_list, cl_event *event)
+{
+    return buffer(command_queue, buffer_, false, blocking_read, offset, size, ptr, num_events_in_wait_list,
+                  event_wait_list, event);
+}
+
+cl_int CL_API_CALL gn_clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer_, cl_bool blocking_write,
+                                           size_t offset, size_t size, const void *ptr, cl_uint num_events_in_wait_list,
+                                           const cl_event *event_wait_list, cl_event *event)
+{
+    return buffer(command_queue, buffer_, true, blocking_write, offset, size, ptr, num_events_in_wait_list,
+                  event_wait_list, event);
+}
+
+/* The pitches of a rectangle, defaults filled in; false when they break the specification's rules. */
+static bool pitches(const size_t *origin, const size_t *region, size_t *row, size_t *slice, uint64_t *ret_end,
+                    uint64_t *ret_start)
+{
+    uint64_t start, end, tail;
+    if (!*row)
+        *row = region[0];
+    if (!*slice)
+        *slice = region[1] * *row;
+    if (*row < region[0] || *slice < region[1] * *row || *slice % *row)
+        return false;
+    if (!gn_mul_u64(origin[2], *slice, &start) || !gn_mul_u64(origin[1], *row, &tail) || !gn_add_u64(start, tail, &start) ||
+        !gn_add_u64(start, origin[0], &start))
+        return false;
+    if (!gn_mul_u64(region[2] - 1, *slice, &end) || !gn_mul_u64(region[1] - 1, *row, &tail) ||
+        !gn_add_u64(end, tail, &end) || !gn_add_u64(end, region[0], &end) || !gn_add_u64(end, start, &end))
+        return false;
+    *ret_start = start;
+    *ret_end = end;
+    return true;
+}
+
+static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking, const size_t *buffer_origin,
+                   const size_t *host_origin, const size_t *region, size_t buffer_row_pitch, size_t buffer_slice_pitch,
+                   size_t host_row_pitch, size_t host_slice_pitch, const void *ptr, cl_uint n, const cl_event *waits,
+                   cl_event *event)
+{
+    struct gn_transfer t = {.kind = GN_TRANSFER_RECT, .write = write};
+    struct gn_cl_queue *q;
+    uint64_t start, end, host_start, host_end;
+    cl_int result = check(command_queue, mem, false, ptr, n, waits, &t, &q);
+    if (result)
+        return result;
+    if (!buffer_origin || !host_origin || !region || !region[0] || !region[1] || !region[2])
+        return CL_INVALID_VALUE;
+    t.buffer_row_pitch = buffer_row_pitch;
+    t.buffer_slice_pitch = buffer_slice_pitch;
+    if (!pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end, &start) || end > t.mem->size ||
+        !pitches(host_origin, region, &host_row_pitch, &host_slice_pitch, &host_end, &host_start))
+        return CL_INVALID_VALUE;
+    memcpy(t.origin, buffer_origin, sizeof t.origin);
+    memcpy(t.region, region, sizeof t.region);
+    t.host = (struct gn_layout){(char *)ptr + host_start, region[0], region[1], region[2], host_row_pitch,
+                                host_slice_pitch};
+    t.type = write ? CL_COMMAND_WRITE_BUFFER_RECT : CL_COMMAND_READ_BUFFER_RECT;
+    t.doubt = t.mem->source ? GN_ASK(CL_SUCCESS) : GN_SURE;
+    return gn_transfer(q, &t, blocking, n, waits, event);
+}
+
+cl_int CL_API_CALL gn_clEnqueueReadBufferRect(cl_command_queue command_queue, cl_mem buffer_, cl_bool blocking_read,
+                                              const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
+                                              size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
+                                              size_t host_slice_pitch, void *ptr, cl_uint num_events_in_wait_list,
+                                              const cl_event *event_wait_list, cl_event *event)
+{
+    return rect(command_queue, buffer_, false, blocking_read, buffer_origin, host_origin, region, buffer_row_pitch,
+                buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event);
+}
+
+cl_int CL_API_CALL gn_clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem buffer_, cl_bool blocking_write,
+                                               const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
+                                               size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
+                                               size_t host_slice_pitch, const void *ptr, cl_uint num_events_in_wait_list,
+                                               const cl_event *event_wait_list, cl_event *event)
+{
+    return rect(command_queue, buffer_, true, blocking_write, buffer_origin, host_origin, region, buffer_row_pitch,
+                buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event);
+}
+
+static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking, const size_t *origin,
+                    const size_t *region, size_t row_pitch, size_t slice_pitch, const void *ptr, cl_uint n,
+                    const cl_event *waits, cl_event *event)
+{
+    struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE, .write = write, .doubt = GN_ASK(CL_SUCCESS)};
+    struct gn_cl_queue *q;
+    cl_int result = check(command_queue, mem, true, ptr, n, waits, &t, &q);
+    if (result)
+        return result;
+    if (!origin || !region || !region[0] || !region[1] || !region[2])
+        return CL_INVALID_VALUE;
+    size_t row = region[0] * t.mem->element_bytes;
+    bool rows_are_slices = t.mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    if ((row_pitch && row_pitch < row))
+        return CL_INVALID_VALUE;
+    if (!row_pitch)
+        row_pitch = row;
+    if (slice_pitch && slice_pitch < (rows_are_slices ? row_pitch : row_pitch * region[1]))
+        return CL_INVALID_VALUE;
+    if (!slice_pitch)
+        slice_pitch = rows_are_slices ? row_pitch : row_pitch * region[1];
+    memcpy(t.origin, origin, sizeof t.origin);
+    memcpy(t.region, region, sizeof t.region);
+    /* The layers of an array of lines stand in its second dimension, a slice pitch apart. */
+    t.host = rows_are_slices ? (struct gn_layout){(char *)ptr, row, region[1], region[2], slice_pitch, slice_pitch * region[1]}
+                             : (struct gn_layout){(char *)ptr, row, region[1], region[2], row_pitch, slice_pitch};
+    t.type = write ? CL_COMMAND_WRITE_IMAGE : CL_COMMAND_READ_IMAGE;
+    return gn_transfer(q, &t, blocking, n, waits, event);
+}
+
+cl_int CL_API_CALL gn_clEnqueueReadImage(cl_command_queue command_queue, cl_mem image_, cl_bool blocking_read,
+                                         const size_t *origin, const size_t *region, size_t row_pitch, size_t slice_pitch,
+                                         void *ptr, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
+                                         cl_event *event)
+{
+    return image(command_queue, image_, false, blocking_read, origin, region, row_pitch, slice_pitch, ptr,
+                 num_events_in_wait_list, event_wait_list, event);
+}
+
+cl_int CL_API_CALL gn_clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image_, cl_bool blocking_write,
+                                          const size_t *origin, const size_t *region, size_t input_row_pitch,
+                                          size_t input_slice_pitch, const void *ptr, cl_uint num_events_in_wait_list,
+                                          const cl_event *event_wait_list, cl_event *event)
+{
+    return image(command_queue, image_, true, blocking_write, origin, region, input_row_pitch, input_slice_pitch, ptr,
+                 num_events_in_wait_list, event_wait_list, event);
+}
