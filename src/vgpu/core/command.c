@@ -266,7 +266,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     uint64_t before = gn_now_ns();
     c->submit_ns = before;
     if (!result) {
-        result = c->class->submit(v, c, q->object->driver, n, events, &driver_event);
+        result = c->class->submit(v, c, q->object->driver, n, n ? events : NULL, &driver_event);
         uint64_t took = gn_now_ns() - before;
         d->n_slow = took > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
         if (d->n_slow == SLOW_IN_A_ROW)
