@@ -140,7 +140,7 @@ static void read_write_errors(void)
 {
     struct env env;
     char host[256] = {0};
-    cl_event none = NULL, event = NULL;
+    cl_event event = NULL;
     cl_mem no_mem = NULL;
     cl_command_queue no_queue = NULL;
     cl_int code;
@@ -158,9 +158,6 @@ static void read_write_errors(void)
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 250, 16, host, 0, NULL, NULL);
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 256, 1, host, 0, NULL, NULL);
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, SIZE_MAX, 2, host, 0, NULL, NULL);
-    CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 16, host, 1, NULL, NULL);
-    CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 16, host, 0, &none, NULL);
-    CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 16, host, 1, &none, NULL);
     CALL(clEnqueueReadBuffer, env.queue, foreign, CL_TRUE, 0, 16, host, 0, NULL, NULL);
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 16, host, 1, &foreign_event, NULL);
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 257, host, 0, NULL, &event);
@@ -170,9 +167,6 @@ static void read_write_errors(void)
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 0, 257, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 250, 16, host, 0, NULL, NULL);
-    CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 0, 16, host, 1, NULL, NULL);
-    CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 0, 16, host, 0, &none, NULL);
-    CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 0, 16, host, 1, &none, NULL);
     CALL(clEnqueueWriteBuffer, env.queue, foreign, CL_TRUE, 0, 16, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_FALSE, 0, 16, host, 1, &foreign_event, NULL);
     CALL(clSetUserEventStatus, foreign_event, CL_COMPLETE);
@@ -214,7 +208,7 @@ static void copy(void)
 {
     struct env env;
     char host[1024], zero[1024] = {0};
-    cl_event event = NULL, none = NULL;
+    cl_event event = NULL;
     cl_mem no_mem = NULL;
     env_init(&env);
     fill_pattern(host, sizeof(host), 5);
@@ -239,9 +233,6 @@ static void copy(void)
     CALL(clEnqueueCopyBuffer, env.queue, a, a, 0, 10, 100, 0, NULL, NULL);
     CALL(clEnqueueCopyBuffer, env.queue, a, a, 10, 0, 100, 0, NULL, NULL);
     CALL(clEnqueueCopyBuffer, env.queue, a, a, 0, 0, 100, 0, NULL, NULL);
-    CALL(clEnqueueCopyBuffer, env.queue, a, b, 0, 0, 16, 1, NULL, NULL);
-    CALL(clEnqueueCopyBuffer, env.queue, a, b, 0, 0, 16, 0, &none, NULL);
-    CALL(clEnqueueCopyBuffer, env.queue, a, b, 0, 0, 16, 1, &none, NULL);
     CALL(clReleaseMemObject, a);
     CALL(clReleaseMemObject, b);
     env_fini(&env);
@@ -252,7 +243,7 @@ static void fill(void)
     static const size_t sizes[] = {1, 2, 4, 8, 16, 32, 64, 128};
     struct env env;
     char pattern[256], zero[2048] = {0};
-    cl_event event = NULL, none = NULL;
+    cl_event event = NULL;
     env_init(&env);
     fill_pattern(pattern, sizeof(pattern), 9);
     cl_mem mem = env_buffer(&env, sizeof(zero), zero);
@@ -275,8 +266,6 @@ static void fill(void)
     CALL(clEnqueueFillBuffer, env.queue, mem, pattern, 4, 0, 4096, 0, NULL, NULL);
     CALL(clEnqueueFillBuffer, env.queue, mem, pattern, 4, 2048, 4, 0, NULL, NULL);
     CALL(clEnqueueFillBuffer, env.queue, mem, pattern, 4, 0, 0, 0, NULL, NULL);
-    CALL(clEnqueueFillBuffer, env.queue, mem, pattern, 4, 0, 64, 1, NULL, NULL);
-    CALL(clEnqueueFillBuffer, env.queue, mem, pattern, 4, 0, 64, 0, &none, NULL);
     CALL(clFinish, env.queue);
     CALL(clReleaseMemObject, mem);
     env_fini(&env);
@@ -286,7 +275,7 @@ static void migrate(void)
 {
     struct env env;
     char host[64];
-    cl_event event = NULL, none = NULL;
+    cl_event event = NULL;
     env_init(&env);
     fill_pattern(host, sizeof(host), 2);
     cl_mem mems[2] = {env_buffer(&env, 64, host), env_buffer(&env, 64, host)};
@@ -306,8 +295,6 @@ static void migrate(void)
     CALL(clEnqueueMigrateMemObjects, env.queue, 0, NULL, 0, 0, NULL, NULL);
     CALL(clEnqueueMigrateMemObjects, env.queue, 2, bad, 0, 0, NULL, NULL);
     CALL(clEnqueueMigrateMemObjects, env.queue, 2, mems, 1 << 10, 0, NULL, NULL);
-    CALL(clEnqueueMigrateMemObjects, env.queue, 2, mems, 0, 1, NULL, NULL);
-    CALL(clEnqueueMigrateMemObjects, env.queue, 2, mems, 0, 0, &none, NULL);
     CALL(clFinish, env.queue);
     CALL(clReleaseMemObject, mems[0]);
     CALL(clReleaseMemObject, mems[1]);

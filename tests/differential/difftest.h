@@ -42,7 +42,7 @@ extern const struct diff_family platform_family, extensions_family, context_fami
     buffer_family, rect_family, subbuffer_family, map_family, image_family, imagedata_family, sampler_family,
     program_family, build_family, kernel_family, enqueue_family, event_family, callback_family,
     profiling_family, svm_family, pipe_family, subdevice_family, deprecated_family, printf_family,
-    refcount_family, threads_family, native_family, graph_family;
+    refcount_family, threads_family, native_family, graph_family, waitlist_family, process_family;
 
 /* ---- recording ---- */
 
@@ -70,9 +70,13 @@ struct arg {
 };
 
 /* Everything after rec_begin() and before its end is the call itself: a crash in between shows the call's
- * line. */
-void rec_begin(const char *fn, const char *text, const struct arg *args, size_t n_args);
+ * line. False, with a line that says so, when the platform's version is older than the call: it must not be
+ * made. */
+bool rec_begin(const char *fn, const char *text, const struct arg *args, size_t n_args);
 void rec_end_int(cl_int code);
+/* 10 * major + minor of the platform; 30 until set. */
+void rec_set_version(int version);
+bool rec_in_version(const char *fn);
 void rec_end_code(cl_int code);
 void rec_end_made(enum arg_kind kind, uintptr_t handle, cl_int code);
 void rec_end_ptr(const void *ptr);
@@ -153,53 +157,62 @@ uint64_t hash_bytes(const void *bytes, size_t size);
               EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, 0)
 #define EACH_JOIN(each, m, ...) each(m, __VA_ARGS__)
 #define REC_BEGIN(fn, text, ...)                                                                             \
-    do {                                                                                                     \
+    __extension__({                                                                                          \
         const struct arg args_[] = {EACH_JOIN(EACH_N(__VA_ARGS__), ARG_OF, __VA_ARGS__)};                    \
         rec_begin(fn, text, args_, sizeof(args_) / sizeof(args_[0]));                                        \
-    } while (0)
+    })
 
 /* A call that answers with its return code. */
 #define CALL(fn, ...)                                                                                        \
     __extension__({                                                                                          \
-        REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__);                                                           \
-        cl_int code_ = fn(__VA_ARGS__);                                                                      \
-        rec_end_int(code_);                                                                                  \
+        cl_int code_ = CL_INVALID_OPERATION;                                                                 \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
+            code_ = fn(__VA_ARGS__);                                                                         \
+            rec_end_int(code_);                                                                              \
+        }                                                                                                    \
         code_;                                                                                               \
     })
 /* The same where what the call writes differs from run to run: only its code is recorded. */
 #define CALL_CODE(fn, ...)                                                                                   \
     __extension__({                                                                                          \
-        REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__);                                                           \
-        cl_int code_ = fn(__VA_ARGS__);                                                                      \
-        rec_end_code(code_);                                                                                 \
+        cl_int code_ = CL_INVALID_OPERATION;                                                                 \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
+            code_ = fn(__VA_ARGS__);                                                                         \
+            rec_end_code(code_);                                                                             \
+        }                                                                                                    \
         code_;                                                                                               \
     })
-/* A call that answers with an object (or a mapped pointer) and takes &errcode last, which is added here. */
+/* A call that answers with an object (or a mapped pointer) and takes &errcode last, which is added here. What
+ * comes with an error is not to be used, and some drivers leave rubbish there: it is taken for NULL. */
 #define ERRCODE_UNSET 12345
 #define MAKE(fn, ...)                                                                                        \
     __extension__({                                                                                          \
-        REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__);                                                           \
-        cl_int code_ = ERRCODE_UNSET;                                                                        \
-        __auto_type made_ = fn(__VA_ARGS__, &code_);                                                         \
-        if (code_ != CL_SUCCESS) /* what comes with an error is not to be used, and some drivers leave       \
-                                    rubbish there */                                                         \
-            made_ = NULL;                                                                                    \
-        rec_end_made(ARG_KIND(made_), (uintptr_t)made_, code_);                                              \
+        __typeof__(fn(__VA_ARGS__, NULL)) made_ = NULL;                                                      \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
+            cl_int code_ = ERRCODE_UNSET;                                                                    \
+            made_ = fn(__VA_ARGS__, &code_);                                                                 \
+            if (code_ != CL_SUCCESS)                                                                         \
+                made_ = NULL;                                                                                \
+            rec_end_made(ARG_KIND(made_), (uintptr_t)made_, code_);                                          \
+        }                                                                                                    \
         made_;                                                                                               \
     })
 /* A call that answers with a pointer and no code, and one that answers nothing. */
 #define CALL_PTR(fn, ...)                                                                                    \
     __extension__({                                                                                          \
-        REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__);                                                           \
-        void *ptr_ = fn(__VA_ARGS__);                                                                        \
-        rec_end_ptr(ptr_);                                                                                   \
+        void *ptr_ = NULL;                                                                                   \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
+            ptr_ = fn(__VA_ARGS__);                                                                          \
+            rec_end_ptr(ptr_);                                                                               \
+        }                                                                                                    \
         ptr_;                                                                                                \
     })
 #define CALL_VOID(fn, ...)                                                                                   \
     do {                                                                                                     \
-        REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__);                                                           \
-        fn(__VA_ARGS__);                                                                                     \
-        rec_end_void();                                                                                      \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
+            fn(__VA_ARGS__);                                                                                 \
+            rec_end_void();                                                                                  \
+        }                                                                                                    \
     } while (0)
 
 #define V2(a, b)    (((const size_t[2]){a, b}))

@@ -72,7 +72,7 @@ static void errors(void)
     int k = 1;
     size_t global[4] = {64, 4, 4, 4}, zero[3] = {0, 0, 0}, local[3] = {16, 1, 1}, odd[3] = {7, 1, 1};
     size_t none_local[3] = {0, 0, 0}, big[3] = {1 << 20, 1, 1}, high[3] = {SIZE_MAX - 8, 0, 0};
-    cl_event none = NULL, event = NULL;
+    cl_event event = NULL;
     cl_int code;
     env_init(&env);
     cl_mem mem = env_buffer(&env, 4096, NULL);
@@ -94,7 +94,6 @@ static void errors(void)
     CALL(clEnqueueNDRangeKernel, env.queue, empty, 1, high, global, local, 0, NULL, NULL);
     CALL(clReleaseKernel, empty);
     /* No count without a list, nor a list with a NULL event: PoCL 3.1 crashes. */
-    CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, NULL, 0, &none, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, fresh, 1, NULL, global, NULL, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, fixed, 1, NULL, global, local, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, fixed, 2, NULL, global, NULL, 0, NULL, NULL);
@@ -118,7 +117,7 @@ static void task(void)
 {
     struct env env;
     int k = 9, words[4] = {0};
-    cl_event event = NULL, none = NULL;
+    cl_event event = NULL;
     env_init(&env);
     cl_mem mem = env_buffer(&env, sizeof(words), words);
     cl_kernel kernel = env_kernel(&env, "add");
@@ -132,7 +131,6 @@ static void task(void)
     env_dump_buffer(&env, "buffer", mem, sizeof(words));
     CALL(clEnqueueTask, (cl_command_queue)NULL, kernel, 0, NULL, NULL);
     /* No NULL kernel: PoCL 3.1 crashes. */
-    CALL(clEnqueueTask, env.queue, kernel, 0, &none, NULL);
     CALL(clReleaseKernel, kernel);
     CALL(clReleaseMemObject, mem);
     env_fini(&env);
@@ -141,7 +139,7 @@ static void task(void)
 static void markers(void)
 {
     struct env env;
-    cl_event event = NULL, none = NULL;
+    cl_event event = NULL;
     env_init(&env);
     cl_mem mem = env_buffer(&env, 64, NULL);
     int zero = 0;
@@ -160,13 +158,7 @@ static void markers(void)
     CALL(clEnqueueMarkerWithWaitList, env.queue, 0, NULL, NULL);
     CALL(clFinish, env.queue);
     CALL(clEnqueueMarkerWithWaitList, (cl_command_queue)NULL, 0, NULL, NULL);
-    CALL(clEnqueueMarkerWithWaitList, env.queue, 1, NULL, NULL);
-    CALL(clEnqueueMarkerWithWaitList, env.queue, 0, &none, NULL);
-    CALL(clEnqueueMarkerWithWaitList, env.queue, 1, &none, NULL);
     CALL(clEnqueueBarrierWithWaitList, (cl_command_queue)NULL, 0, NULL, NULL);
-    CALL(clEnqueueBarrierWithWaitList, env.queue, 1, NULL, NULL);
-    CALL(clEnqueueBarrierWithWaitList, env.queue, 0, &none, NULL);
-    CALL(clEnqueueBarrierWithWaitList, env.queue, 1, &none, NULL);
     CALL(clReleaseEvent, first);
     CALL(clReleaseEvent, second);
     CALL(clReleaseMemObject, mem);

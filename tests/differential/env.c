@@ -25,6 +25,11 @@ cl_platform_id env_platform(void)
         case_end("end");
     }
     name_handle_once(ARG_PLATFORM, platforms[diff_platform_index]);
+    char text[256] = "";
+    int major = 1, minor = 0;
+    clGetPlatformInfo(platforms[diff_platform_index], CL_PLATFORM_VERSION, sizeof(text), text, NULL);
+    if (sscanf(text, "OpenCL %d.%d", &major, &minor) == 2)
+        rec_set_version(10 * major + minor);
     return platforms[diff_platform_index];
 }
 

@@ -249,7 +249,6 @@ static void errors(void)
 {
     struct env env;
     const struct shape *s = &shapes[2];
-    cl_event none = NULL;
     size_t row = 0;
     const size_t *o = V3(0, 0, 0), *r = V3(4, 4, 1);
     float color[4] = {0};
@@ -267,8 +266,6 @@ static void errors(void)
     CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, o, V3(0, 4, 1), 0, 0, back, 0, NULL, NULL);
     CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, o, r, 3, 0, back, 0, NULL, NULL);
     CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, o, r, 0, 3, back, 0, NULL, NULL);
-    CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, o, r, 0, 0, back, 1, NULL, NULL);
-    CALL(clEnqueueReadImage, env.queue, image, CL_TRUE, o, r, 0, 0, back, 0, &none, NULL);
     CALL(clEnqueueWriteImage, no_queue, image, CL_TRUE, o, r, 0, 0, back, 0, NULL, NULL);
     CALL(clEnqueueWriteImage, env.queue, no_mem, CL_TRUE, o, r, 0, 0, back, 0, NULL, NULL);
     CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, o, r, 0, 0, NULL, 0, NULL, NULL);

@@ -549,6 +549,10 @@ static void ask_one(ask_fn ask, const struct question *q, const struct info *inf
 
 static void ask_all(ask_fn ask, const struct question *q, const struct info *infos, size_t n)
 {
+    if (!rec_in_version(q->fn)) {
+        note("%s: not in this version", q->fn);
+        return;
+    }
     for (size_t i = 0; i < n; i++)
         ask_one(ask, q, &infos[i]);
     static const struct info unknown = {"0xdead", 0xdead, T_OPAQUE};

@@ -14,6 +14,8 @@
 #define MAX_REGIONS 64
 #define MAX_ARGS    16
 
+static int platform_version = 30;
+
 static char *line; /* shared with the parent */
 static size_t line_used;
 static int transcript_fd = -1;
@@ -37,7 +39,7 @@ static size_t n_regions;
 static struct arg call_args[MAX_ARGS];
 static char call_texts[MAX_ARGS][128];
 static size_t n_call_args;
-static bool call_is_enqueue;
+static bool call_is_enqueue, call_is_query;
 
 static const char *const kind_names[] = {
     [ARG_PLATFORM] = "platform", [ARG_DEVICE] = "device", [ARG_CONTEXT] = "context",
@@ -240,13 +242,45 @@ static void put_arg(size_t i)
     }
 }
 
-void rec_begin(const char *fn, const char *text, const struct arg *args, size_t n_args)
+/* Drivers older than a call may have a shorter dispatch table, so that calling it is undefined: no sane
+ * program does. */
+static int version_of(const char *fn)
+{
+    static const struct {
+        int version;
+        const char *names;
+    } newer[] = {
+        {20, " clCreateCommandQueueWithProperties clCreatePipe clGetPipeInfo clSVMAlloc clSVMFree "
+             "clEnqueueSVMFree"
+             " clEnqueueSVMMemcpy clEnqueueSVMMemFill clEnqueueSVMMap clEnqueueSVMUnmap "
+             "clCreateSamplerWithProperties"
+             " clSetKernelArgSVMPointer clSetKernelExecInfo "},
+        {21,
+         " clCloneKernel clCreateProgramWithIL clEnqueueSVMMigrateMem clGetDeviceAndHostTimer clGetHostTimer"
+         " clGetKernelSubGroupInfo clSetDefaultDeviceCommandQueue "},
+        {22, " clSetProgramReleaseCallback clSetProgramSpecializationConstant "},
+        {30, " clCreateBufferWithProperties clCreateImageWithProperties clSetContextDestructorCallback "},
+    };
+    char padded[80];
+    snprintf(padded, sizeof(padded), " %s ", fn);
+    for (size_t i = 0; i < sizeof(newer) / sizeof(newer[0]); i++)
+        if (strstr(newer[i].names, padded))
+            return newer[i].version;
+    return 10;
+}
+
+bool rec_begin(const char *fn, const char *text, const struct arg *args, size_t n_args)
 {
     if (n_args > MAX_ARGS)
         abort();
+    if (version_of(fn) > platform_version) {
+        note("%s: not in OpenCL %d.%d", fn, platform_version / 10, platform_version % 10);
+        return false;
+    }
     memcpy(call_args, args, n_args * sizeof(*args));
     n_call_args = n_args;
     call_is_enqueue = !strncmp(fn, "clEnqueue", 9) && strcmp(fn, "clEnqueueWaitForEvents");
+    call_is_query = !strncmp(fn, "clGet", 5);
     split_texts(text);
     put("%s(", fn);
     for (size_t i = 0; i < n_args; i++) {
@@ -255,6 +289,7 @@ void rec_begin(const char *fn, const char *text, const struct arg *args, size_t 
         put_arg(i);
     }
     put(")");
+    return true;
 }
 
 /* What the call wrote through its pointers. On an error nothing may be relied on, so nothing is shown. */
@@ -271,7 +306,7 @@ static void put_outputs(void)
             put(" event=%s", handle_name(made));
         } else if (arg->kind == ARG_UINT_OUT && call_texts[i][0] == '&') {
             put(" %s=%u", call_texts[i] + 1, *(cl_uint *)arg->value);
-        } else if (arg->kind == ARG_SIZE_OUT && call_texts[i][0] == '&') {
+        } else if (arg->kind == ARG_SIZE_OUT && call_is_query && call_texts[i][0] == '&') {
             put(" %s=%zu", call_texts[i] + 1, *(size_t *)arg->value);
         }
     }
@@ -329,6 +364,16 @@ void note(const char *format, ...)
     if (line_used >= RECORD_LINE_BYTES)
         line_used = RECORD_LINE_BYTES - 1;
     end_line();
+}
+
+void rec_set_version(int version)
+{
+    platform_version = version;
+}
+
+bool rec_in_version(const char *fn)
+{
+    return version_of(fn) <= platform_version;
 }
 
 void note_pending(const char *text)
