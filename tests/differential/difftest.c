@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -107,6 +108,7 @@ static void run_case(const struct diff_family *family, const struct diff_case *t
     if (child == 0) {
         close(ends[0]);
         setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever ends the parent ends the case */
         run_child(test, ends[1]);
     }
     close(ends[1]);
