@@ -149,7 +149,6 @@ static void read_write_errors(void)
     cl_context other = clCreateContext(NULL, 1, &env.device, NULL, NULL, &code);
     name_handle(ARG_CONTEXT, other);
     cl_mem foreign = MAKE(clCreateBuffer, other, 0, 256, NULL);
-    cl_event foreign_event = MAKE(clCreateUserEvent, other);
     CALL(clEnqueueReadBuffer, no_queue, mem, CL_TRUE, 0, 16, host, 0, NULL, NULL);
     CALL(clEnqueueReadBuffer, env.queue, no_mem, CL_TRUE, 0, 16, host, 0, NULL, NULL);
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 16, NULL, 0, NULL, NULL);
@@ -159,7 +158,6 @@ static void read_write_errors(void)
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 256, 1, host, 0, NULL, NULL);
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, SIZE_MAX, 2, host, 0, NULL, NULL);
     CALL(clEnqueueReadBuffer, env.queue, foreign, CL_TRUE, 0, 16, host, 0, NULL, NULL);
-    CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 16, host, 1, &foreign_event, NULL);
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 257, host, 0, NULL, &event);
     CALL(clEnqueueWriteBuffer, no_queue, mem, CL_TRUE, 0, 16, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBuffer, env.queue, no_mem, CL_TRUE, 0, 16, host, 0, NULL, NULL);
@@ -168,9 +166,6 @@ static void read_write_errors(void)
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 0, 257, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_TRUE, 250, 16, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBuffer, env.queue, foreign, CL_TRUE, 0, 16, host, 0, NULL, NULL);
-    CALL(clEnqueueWriteBuffer, env.queue, mem, CL_FALSE, 0, 16, host, 1, &foreign_event, NULL);
-    CALL(clSetUserEventStatus, foreign_event, CL_COMPLETE);
-    CALL(clReleaseEvent, foreign_event);
     CALL(clReleaseMemObject, foreign);
     CALL(clReleaseContext, other);
     CALL(clReleaseMemObject, mem);

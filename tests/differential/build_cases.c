@@ -296,7 +296,6 @@ static void compile_errors(void)
     MAKE(clLinkProgram, env.context, 0, &env.device, NULL, 1, &helper, NULL, NULL);
     MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 0, NULL, NULL, NULL);
     MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 0, &helper, NULL, NULL);
-    MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 1, NULL, NULL, NULL);
     MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 1, &helper, NULL, &user);
     cl_program linked =
         MAKE(clLinkProgram, env.context, 1, &env.device, "-no-such-option", 1, &helper, NULL, NULL);
@@ -304,6 +303,14 @@ static void compile_errors(void)
         CALL(clReleaseProgram, linked);
     CALL(clReleaseProgram, helper);
     CALL(clReleaseProgram, wrong);
+    env_fini(&env);
+}
+
+static void null_list(void)
+{
+    struct env env;
+    env_init(&env);
+    MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 1, NULL, NULL, NULL);
     env_fini(&env);
 }
 
@@ -359,6 +366,7 @@ static const struct diff_case build_cases[] = {
     {"include_files", include_files},
     {"compile_and_link", compile_and_link},
     {"compile_errors", compile_errors},
+    {"null_list", null_list},
     {"callbacks", callbacks},
 };
 DIFF_FAMILY(build);

@@ -71,7 +71,7 @@ static void errors(void)
     struct env env;
     int k = 1;
     size_t global[4] = {64, 4, 4, 4}, zero[3] = {0, 0, 0}, local[3] = {16, 1, 1}, odd[3] = {7, 1, 1};
-    size_t none_local[3] = {0, 0, 0}, big[3] = {1 << 20, 1, 1}, high[3] = {SIZE_MAX - 8, 0, 0};
+    size_t big[3] = {1 << 20, 1, 1}, high[3] = {SIZE_MAX - 8, 0, 0};
     cl_event event = NULL;
     cl_int code;
     env_init(&env);
@@ -88,7 +88,6 @@ static void errors(void)
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, NULL, NULL, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, zero, NULL, 0, NULL, &event);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, odd, 0, NULL, NULL);
-    CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, global, none_local, 0, NULL, NULL);
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, big, big, 0, NULL, NULL);
     cl_kernel empty = env_kernel(&env, "empty"); /* PoCL launches it all the same, so it must touch nothing */
     CALL(clEnqueueNDRangeKernel, env.queue, empty, 1, high, global, local, 0, NULL, NULL);
@@ -110,6 +109,18 @@ static void errors(void)
     CALL(clReleaseKernel, fixed);
     CALL(clReleaseKernel, fresh);
     CALL(clReleaseMemObject, mem);
+    env_fini(&env);
+}
+
+static void zero_local(void)
+{
+    struct env env;
+    size_t global = 64, local = 0;
+    env_init(&env);
+    cl_kernel kernel = env_kernel(&env, "empty");
+    CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
+    CALL(clFinish, env.queue);
+    CALL(clReleaseKernel, kernel);
     env_fini(&env);
 }
 
@@ -195,7 +206,7 @@ static void order(void)
 }
 
 static const struct diff_case enqueue_cases[] = {
-    {"ranges", ranges}, {"groups", groups},   {"errors", errors},
+    {"ranges", ranges}, {"groups", groups},   {"errors", errors}, {"zero_local", zero_local},
     {"task", task},     {"markers", markers}, {"order", order},
 };
 DIFF_FAMILY(enqueue);

@@ -54,7 +54,6 @@ static void errors(void)
     cl_event user_event = MAKE(clCreateUserEvent, env.context);
     CALL(clSetUserEventStatus, user_event, CL_COMPLETE);
     two[0] = user_event;
-    CALL(clWaitForEvents, 2, two);
     cl_context other = clCreateContext(NULL, 1, &env.device, NULL, NULL, &code);
     name_handle(ARG_CONTEXT, other);
     two[1] = MAKE(clCreateUserEvent, other);
@@ -64,6 +63,41 @@ static void errors(void)
     CALL(clReleaseContext, other);
     CALL(clReleaseEvent, user_event);
     CALL(clReleaseEvent, marker);
+    env_fini(&env);
+}
+
+static void wait_for_null(void)
+{
+    struct env env;
+    cl_event two[2] = {NULL, NULL};
+    env_init(&env);
+    two[0] = MAKE(clCreateUserEvent, env.context);
+    CALL(clSetUserEventStatus, two[0], CL_COMPLETE);
+    CALL(clWaitForEvents, 2, two);
+    CALL(clReleaseEvent, two[0]);
+    env_fini(&env);
+}
+
+/* The same without a flush, which in a driver that runs commands in the caller's thread would wait for the
+ * event. */
+static void gate_unflushed(void)
+{
+    struct env env;
+    int words[4] = {1, 2, 3, 4};
+    cl_event write = NULL;
+    env_init(&env);
+    cl_mem mem = env_buffer(&env, sizeof(words), words);
+    cl_event event = MAKE(clCreateUserEvent, env.context);
+    int value = 9;
+    CALL(clEnqueueFillBuffer, env.queue, mem, &value, 4, 0, 8, 1, &event, &write);
+    info_event_all(event);
+    CALL(clSetUserEventStatus, event, CL_COMPLETE);
+    CALL(clFinish, env.queue);
+    info_event_all(write);
+    env_dump_buffer(&env, "buffer", mem, sizeof(words));
+    CALL(clReleaseEvent, event);
+    CALL(clReleaseEvent, write);
+    CALL(clReleaseMemObject, mem);
     env_fini(&env);
 }
 
@@ -203,9 +237,14 @@ static void across_queues(void)
 }
 
 static const struct diff_case event_cases[] = {
-    {"user", user},           {"errors", errors},
-    {"gate", gate},           {"failure_spreads", failure_spreads},
-    {"many_live", many_live}, {"across_queues", across_queues},
+    {"user", user},
+    {"errors", errors},
+    {"wait_for_null", wait_for_null},
+    {"gate_unflushed", gate_unflushed},
+    {"gate", gate},
+    {"failure_spreads", failure_spreads},
+    {"many_live", many_live},
+    {"across_queues", across_queues},
 };
 DIFF_FAMILY(event);
 

@@ -258,7 +258,6 @@ static void arg_errors(void)
     CALL(clSetKernelArg, kernel, 1, 0, &k);
     CALL(clSetKernelArg, kernel, 1, 1, &k);
     CALL(clSetKernelArg, kernel, 1, sizeof(wide), &wide);
-    CALL(clSetKernelArg, kernel, 1, sizeof(k), NULL);
     CALL(clSetKernelArg, kernel, 0, 4, &mem);
     CALL(clSetKernelArg, kernel, 0, 16, &mem);
     CALL(clSetKernelArg, kernel, 0, 0, NULL);
@@ -282,6 +281,16 @@ static void arg_errors(void)
         CALL(clReleaseKernel, image_kernel);
     }
     CALL(clReleaseMemObject, mem);
+    env_fini(&env);
+}
+
+static void null_value(void)
+{
+    struct env env;
+    env_init(&env);
+    cl_kernel kernel = env_kernel(&env, "add");
+    CALL(clSetKernelArg, kernel, 1, sizeof(int), NULL);
+    CALL(clReleaseKernel, kernel);
     env_fini(&env);
 }
 
@@ -344,6 +353,7 @@ static const struct diff_case kernel_cases[] = {
     {"scalar_args", scalar_args},
     {"local_and_constant", local_and_constant},
     {"arg_errors", arg_errors},
+    {"null_value", null_value},
     {"clone", clone_kernel},
     {"release_after_launch", release_after_launch},
 };

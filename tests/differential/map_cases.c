@@ -151,7 +151,6 @@ static void behind_user_event(void)
     int *ptr =
         MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof(words), 0, NULL, &mapped);
     note("pointer at once: %s", ptr ? "yes" : "no");
-    CALL(clFlush, env.queue);
     CALL(clSetUserEventStatus, user, CL_COMPLETE);
     note_event_end("map", mapped);
     note_bytes("mapped", ptr, sizeof(words));

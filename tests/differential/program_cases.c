@@ -111,7 +111,7 @@ static void binary_errors(void)
 {
     static const unsigned char rubbish[64] = "this is no program";
     struct env env;
-    const unsigned char *given = rubbish, *none = NULL;
+    const unsigned char *given = rubbish;
     size_t size = sizeof(rubbish), zero = 0;
     cl_int status = ERRCODE_UNSET;
     cl_device_id no_device = NULL;
@@ -124,10 +124,19 @@ static void binary_errors(void)
     MAKE(clCreateProgramWithBinary, env.context, 1, &env.device, &zero, &given, &status);
     note("status %s", error_name(status));
     status = ERRCODE_UNSET;
-    MAKE(clCreateProgramWithBinary, env.context, 1, &env.device, &size, &none, &status);
-    note("status %s", error_name(status));
-    status = ERRCODE_UNSET;
     MAKE(clCreateProgramWithBinary, env.context, 1, &env.device, &size, &given, &status);
+    note("status %s", error_name(status));
+    env_fini(&env);
+}
+
+static void null_binary(void)
+{
+    struct env env;
+    const unsigned char *none = NULL;
+    size_t size = 64;
+    cl_int status = ERRCODE_UNSET;
+    env_init(&env);
+    MAKE(clCreateProgramWithBinary, env.context, 1, &env.device, &size, &none, &status);
     note("status %s", error_name(status));
     env_fini(&env);
 }
@@ -227,6 +236,7 @@ static const struct diff_case program_cases[] = {
     {"source_errors", source_errors},
     {"binaries", binaries},
     {"binary_errors", binary_errors},
+    {"null_binary", null_binary},
     {"built_in", built_in},
     {"il", il},
     {"release_callback", release_callback},
