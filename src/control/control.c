@@ -129,6 +129,32 @@ static void add_device(void *arg, const struct gn_control_device *d)
     json_array_append_new(list, o);
 }
 
+static void add_driver(void *arg, const struct gn_control_driver *d)
+{
+    json_t *list = arg, *o = json_object();
+    json_object_set_new(o, "api", text(d->api));
+    json_object_set_new(o, "library", text(d->library));
+    json_object_set_new(o, "devices", number(d->n_devices));
+    json_array_append_new(list, o);
+}
+
+static char *status_reply(const struct gn_control_source *source)
+{
+    struct gn_control_status s = {.version = ""};
+    json_t *all = object(), *o = json_object(), *drivers = json_array();
+    source->status(source->ctx, &s);
+    json_object_set_new(o, "version", text(s.version));
+    json_object_set_new(o, "pid", number(s.pid));
+    json_object_set_new(o, "uid", number(s.uid));
+    json_object_set_new(o, "platforms", number(s.n_platforms));
+    json_object_set_new(o, "devices", number(s.n_devices));
+    json_object_set_new(o, "vgpus", number(s.n_vgpus));
+    source->drivers(source->ctx, add_driver, drivers);
+    json_object_set_new(o, "drivers", drivers);
+    json_object_set_new(all, "gantryd", o);
+    return dump(all);
+}
+
 char *gn_control_handle(const struct gn_control_source *source, const char *request, size_t n)
 {
     json_error_t where;
@@ -151,6 +177,8 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         source->devices(source->ctx, add_device, list);
         json_object_set_new(all, "devices", list);
         reply = dump(all);
+    } else if (name && strcmp(name, "status") == 0) {
+        reply = status_reply(source);
     } else {
         reply = gn_control_error("this gantryd does not know the request", name ? name : "it names none",
                                  "use the gantry command that came with it");

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 /*
- * The control requests of a gantryd and their JSON. A request is {"version":1,"request":"ls"|"devices"}; a
- * reply is
- * {"version":1, ...} with "vgpus" or "devices", or {"version":1,"error":{"what","why","fix"}}. Fields are
- * only ever added; one that is not known is left out.
+ * The control requests of a gantryd and their JSON. A request is
+ * {"version":1,"request":"ls"|"devices"|"status"}; a reply is {"version":1, ...} with "vgpus", "devices" or
+ * "gantryd", or {"version":1,"error":{"what","why","fix"}}. Fields are only ever added; one that is not known
+ * is left out.
  */
 #define GN_CONTROL_VERSION 1
 
@@ -50,12 +50,28 @@ struct gn_control_device {
     uint32_t n_vgpus; /* that may use it now */
 };
 
+/* gantryd itself. */
+struct gn_control_status {
+    const char *version; /* of the program: "0.1.0" */
+    uint32_t pid;
+    uint32_t uid;
+    uint32_t n_platforms, n_devices, n_vgpus;
+};
+
+struct gn_control_driver {
+    const char *api;
+    const char *library; /* as its .icd file names it */
+    uint32_t n_devices;  /* offered; 0: the driver failed, has none, or none is selected */
+};
+
 /* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need
  * only hold during the call. */
 struct gn_control_source {
     void *ctx;
     void (*vgpus)(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg);
     void (*devices)(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg);
+    void (*status)(void *ctx, struct gn_control_status *ret);
+    void (*drivers)(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg);
 };
 
 /* A request's reply, malloc'd; NULL when memory is out. The request is n bytes, from anybody. */

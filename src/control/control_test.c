@@ -48,7 +48,19 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
     each(arg, &d);
 }
 
-static const struct gn_control_source source = {.vgpus = vgpus, .devices = devices};
+static void status(void *ctx, struct gn_control_status *ret)
+{
+    *ret = (struct gn_control_status){"1.2.3", 7, 8, 1, 2, 3};
+}
+
+static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
+{
+    struct gn_control_driver d = {"opencl", "libvendor.so.1", 2};
+    each(arg, &d);
+}
+
+static const struct gn_control_source source = {
+    .vgpus = vgpus, .devices = devices, .status = status, .drivers = drivers};
 
 static char *ask(const char *request)
 {
@@ -84,6 +96,16 @@ static void devices_are_listed(void **state)
                "\"compute_units\":0,"
                "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
                "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3}]}");
+    free(reply);
+}
+
+static void status_tells_of_gantryd(void **state)
+{
+    char *reply = ask("{\"version\":1,\"request\":\"status\"}");
+    assert_string_equal(
+        reply,
+        "{\"version\":1,\"gantryd\":{\"version\":\"1.2.3\",\"pid\":7,\"uid\":8,\"platforms\":1,\"devices\":2,"
+        "\"vgpus\":3,\"drivers\":[{\"api\":\"opencl\",\"library\":\"libvendor.so.1\",\"devices\":2}]}}");
     free(reply);
 }
 
@@ -137,9 +159,9 @@ static void errors_have_their_three_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ls_lists_vgpus_by_the_contract),   cmocka_unit_test(devices_are_listed),
-        cmocka_unit_test(a_request_is_made_and_understood), cmocka_unit_test(bad_requests_get_an_error),
-        cmocka_unit_test(errors_have_their_three_parts),
+        cmocka_unit_test(ls_lists_vgpus_by_the_contract), cmocka_unit_test(devices_are_listed),
+        cmocka_unit_test(status_tells_of_gantryd),        cmocka_unit_test(a_request_is_made_and_understood),
+        cmocka_unit_test(bad_requests_get_an_error),      cmocka_unit_test(errors_have_their_three_parts),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

@@ -83,8 +83,38 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
     }
 }
 
+static void tell_status(void *ctx, struct gn_control_status *ret)
+{
+    const struct gn_daemon *d = ctx;
+    ret->version = GN_VERSION;
+    ret->pid = (uint32_t)getpid();
+    ret->uid = (uint32_t)geteuid();
+    ret->n_platforms = d->machine.n_platforms;
+    for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
+        ret->n_devices += d->machine.platforms[i].n_devices;
+        ret->n_vgpus += count_vgpus(d, i);
+    }
+}
+
+static void list_drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
+{
+    const struct gn_daemon *d = ctx;
+    for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
+        struct gn_control_driver out = {.api = d->machine.drivers[i].api,
+                                        .library = d->machine.drivers[i].library};
+        for (uint32_t j = 0; j < d->machine.n_platforms; j++)
+            if (d->machine.platforms[j].driver == i)
+                out.n_devices += d->machine.platforms[j].n_devices;
+        each(arg, &out);
+    }
+}
+
 char *gn_daemon_answer(struct gn_daemon *d, const char *request, size_t n)
 {
-    struct gn_control_source source = {.ctx = d, .vgpus = list_vgpus, .devices = list_devices};
+    struct gn_control_source source = {.ctx = d,
+                                       .vgpus = list_vgpus,
+                                       .devices = list_devices,
+                                       .status = tell_status,
+                                       .drivers = list_drivers};
     return gn_control_handle(&source, request, n);
 }
