@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of the spinning loops. Any thread. The clock is read once in some microseconds only (and not at
- * all in a wait that ends before that): a look at it costs as much as several looks at the awaited word. No
- * system call: the vDSO answers for the clock and rseq for the processor.
+ * The clock of the spinning loops. Any thread. A wait that ends within CLOCK_INTERVAL_NS reads no clock and makes no system call;
+ * a longer one yields the processor between looks, so that spinning takes nothing from anybody who has work.
  */
 #include "shm/spin.h"
 
@@ -61,17 +60,26 @@ static bool on_my_cpu(uint16_t peer_cpu)
     return peer_cpu != GN_CPU_UNKNOWN && peer_cpu == gn_spin_cpu();
 }
 
-void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu)
+void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu, struct gn_spin_pace *pace)
 {
-    *s = (struct gn_spin){.spin_ns = policy->spin_ns, .peer_cpu = peer_cpu};
+    *s = (struct gn_spin){.spin_ns = policy->spin_ns, .peer_cpu = peer_cpu, .pace = pace};
     if (policy->spin_ns == 0)
         return;
-    if (policy->spin_ns != GN_SPIN_FOREVER && on_my_cpu(peer_cpu)) {
-        s->spin_ns = 0;
-        return;
-    }
     pthread_once(&once, calibrate);
-    s->n_pauses = pauses_per_look;
+    if (pace && s->spin_ns < GN_SPIN_PATIENT_NS && atomic_load_explicit(&pace->patient, memory_order_relaxed))
+        s->spin_ns = GN_SPIN_PATIENT_NS;
+    /* A peer on this processor cannot answer before it runs: the first look lets it. */
+    if (policy->spin_ns == GN_SPIN_FOREVER || !on_my_cpu(peer_cpu))
+        s->n_pauses = pauses_per_look;
+}
+
+void gn_spin_end(const struct gn_spin *s)
+{
+    if (!s->pace)
+        return;
+    bool patient = s->started_ns == 0 || gn_now_ns() - s->started_ns < GN_SPIN_PATIENT_NS;
+    if (patient != atomic_load_explicit(&s->pace->patient, memory_order_relaxed))
+        atomic_store_explicit(&s->pace->patient, patient, memory_order_relaxed);
 }
 
 void gn_spin_linger(const struct gn_spin_policy *policy)
@@ -88,13 +96,19 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
         return false;
     if (s->spin_ns != GN_SPIN_FOREVER) {
         uint64_t now = gn_now_ns();
-        if (s->deadline_ns == 0) /* the first interval has gone by already */
-            s->deadline_ns = now + (s->spin_ns > CLOCK_INTERVAL_NS ? s->spin_ns - CLOCK_INTERVAL_NS : 0);
-        /* The scheduler may have put this thread on the peer's processor meanwhile. */
-        if (now >= s->deadline_ns || on_my_cpu(s->peer_cpu)) {
+        if (s->started_ns == 0) /* the first interval has gone by already */
+            s->started_ns = now - CLOCK_INTERVAL_NS;
+        if (now - s->started_ns >= s->spin_ns) {
             s->spin_ns = 0;
             return false;
         }
+        /*
+         * Whoever has work for this processor goes first: above all the device's own threads, where the device is this
+         * machine's processors, and the peer, if it is here. On an idle processor this returns at once.
+         */
+        sched_yield();
+        s->n_pauses = pauses_per_linger;
+        return true;
     }
     s->n_pauses = pauses_per_look;
     return true;

@@ -214,6 +214,7 @@ struct gn_session {
     struct gn_replies replies;
     struct gn_waiter waiter;
     struct gn_lost lost;
+    struct gn_spin_pace pace; /* of the waits for events */
     struct gn_area area;
     pthread_mutex_t link_lock;   /* one control request at a time */
     pthread_mutex_t socket_lock; /* one frame at a time */

@@ -279,7 +279,7 @@ static void ring_loop(struct gn_vgpu *v)
 
 int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
 {
-    struct gn_waiter waiter = {gn_spin_policy_default(), &v->lost};
+    struct gn_waiter waiter = {gn_spin_policy_default(), &v->lost, &v->pace};
     v->boot = boot;
     v->api = api;
     v->counters = boot->counters.base;
