@@ -7,7 +7,7 @@
 
 /*
  * A vGPU's counters, in a segment of their own that the worker writes and gantryd reads; the program has no
- * access. One writing thread a field, relaxed everywhere: a reader may see numbers of slightly different
+ * access. Relaxed everywhere; a field that several threads write is added to atomically: a reader may see numbers of slightly different
  * moments. A new segment's zeros are right. Fields are only ever added at the end.
  */
 #define GN_COUNTERS_BYTES 4096u

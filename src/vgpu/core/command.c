@@ -171,6 +171,7 @@ void gn_command_over(struct gn_command *c, int32_t error)
     struct gn_list told;
 
     gn_list_init(&told);
+    gn_count(&v->counters->pending, -1);
     if (c->queue->profiling && c->driver_event && error >= 0)
         v->api->times(v, c->driver_event, &times);
     drop_objects(c);
@@ -237,6 +238,7 @@ static void refused(struct gn_command *c, int32_t error)
         forget_event_locked(c);
         pthread_mutex_unlock(&v->lock);
         answer(c, error);
+        gn_count(&v->counters->pending, -1);
         command_unref(c);
         return;
     }
@@ -303,7 +305,10 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     pthread_mutex_unlock(&v->lock);
     command_unref(before_last);
 
+    if (c->area)
+        gn_count(&v->counters->copies_two, 1);
     if (!e) {
+        gn_count(&v->counters->pending, -1);
         drop_objects(c);
         command_unref(c);
         return;
@@ -583,10 +588,12 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     if (!c->fault && enter_event_locked(c)) {
         enter_waits_locked(c, waits);
         gn_list_append(&q->pending, &c->link);
+        gn_count(&v->counters->pending, 1);
         kept = c->asked && kept_locked(q);
         dropped = kept && msg->assumed;
         if (dropped) {
             gn_list_remove(&c->link);
+            gn_count(&v->counters->pending, -1);
             for (uint32_t i = 0; i < c->n_waits; i++)
                 gn_list_remove(&c->blockers[i].link);
             forget_event_locked(c);

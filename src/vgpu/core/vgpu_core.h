@@ -3,6 +3,7 @@
 #define GN_VGPU_CORE_H
 
 #include "base/list.h"
+#include "shm/counters.h"
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
 #include "vgpu/vgpu.h"
@@ -337,6 +338,12 @@ struct gn_vgpu {
     struct gn_counters *counters;
     void *detail; /* the API's */
 };
+
+/* Counters that more than one thread writes. */
+static inline void gn_count(_Atomic uint64_t *counter, int64_t n)
+{
+    atomic_fetch_add_explicit(counter, (uint64_t)n, memory_order_relaxed);
+}
 
 /* A place in a data segment, or NULL when [offset, offset + bytes) is not inside it. The guest may write there at any
  * time: nothing is to be read from it twice. */

@@ -29,6 +29,7 @@ cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device);
 /* Kinds of detail: a queue's is struct gn_vqueue. */
 struct gn_mem_detail {
     size_t element_bytes; /* of an image's element; 0: no image */
+    size_t charged_bytes; /* device memory that it holds */
 };
 
 struct gn_kernel_detail {

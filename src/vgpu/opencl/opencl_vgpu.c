@@ -72,6 +72,12 @@ static int mem_made(struct gn_vobject *o)
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
         cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes, &detail->element_bytes, NULL);
+    /* What is a part of another object takes no memory of its own. */
+    cl_mem whole = NULL;
+    cl->clGetMemObjectInfo(o->driver, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL);
+    if (!whole)
+        cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof detail->charged_bytes, &detail->charged_bytes, NULL);
+    gn_count(&o->vgpu->counters->memory_bytes, (int64_t)detail->charged_bytes);
     o->detail = detail;
     return 0;
 }
@@ -105,6 +111,8 @@ static void release(struct gn_vobject *o)
         break;
     case GN_KIND_MEM:
         cl->clReleaseMemObject(o->driver);
+        if (o->detail)
+            gn_count(&o->vgpu->counters->memory_bytes, -(int64_t)((struct gn_mem_detail *)o->detail)->charged_bytes);
         free(o->detail);
         break;
     case GN_KIND_SAMPLER:
