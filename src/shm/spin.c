@@ -12,6 +12,8 @@
 
 #define LINGER_NS         75u   /* a little less than the shortest round trip over two cache lines */
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
+#define SLICE_NS          2000000u   /* who keeps a processor this long is not one of ours finishing a kernel */
+#define CROWDED_NS        100000000u /* how long to sleep instead of yielding after that */
 #define CALIBRATION_NS    20000u
 #define CALIBRATION_RUNS  5
 
@@ -66,8 +68,10 @@ void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint1
     if (policy->spin_ns == 0)
         return;
     pthread_once(&once, calibrate);
-    if (pace && s->spin_ns < GN_SPIN_PATIENT_NS && atomic_load_explicit(&pace->patient, memory_order_relaxed))
+    if (pace && s->spin_ns < GN_SPIN_PATIENT_NS && atomic_load_explicit(&pace->patient, memory_order_relaxed)) {
         s->spin_ns = GN_SPIN_PATIENT_NS;
+        s->yields = true;
+    }
     /* A peer on this processor cannot answer before it runs: the first look lets it. */
     if (policy->spin_ns == GN_SPIN_FOREVER || !on_my_cpu(peer_cpu))
         s->n_pauses = pauses_per_look;
@@ -77,9 +81,24 @@ void gn_spin_end(const struct gn_spin *s)
 {
     if (!s->pace)
         return;
-    bool patient = s->started_ns == 0 || gn_now_ns() - s->started_ns < GN_SPIN_PATIENT_NS;
-    if (patient != atomic_load_explicit(&s->pace->patient, memory_order_relaxed))
-        atomic_store_explicit(&s->pace->patient, patient, memory_order_relaxed);
+    uint64_t now = s->started_ns ? gn_now_ns() : 0;
+    bool patient = now - s->started_ns < GN_SPIN_PATIENT_NS;
+    if (patient == atomic_load_explicit(&s->pace->patient, memory_order_relaxed))
+        return;
+    if (patient && atomic_load_explicit(&s->pace->crowded_until_ns, memory_order_relaxed) > (now ? now : gn_now_ns()))
+        return;
+    atomic_store_explicit(&s->pace->patient, patient, memory_order_relaxed);
+}
+
+/* Somebody kept this processor for a whole time slice: it is wanted, and a sleeper gets it back sooner than one who
+ * yields. */
+static void crowded(struct gn_spin *s, uint64_t now)
+{
+    s->spin_ns = 0;
+    if (s->pace) {
+        atomic_store_explicit(&s->pace->crowded_until_ns, now + CROWDED_NS, memory_order_relaxed);
+        atomic_store_explicit(&s->pace->patient, false, memory_order_relaxed);
+    }
 }
 
 void gn_spin_linger(const struct gn_spin_policy *policy)
@@ -106,9 +125,14 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
          * Whoever has work for this processor goes first: above all the device's own threads, where the device is this
          * machine's processors, and the peer, if it is here. On an idle processor this returns at once.
          */
-        sched_yield();
-        s->n_pauses = pauses_per_linger;
-        return true;
+        if (s->yields || on_my_cpu(s->peer_cpu)) {
+            sched_yield();
+            uint64_t back = gn_now_ns();
+            if (back - now > SLICE_NS)
+                crowded(s, back);
+            s->n_pauses = pauses_per_linger;
+            return true;
+        }
     }
     s->n_pauses = pauses_per_look;
     return true;

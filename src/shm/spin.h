@@ -73,6 +73,7 @@ static inline void gn_spin_prefetch_for_write(const void *line)
  */
 struct gn_spin_pace {
     _Atomic bool patient;
+    _Atomic uint64_t crowded_until_ns; /* no patience before then: others want the processors */
 };
 
 /* One spin in progress: a local of the thread that spins. */
@@ -81,6 +82,7 @@ struct gn_spin {
     uint64_t spin_ns;     /* the policy's */
     uint64_t started_ns;  /* 0 until the clock has been read once */
     struct gn_spin_pace *pace;
+    bool yields;
     uint16_t peer_cpu;
 };
 

@@ -38,35 +38,40 @@ static void a_spin_takes_its_time_and_ends(void **state)
     assert_true(gn_now_ns() - start >= 3000000);
 }
 
-static uint64_t spin_out(struct gn_spin_pace *pace, uint64_t spin_ns)
-{
-    struct gn_spin_policy policy = {spin_ns};
-    struct gn_spin s;
-    uint64_t start = gn_now_ns();
-    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, pace);
-    while (gn_spin_again(&s))
-        ;
-    gn_spin_end(&s);
-    return gn_now_ns() - start;
-}
-
 static void short_waits_make_the_next_one_patient(void **state)
 {
-    struct gn_spin_pace pace = {false};
+    struct gn_spin_pace pace = {.patient = false};
     struct gn_spin_policy policy = {1000000};
     struct gn_spin s;
-    /* What it waits for is there at the first look. */
     gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
+    assert_int_equal(s.spin_ns, 1000000);
+    /* What it waits for is there at the first look. */
     gn_spin_end(&s);
     assert_true(pace.patient);
-    assert_true(spin_out(&pace, 1000000) >= GN_SPIN_PATIENT_NS);
-    /* That one took as long as patience lasts: it was in vain. */
+    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
+    assert_int_equal(s.spin_ns, GN_SPIN_PATIENT_NS);
+    /* As if it had taken that long: it was in vain. */
+    s.started_ns = gn_now_ns() - GN_SPIN_PATIENT_NS;
+    gn_spin_end(&s);
     assert_false(pace.patient);
+}
+
+static void a_crowded_processor_is_not_waited_for(void **state)
+{
+    struct gn_spin_pace pace = {.patient = false, .crowded_until_ns = UINT64_MAX};
+    struct gn_spin_policy policy = {1000000};
+    struct gn_spin s;
+    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
+    gn_spin_end(&s);
+    assert_false(pace.patient);
+    pace.crowded_until_ns = 0;
+    gn_spin_end(&s);
+    assert_true(pace.patient);
 }
 
 static void no_policy_is_no_patience(void **state)
 {
-    struct gn_spin_pace pace = {true};
+    struct gn_spin_pace pace = {.patient = true};
     struct gn_spin_policy policy = {0};
     struct gn_spin s;
     gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
@@ -119,6 +124,7 @@ int main(void)
         cmocka_unit_test(no_time_is_no_look),
         cmocka_unit_test(a_spin_takes_its_time_and_ends),
         cmocka_unit_test(short_waits_make_the_next_one_patient),
+        cmocka_unit_test(a_crowded_processor_is_not_waited_for),
         cmocka_unit_test(no_policy_is_no_patience),
         cmocka_unit_test(a_peer_on_this_processor_is_looked_for_after_yielding),
         cmocka_unit_test(a_park_is_over_when_the_word_differs_or_the_peer_is_lost),
