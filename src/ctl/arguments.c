@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A subcommand's command line. Options are taken by their whole names only, as in gantryd. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "ctl/ctl.h"
+
+#define MAX_TENANT_BYTES 63
+#define MAX_WEIGHT       1000000u
+
+static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->connect = value; /* the link judges it */
+    return *value ? 0 : gn_fail(err, EINVAL, "write unix:PATH", "the option --connect needs an address");
+}
+
+static int set_tenant(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    size_t n = strlen(value);
+    for (const char *p = value; *p; p++)
+        if (!isascii(*p) || !(isalnum(*p) || strchr("_.-", *p)))
+            n = 0;
+    if (n == 0 || n > MAX_TENANT_BYTES)
+        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
+                       "\"%.100s\" is not a tenant's name", value);
+    args->tenant = value;
+    return 0;
+}
+
+static int set_weight(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    size_t n = strlen(value);
+    unsigned long weight = 0;
+    if (n && n <= 7 && strspn(value, "0123456789") == n)
+        weight = strtoul(value, NULL, 10);
+    if (weight == 0 || weight > MAX_WEIGHT)
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000", "\"%.100s\" is not a weight",
+                       value);
+    args->weight = (uint32_t)weight;
+    return 0;
+}
+
+static int set_memory(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    int rc = gn_ctl_parse_size(value, &args->memory_bytes, err);
+    if (rc == 0 && args->memory_bytes == 0)
+        rc = gn_fail(err, EINVAL, "leave --memory out for no limit", "a memory limit of 0 leaves nothing");
+    return rc;
+}
+
+static int set_mode(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    if (strcmp(value, "passthrough") == 0)
+        return gn_fail(err, EINVAL, "use --mode remote", "the mode passthrough is not in this version");
+    if (strcmp(value, "remote") != 0)
+        return gn_fail(err, EINVAL, "use --mode remote", "\"%.100s\" is not a mode", value);
+    args->mode = value;
+    return 0;
+}
+
+static int set_json(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->json = true;
+    return 0;
+}
+
+static int set_help(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->help = true;
+    return 0;
+}
+
+static const struct option {
+    const char *name;
+    unsigned needs; /* a bit of the command's options; 0: every command has it */
+    bool takes_value;
+    int (*set)(struct gn_ctl_args *args, const char *value, struct gn_error *err);
+} options[] = {
+    {"connect", GN_OPTION_CONNECT, true, set_connect},
+    {"json", GN_OPTION_JSON, false, set_json},
+    {"tenant", GN_OPTION_RUN, true, set_tenant},
+    {"weight", GN_OPTION_RUN, true, set_weight},
+    {"memory", GN_OPTION_RUN, true, set_memory},
+    {"mode", GN_OPTION_RUN, true, set_mode},
+    {"help", 0, false, set_help},
+};
+
+static bool offered(const struct gn_ctl_command *command, const struct option *o)
+{
+    return o->needs == 0 || (command->options & o->needs);
+}
+
+/* Those that the command at hand has, for a suggestion. */
+static const char *offered_names[GN_ARRAY_SIZE(options)];
+
+static const char *offered_name(int i)
+{
+    return offered_names[i];
+}
+
+static int unknown(const struct gn_ctl_command *command, const char *word, struct gn_error *err)
+{
+    char fix[256];
+    int n = 0;
+    for (size_t i = 0; i < GN_ARRAY_SIZE(options); i++)
+        if (offered(command, &options[i]))
+            offered_names[n++] = options[i].name;
+    const char *near = strncmp(word, "--", 2) == 0 ? gn_ctl_nearest(word + 2, offered_name, n) : NULL;
+    if (near)
+        snprintf(fix, sizeof fix, "did you mean --%s?", near);
+    else
+        snprintf(fix, sizeof fix, "gantry help %s lists the options", command->name);
+    return gn_fail(err, EINVAL, fix, "unknown option %.100s", word);
+}
+
+static const struct option *find(const struct gn_ctl_command *command, const char *name, size_t n)
+{
+    for (size_t i = 0; i < GN_ARRAY_SIZE(options); i++)
+        if (offered(command, &options[i]) && strlen(options[i].name) == n &&
+            memcmp(options[i].name, name, n) == 0)
+            return &options[i];
+    return NULL;
+}
+
+/* Takes the option at argv[*at], its value too, and moves on. */
+static int take(const struct gn_ctl_command *command, char **argv, int *at, struct gn_ctl_args *args,
+                struct gn_error *err)
+{
+    const char *word = argv[(*at)++];
+    const char *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
+    const struct option *o = NULL;
+    if (strcmp(word, "-h") == 0)
+        return set_help(args, NULL, err);
+    if (strncmp(word, "--", 2) == 0)
+        o = find(command, word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
+    if (!o)
+        return unknown(command, word, err);
+    if (!o->takes_value && value)
+        return gn_fail(err, EINVAL, NULL, "the option --%s takes no value", o->name);
+    if (o->takes_value && !value && !(value = argv[*at]))
+        return gn_fail(err, EINVAL, NULL, "the option --%s needs a value", o->name);
+    if (o->takes_value && !equals)
+        (*at)++;
+    return o->set(args, value, err);
+}
+
+int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret,
+                 struct gn_error *err)
+{
+    int at = 1, rc;
+    memset(ret, 0, sizeof *ret);
+    ret->command = command->name;
+    while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
+            break;
+        }
+        if ((rc = take(command, argv, &at, ret, err)))
+            return rc;
+    }
+    ret->rest = argv + at;
+    if (ret->help || command->max_rest < 0)
+        return 0;
+    if (argc - at > command->max_rest && argv[at + command->max_rest][0] == '-')
+        return gn_fail(err, EINVAL, NULL, "put the option %.100s before \"%.100s\"",
+                       argv[at + command->max_rest], argv[at]);
+    if (argc - at > command->max_rest)
+        return gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at + command->max_rest]);
+    return 0;
+}

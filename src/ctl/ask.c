@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A control request to gantryd. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control/control.h"
+#include "ctl/ctl.h"
+#include "link/link.h"
+
+/* A reply that is a refusal. */
+static int refused(json_t *error, struct gn_error *err)
+{
+    const char *what = json_string_value(json_object_get(error, "what"));
+    const char *why = json_string_value(json_object_get(error, "why"));
+    return gn_fail(err, EREMOTEIO, json_string_value(json_object_get(error, "fix")), "%s%s%s",
+                   what ? what : "gantryd refused", why ? ": " : "", why ? why : "");
+}
+
+int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err)
+{
+    struct gn_link *link = NULL;
+    char *reply = NULL;
+    int rc = gn_link_connect(connect, &link, err);
+    if (rc)
+        return rc;
+    char *text = gn_control_request(request);
+    rc = text ? gn_link_control(link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(text);
+    gn_link_close(link);
+    if (rc)
+        return rc;
+    json_t *root = json_loads(reply, JSON_REJECT_DUPLICATES, NULL);
+    free(reply);
+    json_t *error = json_object_get(root, "error");
+    if (!json_is_object(root))
+        rc = gn_fail(err, EPROTO, "use the gantry command that came with it",
+                     "gantryd's reply is not an object");
+    else if (error)
+        rc = refused(error, err);
+    if (rc)
+        json_decref(root);
+    else
+        *ret = root;
+    return rc;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_CTL_H
+#define GN_CTL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* `gantry`, the command line: what its subcommands share. One process, one thread, one command. */
+
+enum gn_ctl_exit {
+    GN_EXIT_OK = 0,
+    GN_EXIT_FAILED = 1,
+    GN_EXIT_USAGE = 2,
+    GN_EXIT_RUN_FAILED = 125, /* `run`: Gantry failed, not the program; also an error of its usage */
+    GN_EXIT_RUN_NOT_EXECUTABLE = 126,
+    GN_EXIT_RUN_NOT_FOUND = 127,
+};
+
+/* A subcommand's options. What was not given is NULL, 0 or false. */
+struct gn_ctl_args {
+    const char *command; /* "ls" */
+    const char *connect;
+    const char *tenant;
+    uint32_t weight;
+    uint64_t memory_bytes;
+    const char *mode;
+    bool json;
+    bool help;
+    char **rest; /* NULL-terminated: the program and its arguments, or the topic of `help` */
+};
+
+struct gn_ctl_command {
+    const char *name;
+    const char *synopsis; /* what follows `gantry NAME` */
+    const char *summary;
+    const char *details; /* the rest of its --help: options, then examples */
+    unsigned options;    /* GN_OPTION_* */
+    int max_rest;        /* words after the options; -1: a program's command line */
+    int (*run)(const struct gn_ctl_args *args);
+};
+
+enum {
+    GN_OPTION_CONNECT = 1u << 0,
+    GN_OPTION_JSON = 1u << 1,
+    GN_OPTION_RUN = 1u << 2, /* tenant, weight, memory, mode */
+};
+
+/* commands.c: NULL name at the end. */
+extern const struct gn_ctl_command gn_ctl_commands[];
+const struct gn_ctl_command *gn_ctl_find(const char *name);
+
+/* arguments.c: argv from the subcommand's name on. 0, or -EINVAL and a sentence; *ret is filled as far as it
+ * went. */
+int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret,
+                 struct gn_error *err);
+
+/* SIZE: digits with K, M, G or T, powers of 1024. 0 or -EINVAL. */
+int gn_ctl_parse_size(const char *text, uint64_t *ret, struct gn_error *err);
+
+/* sizes.c: "512", "1.5K", "64M"; ret has room for 16. Returns ret. */
+char *gn_ctl_format_size(uint64_t bytes, char *ret);
+
+/* suggest.c: of the n names, the one that `word` was most likely meant to be; NULL when none is near. */
+const char *gn_ctl_nearest(const char *word, const char *(*name)(int i), int n);
+
+/*
+ * output.c. A failure is one sentence on stderr and, with --json, an object on stdout. `what` is the short
+ * form, as in "cannot list the vGPUs". Returns status.
+ */
+int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what, const struct gn_error *err);
+
+/* Prints {"version":1, ...} on one line and ends stdout well; takes the reference. 0, or a failure that it
+ * has reported. */
+int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root);
+
+/* At the end of what was printed: 0, or a failure that it has reported (a full disk). */
+int gn_ctl_flush(const struct gn_ctl_args *args);
+
+/* ask.c: a control request's reply, to be json_decref'd. 0 or -errno. */
+int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err);
+
+/* Where this installation keeps its ICD file; found from the program's own place. */
+struct gn_ctl_places {
+    char vendors[4096]; /* what OCL_ICD_VENDORS is to name: a directory, or a file in one that others share */
+    char icd[4096];     /* gantry.icd */
+    char library[4096]; /* what it names */
+};
+
+/* places.c: 0 or -errno. The library is there when this returns 0. */
+int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err);
+/* The first line of an .icd file without blanks at its end; false when it has none. */
+bool gn_ctl_read_icd(const char *path, char *ret, size_t n);
+bool gn_ctl_is_icd(const char *name);
+
+/* The subcommands. */
+int gn_ctl_run(const struct gn_ctl_args *args);
+int gn_ctl_ls(const struct gn_ctl_args *args);
+int gn_ctl_devices(const struct gn_ctl_args *args);
+int gn_ctl_doctor(const struct gn_ctl_args *args);
+int gn_ctl_help(const struct gn_ctl_args *args);
+void gn_ctl_print_overview(void);
+void gn_ctl_print_help(const struct gn_ctl_command *command);
+
+#endif

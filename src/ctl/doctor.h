@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_CTL_DOCTOR_H
+#define GN_CTL_DOCTOR_H
+
+#include "ctl/ctl.h"
+
+/* What `gantry doctor` has found so far. */
+enum gn_doctor_status { GN_DOCTOR_OK, GN_DOCTOR_WARN, GN_DOCTOR_FAIL };
+
+struct gn_doctor {
+    json_t *findings; /* {check, status, finding, fix} each */
+    enum gn_doctor_status worst;
+    int n_failed;
+    json_t *first_failure;       /* borrowed from findings */
+    const char *connect;         /* --connect */
+    json_t *gantryd;             /* its reply to `status`; NULL: it did not answer */
+    bool daemon_answers;         /* to the greeting at least */
+    struct gn_ctl_places places; /* when places_known */
+    bool places_known;
+};
+
+/* One line. `fix` may be NULL. */
+void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix,
+                   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* doctor_gantry.c: gantryd and this installation. */
+void gn_doctor_check_daemon(struct gn_doctor *d);
+void gn_doctor_check_installation(struct gn_doctor *d);
+/* doctor_machine.c: the drivers, and what the kernel offers. */
+void gn_doctor_check_drivers(struct gn_doctor *d);
+void gn_doctor_check_kernel(struct gn_doctor *d);
+void gn_doctor_check_processors(struct gn_doctor *d);
+/* doctor_loader.c: the OpenCL loader, and what programs see through it. */
+void gn_doctor_check_loader(struct gn_doctor *d);
+
+/*
+ * Does something that may crash, hang or print, in a child: `work` fills a result of n bytes, and what it
+ * left there comes back. False when the child died or did not end; *ret is then untouched.
+ */
+bool gn_doctor_try(void (*work)(void *arg, void *result), void *arg, void *ret, size_t n);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `gantry doctor` finds of Gantry itself: the socket, gantryd, this installation. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/doctor.h"
+#include "link/address.h"
+#include "link/link.h"
+
+/* Whether there is a socket that this user may use. Says so only when the rest would not. */
+static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
+{
+    static const char check[] = "socket", start[] = "start gantryd, or say where it is with --connect";
+    struct stat st;
+    if (stat(a->path, &st) < 0) {
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL,
+                      errno == EACCES ? "ask for the right to search its directory" : start, "%s: %s",
+                      a->path, errno == ENOENT ? "there is no socket, so no gantryd" : strerror(errno));
+        return false;
+    }
+    if (!S_ISSOCK(st.st_mode)) {
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, start, "%s is not a socket", a->path);
+        return false;
+    }
+    if (access(a->path, W_OK) < 0) {
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "start a gantryd of your own, or ask for the right to use it",
+                      "%s (of user %u, mode %04o) is not for this user: %s", a->path, st.st_uid,
+                      st.st_mode & 07777u, strerror(errno));
+        return false;
+    }
+    gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "%s (of user %u, mode %04o) is for this user", a->path,
+                  st.st_uid, st.st_mode & 07777u);
+    return true;
+}
+
+static void check_version(struct gn_doctor *d)
+{
+    const json_t *g = json_object_get(d->gantryd, "gantryd");
+    const char *version = json_string_value(json_object_get(g, "version"));
+    int pid = (int)json_integer_value(json_object_get(g, "pid"));
+    if (!version)
+        version = "of another version";
+    if (strcmp(version, GN_VERSION) != 0)
+        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "restart gantryd from this installation",
+                      "gantryd %s (pid %d) answers, but this gantry is %s", version, pid, GN_VERSION);
+    else
+        gn_doctor_add(d, "daemon", GN_DOCTOR_OK, NULL, "gantryd %s (pid %d) answers", version, pid);
+    json_int_t n = json_integer_value(json_object_get(g, "devices"));
+    gn_doctor_add(d, "devices", n ? GN_DOCTOR_OK : GN_DOCTOR_FAIL, n ? NULL : "gantry devices lists them",
+                  "%d device%s on %d platform%s, used by %d vGPU%s", (int)n, n == 1 ? "" : "s",
+                  (int)json_integer_value(json_object_get(g, "platforms")),
+                  json_integer_value(json_object_get(g, "platforms")) == 1 ? "" : "s",
+                  (int)json_integer_value(json_object_get(g, "vgpus")),
+                  json_integer_value(json_object_get(g, "vgpus")) == 1 ? "" : "s");
+}
+
+void gn_doctor_check_daemon(struct gn_doctor *d)
+{
+    struct gn_address a;
+    struct gn_link *link;
+    struct gn_error err = {{0}, {0}};
+    if (gn_address_resolve(d->connect, &a, &err)) {
+        gn_doctor_add(d, "socket", GN_DOCTOR_FAIL, err.fix, "%s", err.what);
+        return;
+    }
+    if (!check_socket(d, &a))
+        return;
+    int rc = gn_link_connect(d->connect, &link, &err);
+    if (rc == -ECONNREFUSED) {
+        gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL, "start it again; it will replace the socket",
+                      "nobody listens at %s: its gantryd was killed", a.path);
+        return;
+    }
+    if (rc) {
+        gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL, err.fix, "%s", err.what);
+        return;
+    }
+    gn_link_close(link);
+    d->daemon_answers = true;
+    if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err))
+        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, err.fix, "gantryd answers, but %s", err.what);
+    else
+        check_version(d);
+}
+
+void gn_doctor_check_installation(struct gn_doctor *d)
+{
+    struct gn_error err = {{0}, {0}};
+    if (gn_ctl_find_places(&d->places, &err)) {
+        gn_doctor_add(d, "installation", GN_DOCTOR_FAIL, err.fix, "%s", err.what);
+        return;
+    }
+    d->places_known = true;
+    gn_doctor_add(d, "installation", GN_DOCTOR_OK, NULL, "%.300s names %.300s, which is there", d->places.icd,
+                  d->places.library);
+}

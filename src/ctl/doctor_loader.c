@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `gantry doctor` finds of the OpenCL loader: which one it is, and whether it finds Gantry. Everything
+ * happens in children, which load what a program would load. The few types of the API that this needs are
+ * written out: this folder has no OpenCL headers.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/doctor.h"
+#include "link/address.h"
+
+#define LOADER         "libOpenCL.so.1"
+#define ICD_SUFFIX     0x0920 /* CL_PLATFORM_ICD_SUFFIX_KHR */
+#define LOADER_VERSION 2      /* of clGetICDLoaderInfoOCLICD, which both loaders have */
+#define LOADER_NAME    3
+#define LOADER_VENDOR  4
+#define MAX_PLATFORMS  64
+
+typedef int32_t (*get_platforms_fn)(uint32_t, void **, uint32_t *);
+typedef int32_t (*get_platform_info_fn)(void *, uint32_t, size_t, void *, size_t *);
+typedef void *(*get_function_fn)(const char *);
+typedef int32_t (*get_loader_info_fn)(int, size_t, void *, size_t *);
+
+struct look {
+    bool loaded;
+    char why[256]; /* not loaded */
+    char name[64], vendor[64], version[64];
+    uint32_t n_platforms, n_gantry;
+};
+
+struct look_for {
+    const char *vendors, *filenames, *connect; /* NULL: as it is */
+};
+
+static void set(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+}
+
+static void *function(void *loader, const char *name)
+{
+    return dlsym(loader, name);
+}
+
+static void ask_loader(void *loader, struct look *l)
+{
+    get_function_fn get = (get_function_fn)(uintptr_t)function(loader, "clGetExtensionFunctionAddress");
+    get_loader_info_fn info = get ? (get_loader_info_fn)(uintptr_t)get("clGetICDLoaderInfoOCLICD") : NULL;
+    if (!info)
+        return;
+    (void)info(LOADER_NAME, sizeof l->name - 1, l->name, NULL);
+    (void)info(LOADER_VENDOR, sizeof l->vendor - 1, l->vendor, NULL);
+    (void)info(LOADER_VERSION, sizeof l->version - 1, l->version, NULL);
+}
+
+static void look(void *arg, void *result)
+{
+    const struct look_for *f = arg;
+    struct look *l = result;
+    void *platforms[MAX_PLATFORMS];
+    set("OCL_ICD_VENDORS", f->vendors);
+    set("OCL_ICD_FILENAMES", f->filenames);
+    set("GANTRY_CONNECT", f->connect);
+    set("OCL_ICD_PLATFORM_SORT", "none"); /* sorting would start every driver's devices */
+    void *loader = dlopen(LOADER, RTLD_NOW | RTLD_LOCAL);
+    l->loaded = loader != NULL;
+    if (!loader) {
+        const char *why = dlerror();
+        snprintf(l->why, sizeof l->why, "%s", why ? why : "");
+        return;
+    }
+    ask_loader(loader, l);
+    get_platforms_fn get = (get_platforms_fn)(uintptr_t)function(loader, "clGetPlatformIDs");
+    get_platform_info_fn info = (get_platform_info_fn)(uintptr_t)function(loader, "clGetPlatformInfo");
+    if (!get || !info || get(MAX_PLATFORMS, platforms, &l->n_platforms) != 0)
+        l->n_platforms = 0;
+    for (uint32_t i = 0; i < l->n_platforms && i < MAX_PLATFORMS; i++) {
+        char suffix[64] = "";
+        if (info(platforms[i], ICD_SUFFIX, sizeof suffix - 1, suffix, NULL) == 0 &&
+            strcmp(suffix, "GANTRY") == 0)
+            l->n_gantry++;
+    }
+}
+
+static bool tell_loader(struct gn_doctor *d, const struct look *l)
+{
+    if (!l->loaded) {
+        gn_doctor_add(d, "loader", GN_DOCTOR_FAIL, "install ocl-icd-libopencl1",
+                      "the OpenCL loader is not there: %s", l->why);
+        return false;
+    }
+    const char *kind = strstr(l->vendor, "Khronos")   ? "Khronos's loader"
+                       : strstr(l->vendor, "OCL Icd") ? "ocl-icd"
+                                                      : "a loader that does not tell its name";
+    gn_doctor_add(d, "loader", GN_DOCTOR_OK, NULL, LOADER " is %s%s%s", kind, l->version[0] ? " " : "",
+                  l->version);
+    return true;
+}
+
+/* As a program that `gantry run` starts. */
+static void check_gantry_run(struct gn_doctor *d, const struct look *l)
+{
+    static const char check[] = "gantry run";
+    if (l->n_gantry && l->n_gantry == l->n_platforms)
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs see %u platform%s, of Gantry alone",
+                      l->n_gantry, l->n_gantry == 1 ? "" : "s");
+    else if (l->n_gantry)
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "use a loader that knows OCL_ICD_VENDORS",
+                      "programs see %u platforms, of which %u are Gantry's", l->n_platforms, l->n_gantry);
+    else
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "see what gantry run -- clinfo -l finds",
+                      "the loader does not find Gantry");
+}
+
+/* As a program started from this shell. */
+static void check_environment(struct gn_doctor *d)
+{
+    static const char check[] = "environment";
+    struct look_for here = {NULL, NULL, NULL};
+    struct look l;
+    if (!gn_doctor_try(look, &here, &l, sizeof l) || !l.loaded)
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "look at the drivers below",
+                      "a program started from here crashes or hangs while it loads the drivers");
+    else if (l.n_gantry && l.n_gantry < l.n_platforms)
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
+                      "programs started from here see Gantry, and %u platform%s without it",
+                      l.n_platforms - l.n_gantry, l.n_platforms - l.n_gantry == 1 ? "" : "s");
+    else if (l.n_gantry)
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs started from here use Gantry by themselves");
+    else
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
+                      "programs started from here use Gantry by gantry run only "
+                      "(or with OCL_ICD_VENDORS=%.300s and GANTRY_CONNECT)",
+                      d->places.vendors);
+}
+
+void gn_doctor_check_loader(struct gn_doctor *d)
+{
+    struct gn_error err;
+    struct gn_address a;
+    char address[GN_ADDRESS_MAX_PATH + 8];
+    struct look_for run = {NULL, NULL, NULL};
+    struct look l;
+    if (gn_address_resolve(d->connect, &a, &err) == 0) {
+        snprintf(address, sizeof address, "unix:%s", a.path);
+        run.connect = address;
+    }
+    /* Nothing but Gantry is loaded here; without it, nothing at all. */
+    run.vendors = d->places_known ? d->places.vendors : "/nonexistent";
+    run.filenames = d->places_known ? d->places.library : "";
+    if (!gn_doctor_try(look, &run, &l, sizeof l)) {
+        gn_doctor_add(d, "loader", GN_DOCTOR_FAIL, "reinstall ocl-icd-libopencl1 and Gantry",
+                      "a program crashes or hangs while the OpenCL loader loads Gantry");
+        return;
+    }
+    if (!tell_loader(d, &l) || !d->daemon_answers || !d->places_known)
+        return; /* without these it cannot find Gantry, which is said already */
+    check_gantry_run(d, &l);
+    check_environment(d);
+}

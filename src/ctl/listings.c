@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gantry ls` and `gantry devices`: a question to gantryd, and its answer as a table or as it came. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "ctl/ctl.h"
+#include "ctl/table.h"
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    return json_string_value(json_object_get(o, key));
+}
+
+static unsigned long long number_of(const json_t *o, const char *key)
+{
+    json_int_t n = json_integer_value(json_object_get(o, key));
+    return n > 0 ? (unsigned long long)n : 0;
+}
+
+/* A number that may be left out: it is not known. */
+static void add_optional(struct gn_table *t, const json_t *o, const char *key,
+                         void (*add)(struct gn_table *, unsigned long long))
+{
+    if (json_object_get(o, key))
+        add(t, number_of(o, key));
+    else
+        gn_table_add(t, NULL);
+}
+
+static const struct gn_table_column vgpu_columns[] = {
+    {"VGPU", false},  {"TENANT", false}, {"PID", true},       {"PROGRAM", false}, {"STATE", false},
+    {"WEIGHT", true}, {"MEMORY", true},  {"LIMIT", true},     {"CALLS", true},    {"WAITED", true},
+    {"LINK", false},  {"MODE", false},   {"PLATFORM", false},
+};
+
+static void add_vgpu(struct gn_table *t, const json_t *v)
+{
+    gn_table_add(t, text_of(v, "id"));
+    gn_table_add(t, text_of(v, "tenant"));
+    add_optional(t, v, "pid", gn_table_add_number);
+    gn_table_add(t, text_of(v, "program"));
+    gn_table_add(t, text_of(v, "state"));
+    gn_table_add_number(t, number_of(v, "weight"));
+    gn_table_add_size(t, number_of(v, "memory_bytes"));
+    add_optional(t, v, "memory_limit_bytes", gn_table_add_size);
+    gn_table_add_number(t, number_of(v, "calls"));
+    gn_table_add_number(t, number_of(v, "sync_calls"));
+    gn_table_add(t, text_of(v, "link"));
+    gn_table_add(t, text_of(v, "mode"));
+    gn_table_add(t, text_of(v, "platform"));
+}
+
+static const struct gn_table_column device_columns[] = {
+    {"DEVICE", false}, {"TYPE", false}, {"UNITS", true},     {"CLOCK", true},   {"MEMORY", true},
+    {"BUFFER", true},  {"VGPUS", true}, {"PLATFORM", false}, {"DRIVER", false},
+};
+
+static void add_device(struct gn_table *t, const json_t *d)
+{
+    char type[64], clock[32];
+    const char *is = text_of(d, "type"), *shown = text_of(d, "present_as");
+    if (is && shown && strcmp(is, shown) != 0)
+        snprintf(type, sizeof type, "%.20s as %.20s", is, shown);
+    else
+        snprintf(type, sizeof type, "%.40s", is ? is : "");
+    snprintf(clock, sizeof clock, "%lluMHz", number_of(d, "clock_mhz"));
+    gn_table_add(t, text_of(d, "name"));
+    gn_table_add(t, type);
+    gn_table_add_number(t, number_of(d, "compute_units"));
+    gn_table_add(t, number_of(d, "clock_mhz") ? clock : NULL);
+    gn_table_add_size(t, number_of(d, "memory_bytes"));
+    gn_table_add_size(t, number_of(d, "max_allocation_bytes"));
+    gn_table_add_number(t, number_of(d, "vgpus"));
+    gn_table_add(t, text_of(d, "platform"));
+    gn_table_add(t, text_of(d, "driver_version"));
+}
+
+struct listing {
+    const char *request;
+    const char *list; /* its key in the reply */
+    const char *failure;
+    const struct gn_table_column *columns;
+    int n_columns;
+    void (*add)(struct gn_table *, const json_t *);
+};
+
+static int list(const struct gn_ctl_args *args, const struct listing *l)
+{
+    struct gn_error err = {{0}, {0}};
+    json_t *reply = NULL, *item;
+    struct gn_table t;
+    size_t i;
+    int rc = gn_ctl_ask(args->connect, l->request, &reply, &err);
+    if (rc)
+        return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
+    if (!json_is_array(json_object_get(reply, l->list))) {
+        json_decref(reply);
+        gn_fail(&err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"%s\"",
+                l->list);
+        return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
+    }
+    if (args->json)
+        return gn_ctl_print_json(args, reply);
+    gn_table_init(&t, l->columns, l->n_columns);
+    json_array_foreach(json_object_get(reply, l->list), i, item) l->add(&t, item);
+    rc = gn_table_print(&t);
+    gn_table_fini(&t);
+    json_decref(reply);
+    if (rc) {
+        gn_fail(&err, -rc, NULL, "out of memory");
+        return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
+    }
+    return gn_ctl_flush(args);
+}
+
+int gn_ctl_ls(const struct gn_ctl_args *args)
+{
+    static const struct listing l = {
+        "ls", "vgpus", "cannot list the vGPUs", vgpu_columns, GN_ARRAY_SIZE(vgpu_columns), add_vgpu};
+    return list(args, &l);
+}
+
+int gn_ctl_devices(const struct gn_ctl_args *args)
+{
+    static const struct listing l = {
+        "devices", "devices", "cannot list the devices", device_columns, GN_ARRAY_SIZE(device_columns),
+        add_device};
+    return list(args, &l);
+}

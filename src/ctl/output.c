@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How every subcommand reports: results on stdout, one sentence on stderr, and the object of --json. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/control.h"
+#include "ctl/ctl.h"
+
+int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what, const struct gn_error *err)
+{
+    fprintf(stderr, "gantry%s%s: %s%s%s\n", args->command ? " " : "", args->command ? args->command : "",
+            err->what, err->fix[0] ? "; " : "", err->fix);
+    if (args->json) {
+        char *object = gn_control_error(what, err->what, err->fix);
+        if (object)
+            puts(object);
+        free(object);
+        fflush(stdout);
+    }
+    return status;
+}
+
+int gn_ctl_flush(const struct gn_ctl_args *args)
+{
+    struct gn_error err;
+    if (!ferror(stdout) && fflush(stdout) == 0)
+        return 0;
+    gn_fail(&err, errno, NULL, "cannot write the output: %s", strerror(errno));
+    /* Not to stdout again, which is what failed. */
+    struct gn_ctl_args quiet = {.command = args->command};
+    return gn_ctl_fail(&quiet, GN_EXIT_FAILED, "", &err);
+}
+
+int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root)
+{
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    if (!text) {
+        struct gn_error err;
+        gn_fail(&err, ENOMEM, NULL, "out of memory");
+        return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot make the output", &err);
+    }
+    puts(text);
+    free(text);
+    return gn_ctl_flush(args);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `gantry run`: becomes the program, with the environment by which an ICD loader finds Gantry and Gantry its
+ * daemon. Nothing of `gantry` is left when the program runs, so its output, signals and exit status are its
+ * own.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+#include "link/address.h"
+#include "link/link.h"
+
+/* Where the daemon is, in words that still hold when the program changes its directory. */
+static int absolute_address(const char *connect, char *ret, size_t n, struct gn_error *err)
+{
+    struct gn_address a;
+    char *cwd = NULL;
+    int rc = gn_address_resolve(connect, &a, err);
+    if (rc)
+        return rc;
+    if (a.path[0] != '/' && !(cwd = getcwd(NULL, 0)))
+        return gn_fail(err, errno, "give --connect an absolute path", "cannot tell the working directory: %s",
+                       strerror(errno));
+    if (strlen(cwd ? cwd : "") + 1 + strlen(a.path) > GN_ADDRESS_MAX_PATH)
+        rc = gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s/%s is too long", cwd,
+                     a.path);
+    else
+        snprintf(ret, n, "unix:%s%s%s", cwd ? cwd : "", cwd ? "/" : "", a.path);
+    free(cwd);
+    return rc;
+}
+
+static void set_number(const char *name, uint64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, n);
+    setenv(name, text, 1);
+}
+
+static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
+{
+    struct gn_ctl_places places;
+    struct gn_link *link = NULL;
+    char address[GN_ADDRESS_MAX_PATH + 8];
+    int rc = absolute_address(args->connect, address, sizeof address, err);
+    if (rc == 0)
+        rc = gn_ctl_find_places(&places, err);
+    if (rc == 0)
+        rc = gn_link_connect(address, &link, err);
+    if (rc)
+        return rc;
+    gn_link_close(link);
+    setenv("GANTRY_CONNECT", address, 1);
+    setenv("OCL_ICD_VENDORS", places.vendors, 1);
+    /* Khronos's loader takes libraries from here beside those in the directory, each once: another driver
+     * that stands here would be seen beside Gantry, and where OCL_ICD_VENDORS is a file it knows only this.
+     */
+    setenv("OCL_ICD_FILENAMES", places.library, 1);
+    if (args->tenant)
+        setenv("GANTRY_TENANT", args->tenant, 1);
+    if (args->weight)
+        set_number("GANTRY_WEIGHT", args->weight);
+    if (args->memory_bytes)
+        set_number("GANTRY_MEMORY", args->memory_bytes);
+    if (args->mode)
+        setenv("GANTRY_MODE", args->mode, 1);
+    return 0;
+}
+
+int gn_ctl_run(const struct gn_ctl_args *args)
+{
+    struct gn_error err = {{0}, {0}};
+    const char *program = args->rest[0];
+    if (!program) {
+        gn_fail(&err, EINVAL, "write gantry run -- PROGRAM...", "no program is given");
+        return gn_ctl_fail(args, GN_EXIT_RUN_FAILED, "", &err);
+    }
+    if (prepare(args, &err))
+        return gn_ctl_fail(args, GN_EXIT_RUN_FAILED, "", &err);
+    execvp(program, args->rest);
+    int code = errno;
+    bool there = strchr(program, '/') && access(program, F_OK) == 0;
+    if (code == ENOENT && !there) {
+        gn_fail(&err, code, NULL, "there is no program %.300s", program);
+        return gn_ctl_fail(args, GN_EXIT_RUN_NOT_FOUND, "", &err);
+    }
+    gn_fail(&err, code, code == ENOENT ? "its interpreter may be missing" : NULL, "cannot run %.300s: %s",
+            program, strerror(code));
+    return gn_ctl_fail(args, GN_EXIT_RUN_NOT_EXECUTABLE, "", &err);
+}

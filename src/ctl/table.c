@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables on stdout. Names in them come from programs and drivers: nothing that they hold reaches a terminal
+ * as a command. */
+#include "ctl/table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+#include <wctype.h>
+
+#include "ctl/ctl.h"
+
+#define GAP 2
+
+void gn_table_init(struct gn_table *t, const struct gn_table_column *columns, int n_columns)
+{
+    memset(t, 0, sizeof *t);
+    t->columns = columns;
+    t->n_columns = n_columns;
+}
+
+void gn_table_fini(struct gn_table *t)
+{
+    for (size_t i = 0; i < t->n_cells; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    memset(t, 0, sizeof *t);
+}
+
+/* A copy that is safe to print. */
+static char *printable(const char *text)
+{
+    char *out = malloc(strlen(text) + 1), *to = out;
+    mbstate_t state;
+    if (!out)
+        return NULL;
+    memset(&state, 0, sizeof state);
+    while (*text) {
+        wchar_t wide;
+        size_t n = mbrtowc(&wide, text, strlen(text), &state);
+        if (n == (size_t)-1 || n == (size_t)-2 || n == 0 || !iswprint((wint_t)wide)) {
+            bool whole = n != (size_t)-1 && n != (size_t)-2 && n != 0;
+            *to++ = '?';
+            text += whole ? n : 1;
+            memset(&state, 0, sizeof state);
+            continue;
+        }
+        memcpy(to, text, n);
+        to += n;
+        text += n;
+    }
+    *to = 0;
+    return out;
+}
+
+static int width(const char *text)
+{
+    mbstate_t state;
+    int sum = 0;
+    memset(&state, 0, sizeof state);
+    while (*text) {
+        wchar_t wide;
+        size_t n = mbrtowc(&wide, text, strlen(text), &state);
+        if (n == 0 || n == (size_t)-1 || n == (size_t)-2)
+            return sum + (int)strlen(text);
+        int w = wcwidth(wide);
+        sum += w > 0 ? w : 0;
+        text += n;
+    }
+    return sum;
+}
+
+void gn_table_add(struct gn_table *t, const char *text)
+{
+    if (t->n_cells == t->capacity) {
+        size_t more = t->capacity ? t->capacity * 2 : 64;
+        char **grown = realloc(t->cells, more * sizeof *grown);
+        if (!grown) {
+            t->failed = true;
+            return;
+        }
+        t->cells = grown;
+        t->capacity = more;
+    }
+    t->cells[t->n_cells] = printable(text && *text ? text : "-");
+    if (t->cells[t->n_cells])
+        t->n_cells++;
+    else
+        t->failed = true;
+}
+
+void gn_table_add_number(struct gn_table *t, unsigned long long n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", n);
+    gn_table_add(t, text);
+}
+
+void gn_table_add_size(struct gn_table *t, unsigned long long bytes)
+{
+    char text[16];
+    gn_table_add(t, gn_ctl_format_size(bytes, text));
+}
+
+static void print_cell(const struct gn_table *t, int column, const char *text, int wide)
+{
+    int pad = wide - width(text);
+    bool last = column == t->n_columns - 1, right = t->columns[column].right;
+    printf("%*s%s", right ? pad : 0, "", text);
+    if (last)
+        putchar('\n');
+    else
+        printf("%*s", GAP + (right ? 0 : pad), "");
+}
+
+int gn_table_print(const struct gn_table *t)
+{
+    int widths[GN_TABLE_MAX_COLUMNS];
+    size_t n_columns = (size_t)t->n_columns;
+    if (t->failed)
+        return -ENOMEM;
+    for (size_t c = 0; c < n_columns; c++) {
+        widths[c] = width(t->columns[c].title);
+        for (size_t i = c; i < t->n_cells; i += n_columns)
+            if (width(t->cells[i]) > widths[c])
+                widths[c] = width(t->cells[i]);
+    }
+    for (size_t c = 0; c < n_columns; c++)
+        print_cell(t, (int)c, t->columns[c].title, widths[c]);
+    for (size_t i = 0; i + n_columns <= t->n_cells; i += n_columns)
+        for (size_t c = 0; c < n_columns; c++)
+            print_cell(t, (int)c, t->cells[i + c], widths[c]);
+    return 0;
+}
