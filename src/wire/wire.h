@@ -98,6 +98,13 @@ static inline uint32_t gn_arg_tail(uint8_t kind, uint32_t bytes)
     return kind == GN_ARG_BYTES && bytes > 8 ? (bytes + 7u) & ~7u : 0;
 }
 
+/* An event's status when its command was not run because one that it waited for had failed. */
+#define GN_EVENT_WAIT_FAILED (-1)
+
+/* A binary that is NULL, in its length; a status that the driver left alone. */
+#define GN_NO_BINARY (UINT64_C(1) << 63)
+#define GN_UNTOUCHED INT32_MIN
+
 /* What an argument is, as the compiler knows it. */
 enum gn_arg_class { GN_ARG_CLASS_UNKNOWN, GN_ARG_CLASS_VALUE, GN_ARG_CLASS_LOCAL, GN_ARG_CLASS_MEM, GN_ARG_CLASS_IMAGE,
                     GN_ARG_CLASS_SAMPLER, GN_ARG_CLASS_PIPE, GN_ARG_CLASS_QUEUE };

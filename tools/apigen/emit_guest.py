@@ -111,6 +111,8 @@ def send_body(api, call, out):
         out(f"    {pointee(p)} valid_{p.name} = 0;")
         out(f"    w->{p.name} = gn_call_out(&c, &valid_{p.name}, sizeof valid_{p.name});")
     limited = {v.name: k for k, v in valids.items() if v}
+    if any(p.always for p in outs):
+        out("    c.outs_always = true;")
     for p in [q for q in outs if q.name not in valids]:
         size = f"(uint64_t)({p.length}) * {element(p)}"
         if p.name in limited:

@@ -21,6 +21,7 @@ class Param:
     optional: bool = False
     output: bool = False  # of area
     valid: str = ""       # the parameter that says how much of this output holds something
+    always: bool = False  # an output that comes with a failure too
     callback: str = ""    # the parameter list of a callback
 
     def declare(self):
@@ -184,6 +185,8 @@ class Reader:
         m = re.match(r"^(.*)\s+valid\s+(\w+)$", right)
         if m:
             right, p.valid = m.groups()
+        if right.endswith(" always"):
+            right, p.always = right[:-len(" always")], True
         if right.endswith("?"):
             right, p.optional = right[:-1], True
         self.mode(p, right)
@@ -275,6 +278,8 @@ class Checker:
                     self.fail(f"the length of {p.name} uses {word}, which is no parameter", p.line)
         if p.valid and p.valid not in names:
             self.fail(f"{p.valid} is no parameter", p.line)
+        if p.always and p.mode != "out":
+            self.fail(f"{p.name} is no output: it cannot come always", p.line)
         if p.mode == "local" and self.call.travels:
             self.fail(f"{p.name} stays in the program, but the call travels", p.line)
 

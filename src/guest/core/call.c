@@ -16,6 +16,7 @@ void *gn_call_begin(struct gn_call *c, struct gn_session *s, uint16_t op, uint32
     c->failed = 0;
     c->bytes = fixed_bytes;
     c->n_outs = c->n_blocks = c->inline_outs = 0;
+    c->outs_always = false;
     memset(c->message, 0, fixed_bytes);
     msg->op = op;
     msg->reply = GN_NO_REPLY;
@@ -191,9 +192,10 @@ int gn_call_wait(struct gn_call *c)
     }
     msg->reply = token;
     result = send(c, NULL);
+    bool replied = !result && !gn_reply_wait(replies, token, &reply);
     if (!result)
-        result = gn_reply_wait(replies, token, &reply) ? GN_RESULT_LOST : reply.result;
-    if (!result) {
+        result = replied ? reply.result : GN_RESULT_LOST;
+    if (replied && (!result || c->outs_always)) {
         /* What says how much of an output holds something comes first. */
         copy_outs(c, &reply, false);
         copy_outs(c, &reply, true);

@@ -131,6 +131,7 @@ struct gn_call {
     int failed; /* sticky: a GN_RESULT_* */
     uint32_t bytes;
     uint32_t n_outs, n_blocks, inline_outs;
+    bool outs_always; /* outputs come with a failure too */
     struct {
         void *to;
         uint64_t bytes;

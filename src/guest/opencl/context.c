@@ -19,6 +19,34 @@ static cl_int named_platform(const cl_context_properties *properties, struct gn_
     return CL_SUCCESS;
 }
 
+/* The devices that the driver says there are: it may name one once that was given twice, or the whole for its parts. */
+static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices, const cl_device_id *devices)
+{
+    cl_uint n = 0, room = num_devices + c->root->n_devices;
+    cl_ulong *ids = malloc(room * sizeof *ids);
+    c->devices = malloc(room * sizeof(struct gn_cl_device *));
+    if (!ids || !c->devices) {
+        free(ids);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    cl_int result = gn_send_ContextDevices(c->o.session, (cl_context)c, num_devices, devices, ids, room, &n);
+    for (cl_uint i = 0; !result && i < n && i < room; i++) {
+        struct gn_cl_device *found = NULL;
+        for (cl_uint k = 0; !found && k < num_devices; k++)
+            if (gn_id_of(devices[k]) == ids[i])
+                found = (void *)devices[k];
+        for (cl_uint k = 0; !found && k < c->root->n_devices; k++)
+            if (c->root->devices[k]->o.id == ids[i])
+                found = c->root->devices[k];
+        if (found) {
+            gn_object_ref(&found->o);
+            c->devices[c->n_devices++] = found;
+        }
+    }
+    free(ids);
+    return result;
+}
+
 cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *properties, cl_uint num_devices,
                                           const cl_device_id *devices,
                                           void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *),
@@ -41,24 +69,22 @@ cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *propertie
     c->root = first->root;
     c->notify = pfn_notify;
     c->user_data = user_data;
-    c->devices = malloc(num_devices * sizeof(struct gn_cl_device *));
     c->properties = (void *)gn_copy_list(properties, &c->n_properties);
-    if (!c->devices || (properties && !c->properties))
+    if (properties && !c->properties)
         result = CL_OUT_OF_HOST_MEMORY;
     if (!result)
         result = gn_send_Context(c->o.session, &c->o, c->properties, c->n_properties, num_devices, devices,
                                  pfn_notify != NULL);
     if (result) {
-        free(c->devices);
         free(c->properties);
         gn_object_drop(&c->o);
         return gn_refuse(errcode_ret, result);
     }
-    for (cl_uint i = 0; i < num_devices; i++) {
-        c->devices[i] = (void *)devices[i];
-        gn_object_ref(&c->devices[i]->o);
+    result = find_devices(c, num_devices, devices);
+    if (result) {
+        gn_object_unref(&c->o);
+        return gn_refuse(errcode_ret, result);
     }
-    c->n_devices = num_devices;
     if (pfn_notify)
         gn_context_listen(c);
     if (errcode_ret)

@@ -89,8 +89,49 @@ static cl_uint put_args(const struct gn_cl_kernel *k, unsigned char *run)
     return at;
 }
 
+/*
+ * Work-group sizes that the driver has taken: what it took it takes again, and so whatever is smaller in each dimension,
+ * on the same device. Three sizes and the device's place in the tables, 16 bits each; 0: none.
+ */
+static uint64_t packed_group(const struct gn_cl_queue *q, cl_uint work_dim, const size_t *local)
+{
+    uint64_t packed = gn_id_index(q->device->o.id) & 0xffff;
+    for (cl_uint i = 0; i < 3; i++) {
+        size_t n = i < work_dim ? local[i] : 1;
+        if (n > UINT16_MAX)
+            return 0;
+        packed = packed << 16 | n;
+    }
+    return packed;
+}
+
+static bool group_fits(uint64_t good, uint64_t group)
+{
+    if (!good || good >> 48 != group >> 48)
+        return false;
+    for (uint32_t i = 0; i < 48; i += 16)
+        if ((group >> i & 0xffff) > (good >> i & 0xffff))
+            return false;
+    return true;
+}
+
+static bool is_good_group(struct gn_cl_kernel *k, uint64_t group)
+{
+    for (uint32_t i = 0; group && i < GN_ARRAY_SIZE(k->good); i++)
+        if (group_fits(atomic_load_explicit(&k->good[i], memory_order_relaxed), group))
+            return true;
+    return false;
+}
+
+static void keep_good_group(struct gn_cl_kernel *k, uint64_t group)
+{
+    uint32_t i = atomic_fetch_add_explicit(&k->next_good, 1, memory_order_relaxed) % GN_ARRAY_SIZE(k->good);
+    if (group)
+        atomic_store_explicit(&k->good[i], group, memory_order_relaxed);
+}
+
 /* The errors that a launch shows by itself. */
-static int check_launch(const struct gn_cl_queue *q, const struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global,
+static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global,
                         const size_t *local)
 {
     if (k->program->context != q->context)
@@ -104,16 +145,14 @@ static int check_launch(const struct gn_cl_queue *q, const struct gn_cl_kernel *
     for (cl_uint i = 0; i < work_dim; i++)
         if (!global[i])
             return CL_INVALID_GLOBAL_WORK_SIZE;
-    size_t group = 1;
-    for (cl_uint i = 0; local && i < work_dim; i++) {
-        if (!local[i] || global[i] % local[i])
+    bool required = k->required[0] != 0;
+    for (cl_uint i = 0; i < work_dim; i++)
+        if (local ? !local[i] || global[i] % local[i] || (required && local[i] != k->required[i])
+                  : required && global[i] % k->required[i])
             return CL_INVALID_WORK_GROUP_SIZE;
-        group *= local[i];
-    }
-    /* A size that the driver has taken before, for this kernel, it takes again. */
-    return !local || group <= atomic_load_explicit(&((struct gn_cl_kernel *)k)->good_group, memory_order_relaxed)
-               ? GN_SURE
-               : GN_ASK(CL_SUCCESS);
+    if (!local)
+        return required ? GN_ASK(CL_SUCCESS) : GN_SURE;
+    return is_good_group(k, packed_group(q, work_dim, local)) ? GN_SURE : GN_ASK(CL_SUCCESS);
 }
 
 static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim, const size_t *offset,
@@ -137,12 +176,10 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
     cl_uint bytes = put_args(k, run);
     if (bytes == UINT32_MAX)
         return CL_OUT_OF_RESOURCES;
-    size_t group = 1;
     for (cl_uint i = 0; i < work_dim; i++) {
         offsets[i] = offset ? offset[i] : 0;
         globals[i] = global ? global[i] : 0;
         locals[i] = local ? local[i] : 0;
-        group *= locals[i];
     }
     struct gn_object *shown =
         event ? gn_event_new(queue, task ? CL_COMMAND_TASK : CL_COMMAND_NDRANGE_KERNEL, &show) : NULL;
@@ -150,9 +187,8 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
         return CL_OUT_OF_HOST_MEMORY;
     result = gn_send_Launch(queue->session, command_queue, kernel, work_dim, task, offset ? offsets : NULL,
                             global ? globals : NULL, local ? locals : NULL, bytes ? run : NULL, bytes, n, list, &show);
-    if (!result && local && show.doubt == GN_ASK(CL_SUCCESS) &&
-        group > atomic_load_explicit(&k->good_group, memory_order_relaxed))
-        atomic_store_explicit(&k->good_group, group, memory_order_relaxed);
+    if (!result && local && show.doubt == GN_ASK(CL_SUCCESS))
+        keep_good_group(k, packed_group((const void *)queue, work_dim, locals));
     return gn_command_sent(queue, shown, event, result);
 }
 

@@ -24,6 +24,12 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
     for (cl_uint i = 0; !result && i < n; i++)
         k->args[i].fact = facts[i];
     k->n_args = result ? 0 : n;
+    /* Of a kernel whose program has several devices it is the same on all that have it at all. */
+    const struct gn_cl_program *p = k->program;
+    const struct gn_cl_device *device = p->n_devices ? p->devices[0] : p->context->n_devices ? p->context->devices[0] : NULL;
+    if (!result)
+        gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                         sizeof k->required, k->required, NULL);
     if (facts != stack)
         free(facts);
     return result;
@@ -218,10 +224,14 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
     case GN_ARG_CLASS_QUEUE: {
         uint16_t kind = class == GN_ARG_CLASS_SAMPLER ? GN_KIND_SAMPLER : GN_KIND_QUEUE;
         struct gn_object *o = arg_value && arg_size == sizeof(void *) ? object_in(k, arg_value, kind) : NULL;
-        if (!arg_value)
-            return class == GN_ARG_CLASS_SAMPLER ? CL_INVALID_SAMPLER : CL_INVALID_ARG_VALUE;
-        if (arg_size != sizeof(void *))
-            return CL_INVALID_ARG_SIZE;
+        void *handle = NULL;
+        if (arg_value && arg_size == sizeof handle)
+            memcpy(&handle, arg_value, sizeof handle);
+        if (!arg_value || arg_size != sizeof handle || !handle) {
+            /* No object: what the driver says to it. */
+            arg.kind = arg_value ? GN_ARG_NULL : GN_ARG_LOCAL;
+            break;
+        }
         if (!o)
             return class == GN_ARG_CLASS_SAMPLER ? CL_INVALID_SAMPLER : CL_INVALID_DEVICE_QUEUE;
         arg.kind = class == GN_ARG_CLASS_SAMPLER ? GN_ARG_SAMPLER : GN_ARG_QUEUE;

@@ -87,7 +87,7 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
     }
     if (error) {
         gn_object_unref(e);
-        return error == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? error : CL_MAP_FAILURE;
+        return error == GN_EVENT_WAIT_FAILED ? gn_blocking_result(error) : CL_MAP_FAILURE;
     }
     show_event(e, event);
     return CL_SUCCESS;

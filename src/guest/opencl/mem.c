@@ -250,8 +250,14 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
 {
     struct gn_cl_mem *m = gn_object_of(memobj, GN_KIND_MEM);
     switch (param_name) {
-    case CL_MEM_FLAGS:
-        return gn_answer(&m->flags, sizeof m->flags, param_value_size, param_value, param_value_size_ret);
+    case CL_MEM_FLAGS: {
+        cl_mem_flags flags = 0;
+        cl_int result = gn_send_clGetMemObjectInfo(m->o.session, memobj, param_name, sizeof flags, &flags, NULL);
+        /* The driver was given a copy of what lies at the program's address. */
+        if (m->host_ptr && (flags & CL_MEM_COPY_HOST_PTR))
+            flags = (flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR) | CL_MEM_USE_HOST_PTR;
+        return result ? result : gn_answer(&flags, sizeof flags, param_value_size, param_value, param_value_size_ret);
+    }
     case CL_MEM_HOST_PTR:
         return gn_answer(&m->host_ptr, sizeof m->host_ptr, param_value_size, param_value, param_value_size_ret);
     case CL_MEM_MAP_COUNT: {

@@ -96,8 +96,6 @@ struct gn_cl_program {
     struct gn_cl_context *context;
     struct gn_cl_device **devices; /* NULL: the context's */
     cl_uint n_devices;
-    pthread_mutex_t lock;
-    char *options; /* lock: of the last build; NULL: none */
     struct gn_destructor *_Atomic destructors;
 };
 
@@ -115,7 +113,9 @@ struct gn_cl_kernel {
     struct gn_cl_program *program;
     cl_uint n_args, n_set;
     struct gn_cl_arg *args;
-    _Atomic size_t good_group; /* the largest work-group that the driver has taken */
+    size_t required[3];          /* the work-group size that the source demands; 0: none */
+    _Atomic uint64_t good[4];    /* work-group sizes that the driver has taken, packed: see enqueue.c */
+    _Atomic uint32_t next_good;
 };
 
 struct gn_cl_event {
@@ -195,6 +195,11 @@ cl_int gn_check_waits(const struct gn_object *object, cl_uint n, const cl_event 
 struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type, struct gn_command_show *show);
 /* After the sending: the event goes to the program, or away. */
 cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event, cl_int result);
+/* What a blocking call answers when its command ended so. */
+static inline cl_int gn_blocking_result(int32_t error)
+{
+    return error == GN_EVENT_WAIT_FAILED ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : error;
+}
 /* Everything that this process still has to do for transfers that are over. */
 void gn_settle(struct gn_cl_session *s);
 

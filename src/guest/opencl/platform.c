@@ -239,8 +239,10 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
         return CL_INVALID_PLATFORM;
     if ((!num_entries && devices) || (!devices && !num_devices))
         return CL_INVALID_VALUE;
-    if (device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known)))
-        return CL_INVALID_DEVICE_TYPE;
+    if (device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known))) {
+        cl_int result = gn_send_DeviceType(root->o.session, device_type);
+        return result ? result : CL_DEVICE_NOT_FOUND;
+    }
     for (cl_uint i = 0; i < root->n_devices; i++) {
         struct gn_cl_device *d = root->devices[i];
         bool match = device_type == CL_DEVICE_TYPE_ALL ? d->type != CL_DEVICE_TYPE_CUSTOM : (d->type & device_type) != 0;

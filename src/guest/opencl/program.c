@@ -15,17 +15,14 @@ static _Atomic uint32_t next_folders = 1;
 static struct gn_cl_program *program_new(struct gn_cl_context *c)
 {
     struct gn_cl_program *p = (void *)gn_object_new(c->o.session, GN_KIND_PROGRAM, &c->o);
-    if (p) {
+    if (p)
         p->context = c;
-        pthread_mutex_init(&p->lock, NULL);
-    }
     return p;
 }
 
 static cl_program program_or_error(struct gn_cl_program *p, cl_int result, cl_int *errcode_ret)
 {
     if (result && p) {
-        pthread_mutex_destroy(&p->lock);
         free(p->devices);
         gn_object_drop(&p->o);
         p = NULL;
@@ -93,26 +90,29 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
         return gn_refuse(errcode_ret, CL_INVALID_VALUE);
     if (!gn_objects_beside(&c->o, device_list, num_devices, GN_KIND_DEVICE))
         return gn_refuse(errcode_ret, CL_INVALID_DEVICE);
-    for (cl_uint i = 0; i < num_devices; i++) {
-        if (!lengths[i] || !binaries[i]) {
-            for (cl_uint k = 0; binary_status && k < num_devices; k++)
-                binary_status[k] = lengths[k] && binaries[k] ? CL_SUCCESS : CL_INVALID_VALUE;
-            return gn_refuse(errcode_ret, CL_INVALID_VALUE);
-        }
-        bytes += lengths[i];
-    }
-    unsigned char *all = malloc(bytes);
+    for (cl_uint i = 0; i < num_devices; i++)
+        bytes += binaries[i] ? lengths[i] : 0;
+    unsigned char *all = malloc(bytes ? bytes : 1);
     cl_ulong *wide = malloc(num_devices * sizeof *wide);
-    struct gn_cl_program *p = all && wide ? program_new(c) : NULL;
+    cl_int *status = malloc(num_devices * sizeof *status);
+    struct gn_cl_program *p = all && wide && status ? program_new(c) : NULL;
     cl_int result = p ? keep_devices(p, num_devices, device_list) : CL_OUT_OF_HOST_MEMORY;
     for (cl_uint i = 0; !result && i < num_devices; i++) {
+        wide[i] = binaries[i] ? lengths[i] : lengths[i] | GN_NO_BINARY;
+        if (!binaries[i] || !lengths[i])
+            continue;
         memcpy(all + at, binaries[i], lengths[i]);
-        wide[i] = lengths[i];
         at += lengths[i];
     }
+    for (cl_uint i = 0; status && i < num_devices; i++)
+        status[i] = GN_UNTOUCHED;
     if (!result)
         result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list, wide, all, bytes,
-                                             binary_status);
+                                             binary_status ? status : NULL);
+    for (cl_uint i = 0; status && binary_status && i < num_devices; i++)
+        if (status[i] != GN_UNTOUCHED)
+            binary_status[i] = status[i];
+    free(status);
     free(all);
     free(wide);
     return program_or_error(p, result, errcode_ret);
@@ -124,7 +124,6 @@ cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_cont
     struct gn_cl_program *p = (void *)made;
     (void)kernel_names;
     p->context = (void *)context;
-    pthread_mutex_init(&p->lock, NULL);
     return keep_devices(p, num_devices, device_list);
 }
 
@@ -134,7 +133,6 @@ cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context,
     (void)il;
     (void)length;
     p->context = (void *)context;
-    pthread_mutex_init(&p->lock, NULL);
     return CL_SUCCESS;
 }
 
@@ -150,15 +148,6 @@ static cl_uint send_folder(struct gn_session *s, cl_ulong *ret_number)
     int r = gn_session_send_fds(s, GN_SESSION_FOLDERS, (uint32_t)*ret_number, &fd, 1);
     close(fd);
     return r ? 0 : 1;
-}
-
-static void keep_options(struct gn_cl_program *p, const char *options)
-{
-    char *copy = strdup(options ? options : "");
-    pthread_mutex_lock(&p->lock);
-    free(p->options);
-    p->options = copy;
-    pthread_mutex_unlock(&p->lock);
 }
 
 struct program_notice {
@@ -214,8 +203,6 @@ cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, co
         return result;
     cl_uint n = send_folder(p->o.session, &folders);
     result = gn_send_Build(p->o.session, program, num_devices, device_list, options, n, folders);
-    if (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE)
-        keep_options(p, options);
     return built(p, result, pfn_notify, user_data);
 }
 
@@ -230,8 +217,7 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, 
     cl_int result = check_build(p, num_devices, device_list, (void *)pfn_notify, user_data);
     if (result)
         return result;
-    if ((num_input_headers && (!input_headers || !header_include_names)) ||
-        (!num_input_headers && (input_headers || header_include_names)))
+    if (num_input_headers && (!input_headers || !header_include_names))
         return CL_INVALID_VALUE;
     if (num_input_headers && !gn_objects_beside(&p->o, input_headers, num_input_headers, GN_KIND_PROGRAM))
         return CL_INVALID_PROGRAM;
@@ -247,10 +233,8 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, 
     }
     cl_uint n = send_folder(p->o.session, &folders);
     result = gn_send_Compile(p->o.session, program, num_devices, device_list, options, num_input_headers, input_headers,
-                             num_input_headers ? names : NULL, bytes, n, folders);
+                             header_include_names ? names : NULL, bytes, n, folders);
     free(names);
-    if (result == CL_SUCCESS || result == CL_COMPILE_PROGRAM_FAILURE)
-        keep_options(p, options);
     return built(p, result, pfn_notify, user_data);
 }
 
@@ -279,7 +263,6 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
                               input_programs, &made);
     if (result && !made)
         return program_or_error(p, result, errcode_ret);
-    keep_options(p, options);
     built(p, result, pfn_notify, user_data);
     if (errcode_ret)
         *errcode_ret = result;
@@ -292,10 +275,8 @@ cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program, void(CL_CA
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     if (!p)
         return CL_INVALID_PROGRAM;
-    if (!pfn_notify)
-        return CL_INVALID_VALUE;
-    /* Only programs with initializers or finalizers of global scope have such a callback, and no driver builds those. */
-    return CL_INVALID_OPERATION;
+    cl_int result = gn_send_ProgramReleaseCallback(p->o.session, program, pfn_notify != NULL);
+    return result || !pfn_notify ? result : gn_add_destructor(&p->destructors, (void *)pfn_notify, user_data);
 }
 
 /* ---- queries */
@@ -355,17 +336,4 @@ cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name,
     default:
         return binaries(p, n, param_value_size, param_value, param_value_size_ret);
     }
-}
-
-cl_int gn_local_clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program_build_info param_name,
-                                      size_t param_value_size, void *param_value, size_t *param_value_size_ret)
-{
-    struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
-    (void)device;
-    (void)param_name;
-    pthread_mutex_lock(&p->lock);
-    const char *options = p->options ? p->options : "";
-    cl_int result = gn_answer(options, strlen(options) + 1, param_value_size, param_value, param_value_size_ret);
-    pthread_mutex_unlock(&p->lock);
-    return result;
 }

@@ -111,8 +111,6 @@ static void gone(struct gn_object *o)
         struct gn_cl_program *p = (void *)o;
         gn_run_destructors(&p->destructors, p);
         put_devices(p->devices, p->n_devices);
-        pthread_mutex_destroy(&p->lock);
-        free(p->options);
         break;
     }
     case GN_KIND_KERNEL: {

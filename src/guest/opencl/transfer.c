@@ -154,7 +154,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     if (gn_event_wait(&s->events[e->id], &s->waiter, &error)) {
         result = CL_OUT_OF_RESOURCES;
     } else {
-        result = error;
+        result = gn_blocking_result(error);
         if (!error && !t->write)
             copy_layout(&t->host, block.base, false);
         gn_block_put(s, &block);
@@ -180,7 +180,7 @@ static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struc
         memcpy(t->host.ptr + p->at, p->block.base, p->bytes);
     if (!p->at)
         gn_event_read_times(&s->events[p->event->id], first);
-    return error;
+    return gn_blocking_result(error);
 }
 
 /* A long blocking transfer of a buffer: PIECES of it are on their way at a time. */

@@ -145,8 +145,11 @@ void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *spa
 
 void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes)
 {
-    if (ref->segment == GN_SPAN_NULL || !bytes)
+    static char nothing;
+    if (ref->segment == GN_SPAN_NULL)
         return NULL;
+    if (!bytes)
+        return &nothing; /* a pointer was given: whether none of its bytes may be moved is the driver's to say */
     void *at = gn_vgpu_area(c->vgpu, ref->segment, ref->offset, bytes);
     if (!at)
         c->fault = true;

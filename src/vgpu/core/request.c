@@ -205,7 +205,7 @@ void gn_request_answer(struct gn_request *r)
             memcpy(payload + span->offset, r->outs[i].bytes, span->bytes);
             if (span->offset + span->bytes > n)
                 n = span->offset + span->bytes;
-        } else if (!r->result) {
+        } else {
             memcpy(gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes), r->outs[i].bytes, span->bytes);
         }
     }

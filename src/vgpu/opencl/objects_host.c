@@ -16,11 +16,18 @@ cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const stru
     return CL_SUCCESS;
 }
 
+cl_int gn_host_DeviceType(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DeviceType *a)
+{
+    cl_uint n;
+    (void)r;
+    return gn_cl(v)->clGetDeviceIDs(gn_platform_of(v)->id, a->device_type, 0, NULL, &n);
+}
+
 cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SubDevices *a)
 {
-    cl_device_id *devices = a->n_ids ? gn_request_alloc(r, gn_times(a->n_ids, sizeof *devices)) : NULL;
+    cl_device_id *devices = a->ids ? gn_request_alloc(r, gn_times(a->n_ids, sizeof *devices)) : NULL;
     cl_uint n = 0;
-    if (a->n_ids && !devices)
+    if (a->ids && !devices)
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result = gn_cl(v)->clCreateSubDevices(a->in_device, a->properties, a->n_ids, devices, &n);
     for (cl_uint i = 0; !result && a->ids && i < n && i < a->n_ids; i++)
@@ -75,6 +82,38 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
     if (!context)
         free(notice);
     return context;
+}
+
+/* A device that is neither a root one nor among those named has no name that the program knows. */
+static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r, const struct gn_args_ContextDevices *a,
+                            cl_device_id device)
+{
+    const struct gn_cl_platform *p = gn_platform_of(v);
+    for (cl_uint i = 0; a->device_list && i < a->num_devices; i++)
+        if (a->device_list[i] == device)
+            return r->arrays[0].objects[i]->id;
+    for (cl_uint i = 0; i < p->n_devices; i++)
+        if (p->devices[i] == device)
+            return gn_id_make(i + 1, 1);
+    return 0;
+}
+
+cl_int gn_host_ContextDevices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ContextDevices *a)
+{
+    size_t bytes = 0;
+    *a->n = 0;
+    cl_int result = gn_cl(v)->clGetContextInfo(a->context, CL_CONTEXT_DEVICES, 0, NULL, &bytes);
+    cl_device_id *devices = result ? NULL : gn_request_alloc(r, bytes);
+    if (!result && !devices)
+        result = CL_OUT_OF_HOST_MEMORY;
+    if (!result)
+        result = gn_cl(v)->clGetContextInfo(a->context, CL_CONTEXT_DEVICES, bytes, devices, NULL);
+    for (size_t i = 0; !result && a->ids && i < bytes / sizeof *devices && *a->n < a->n_ids; i++) {
+        cl_ulong id = device_name(v, r, a, devices[i]);
+        if (id)
+            a->ids[(*a->n)++] = id;
+    }
+    return result;
 }
 
 /*

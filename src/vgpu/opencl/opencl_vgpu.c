@@ -188,7 +188,7 @@ static const struct gn_vgpu_api opencl_api = {
     .times = times,
     .queue_kind = GN_KIND_QUEUE,
     .out_of_memory = CL_OUT_OF_RESOURCES,
-    .wait_failed = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+    .wait_failed = GN_EVENT_WAIT_FAILED,
     .invalid_handle = CL_INVALID_COMMAND_QUEUE,
 };
 

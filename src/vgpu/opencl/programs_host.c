@@ -30,16 +30,35 @@ void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r, const
     if (!lengths || !binaries)
         return NULL;
     for (cl_uint i = 0; a->lengths && i < a->num_devices; i++) {
-        if (!gn_range_ok(at, a->lengths[i], a->binaries ? a->bytes : 0)) {
+        lengths[i] = a->lengths[i] & ~GN_NO_BINARY;
+        if (a->lengths[i] & GN_NO_BINARY)
+            continue;
+        if (!gn_range_ok(at, lengths[i], a->binaries ? a->bytes : 0)) {
             gn_vgpu_fault(v, "binaries are longer than what came", "ProgramFromBinaries");
             return NULL;
         }
-        lengths[i] = a->lengths[i];
-        binaries[i] = lengths[i] ? a->binaries + at : NULL;
-        at += a->lengths[i];
+        binaries[i] = a->binaries + at;
+        at += lengths[i];
     }
+    for (cl_uint i = 0; a->binary_status && i < a->num_devices; i++)
+        a->binary_status[i] = GN_UNTOUCHED;
     return gn_cl(v)->clCreateProgramWithBinary(a->context, a->num_devices, a->device_list, lengths, binaries,
                                                a->binary_status, result);
+}
+
+static void CL_CALLBACK release_told(cl_program program, void *user_data)
+{
+    (void)program;
+    (void)user_data;
+}
+
+cl_int gn_host_ProgramReleaseCallback(struct gn_vgpu *v, struct gn_request *r,
+                                      const struct gn_args_ProgramReleaseCallback *a)
+{
+    (void)r;
+    if (!gn_cl(v)->clSetProgramReleaseCallback)
+        return CL_INVALID_OPERATION;
+    return gn_cl(v)->clSetProgramReleaseCallback(a->program, a->has_notify ? release_told : NULL, NULL);
 }
 
 /* Stands in the program's working directory from here on; a build without one stays where the last one was. */
@@ -66,7 +85,7 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
 {
     const char **names = NULL;
     stand_in_folders(v, a->folders, a->n_folders);
-    if (a->names && a->num_input_headers) {
+    if (a->names) {
         names = gn_request_alloc(r, gn_times(a->num_input_headers, sizeof *names));
         if (!names)
             return CL_OUT_OF_HOST_MEMORY;
