@@ -16,10 +16,10 @@ RATIOS = [
 
 def run(context):
     program = os.path.join(context.build, "bench/ring/bench-ring")
-    table = Table(f"Ring: medians of {context.turns} runs", ["one call", "best", "worst"])
+    table = Table(f"Ring: medians of {context.turns} runs, a processor each", ["one call", "best", "worst"])
     if not os.path.exists(program):
         raise BenchError(f"{program} is not built")
-    runs = [run_json(context.native, [program, "--json"]) for _ in range(context.turns)]
+    runs = [run_json(context.native, [program, "--pin", "--json"]) for _ in range(context.turns)]
 
     def median(key):
         return statistics.median(r[key] for r in runs)
