@@ -244,9 +244,9 @@ static void available(void)
     clGetEventProfilingInfo(earlier, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL);
     clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, sizeof(queued), &queued, NULL);
     note("times go on from one command to the next: %s", queued >= end ? "yes" : "no");
-    CALL(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, 4, &time, NULL);
-    CALL(clGetEventProfilingInfo, event, 0, sizeof(time), &time, NULL);
-    CALL(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, 0, NULL, &size);
+    CALL_CODE(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, 4, &time, NULL);
+    CALL_CODE(clGetEventProfilingInfo, event, 0, sizeof(time), &time, NULL);
+    CALL_CODE(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, 0, NULL, &size);
     CALL(clReleaseEvent, event);
     CALL(clReleaseEvent, earlier);
     CALL(clEnqueueMarkerWithWaitList, queue, 0, NULL, &event);
@@ -276,17 +276,17 @@ static void not_available(void)
     cl_mem mem = env_buffer(&env, 64, bytes);
     CALL(clEnqueueReadBuffer, env.queue, mem, CL_TRUE, 0, 64, bytes, 0, NULL, &event);
     for (int i = 0; i < 5; i++)
-        CALL(clGetEventProfilingInfo, event, times[i].param, sizeof(time), &time, NULL);
+        CALL_CODE(clGetEventProfilingInfo, event, times[i].param, sizeof(time), &time, NULL);
     CALL(clReleaseEvent, event);
     event = MAKE(clCreateUserEvent, env.context);
     CALL(clSetUserEventStatus, event, CL_COMPLETE);
-    CALL(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, sizeof(time), &time, NULL);
+    CALL_CODE(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, sizeof(time), &time, NULL);
     CALL(clReleaseEvent, event);
     /* On a profiling queue, but not over yet. */
     cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
     cl_event user = MAKE(clCreateUserEvent, env.context);
     CALL(clEnqueueReadBuffer, queue, mem, CL_FALSE, 0, 64, bytes, 1, &user, &event);
-    CALL(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, sizeof(time), &time, NULL);
+    CALL_CODE(clGetEventProfilingInfo, event, CL_PROFILING_COMMAND_END, sizeof(time), &time, NULL);
     CALL(clSetUserEventStatus, user, CL_COMPLETE);
     CALL(clFinish, queue);
     note_times("the read", event);

@@ -235,6 +235,7 @@ void info_sampler_all(cl_sampler sampler);
 void info_program_all(cl_program program);
 void info_build_all(cl_program program, cl_device_id device);
 void info_kernel_all(cl_kernel kernel);
+void info_kernel_attributes(cl_kernel kernel);
 void info_kernel_arg_all(cl_kernel kernel, cl_uint index);
 void info_workgroup_all(cl_kernel kernel, cl_device_id device);
 void info_event_all(cl_event event);

@@ -30,6 +30,10 @@ cl_platform_id env_platform(void)
     clGetPlatformInfo(platforms[diff_platform_index], CL_PLATFORM_VERSION, sizeof(text), text, NULL);
     if (sscanf(text, "OpenCL %d.%d", &major, &minor) == 2)
         rec_set_version(10 * major + minor);
+    cl_device_id devices[16] = {0};
+    if (clGetDeviceIDs(platforms[diff_platform_index], CL_DEVICE_TYPE_ALL, 16, devices, &n) == CL_SUCCESS)
+        for (cl_uint d = 0; d < n && d < 16; d++)
+            name_handle_once(ARG_DEVICE, devices[d]);
     return platforms[diff_platform_index];
 }
 

@@ -45,7 +45,7 @@ static void errors(void)
     CALL(clReleaseEvent, none);
     CALL(clGetEventInfo, none, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
     cl_ulong time = 0;
-    CALL(clGetEventProfilingInfo, none, CL_PROFILING_COMMAND_END, sizeof(time), &time, NULL);
+    CALL_CODE(clGetEventProfilingInfo, none, CL_PROFILING_COMMAND_END, sizeof(time), &time, NULL);
     CALL(clSetEventCallback, none, CL_COMPLETE, NULL, NULL);
     cl_event marker = NULL;
     CALL(clEnqueueMarkerWithWaitList, env.queue, 0, NULL, &marker);
@@ -78,8 +78,7 @@ static void wait_for_null(void)
     env_fini(&env);
 }
 
-/* The same without a flush, which in a driver that runs commands in the caller's thread would wait for the
- * event. */
+/* Behind a user event and without a flush, which waits for it in drivers that run commands in the caller. */
 static void gate_unflushed(void)
 {
     struct env env;

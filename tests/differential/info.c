@@ -29,6 +29,7 @@ enum info_type {
     T_NATIVE_BITS, /* CL_DEVICE_EXECUTION_CAPABILITIES without native kernels */
     T_DEVICE,      /* one handle that is registered when first seen */
     T_BYTES,
+    T_MEMORY, /* CL_DEVICE_GLOBAL_MEM_SIZE: PoCL's follows the memory that is free at the moment */
     T_OPAQUE, /* size and code only: times, statuses under way */
 };
 
@@ -94,7 +95,7 @@ static const struct info device_infos[] = {
     I(CL_DEVICE_GLOBAL_MEM_CACHE_TYPE, T_ENUM),
     I(CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE, T_UINT),
     I(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, T_ULONG),
-    I(CL_DEVICE_GLOBAL_MEM_SIZE, T_ULONG),
+    I(CL_DEVICE_GLOBAL_MEM_SIZE, T_MEMORY),
     I(CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, T_ULONG),
     I(CL_DEVICE_MAX_CONSTANT_ARGS, T_UINT),
     I(CL_DEVICE_LOCAL_MEM_TYPE, T_ENUM),
@@ -248,7 +249,12 @@ static const struct info build_infos[] = {
 static const struct info kernel_infos[] = {
     I(CL_KERNEL_FUNCTION_NAME, T_STRING),     I(CL_KERNEL_NUM_ARGS, T_UINT),
     I(CL_KERNEL_REFERENCE_COUNT, T_REFCOUNT), I(CL_KERNEL_CONTEXT, T_HANDLE),
-    I(CL_KERNEL_PROGRAM, T_HANDLE),           I(CL_KERNEL_ATTRIBUTES, T_STRING),
+    I(CL_KERNEL_PROGRAM, T_HANDLE),
+};
+
+/* On their own: oclgrind answers with memory that nobody wrote. */
+static const struct info kernel_attribute_infos[] = {
+    I(CL_KERNEL_ATTRIBUTES, T_STRING),
 };
 
 static const struct info kernel_arg_infos[] = {
@@ -451,6 +457,11 @@ static void add_value(enum info_type type, const void *value, size_t size)
         add("%s", handle_name((const void *)(uintptr_t)quad));
         break;
     case T_HANDLES:
+        for (size_t i = 0; i + 8 <= size; i += 8) {
+            memcpy(&quad, (const char *)value + i, 8);
+            add(" %s", handle_name((const void *)(uintptr_t)quad));
+        }
+        break;
     case T_PROPERTIES:
         for (size_t i = 0; i + 8 <= size; i += 8) {
             memcpy(&quad, (const char *)value + i, 8);
@@ -482,6 +493,9 @@ static void add_value(enum info_type type, const void *value, size_t size)
     case T_BYTES:
         for (size_t i = 0; i < size && i < 32; i++)
             add("%02x", ((const unsigned char *)value)[i]);
+        break;
+    case T_MEMORY:
+        add("64 MiB or more: %s", quad >= (uint64_t)64 << 20 ? "yes" : "no");
         break;
     case T_OPAQUE:
         add("(varies)");
@@ -535,7 +549,7 @@ static void ask_one(ask_fn ask, const struct question *q, const struct info *inf
     memset(larger, 0xa5, size + 64);
     note_pending(text);
     code = ask(q, info->param, size + 64, larger, NULL);
-    bool varies = info->type == T_OPAQUE || info->type == T_REFCOUNT;
+    bool varies = info->type == T_OPAQUE || info->type == T_REFCOUNT || info->type == T_MEMORY;
     add("; larger: %s%s", error_name(code),
         varies || !memcmp(value, larger, size) ? "" : " and another value");
     free(larger);
@@ -650,6 +664,12 @@ void info_kernel_all(cl_kernel kernel)
 {
     ask_all(ask_kernel, &(struct question){.fn = "clGetKernelInfo", .object = kernel}, kernel_infos,
             COUNT(kernel_infos));
+}
+
+void info_kernel_attributes(cl_kernel kernel)
+{
+    ask_all(ask_kernel, &(struct question){.fn = "clGetKernelInfo", .object = kernel}, kernel_attribute_infos,
+            COUNT(kernel_attribute_infos));
 }
 
 void info_kernel_arg_all(cl_kernel kernel, cl_uint index)

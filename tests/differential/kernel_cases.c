@@ -22,6 +22,18 @@ static void info(void)
     env_fini(&env);
 }
 
+static void attributes(void)
+{
+    struct env env;
+    env_init(&env);
+    for (size_t i = 0; i < N_NAMES; i++) {
+        cl_kernel kernel = MAKE(clCreateKernel, env_program(&env), names[i]);
+        info_kernel_attributes(kernel);
+        CALL(clReleaseKernel, kernel);
+    }
+    env_fini(&env);
+}
+
 static void arg_info(void)
 {
     struct env env;
@@ -346,6 +358,7 @@ static void release_after_launch(void)
 
 static const struct diff_case kernel_cases[] = {
     {"info", info},
+    {"attributes", attributes},
     {"arg_info", arg_info},
     {"sub_groups", sub_groups},
     {"create_errors", create_errors},

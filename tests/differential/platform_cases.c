@@ -66,6 +66,23 @@ static void device_info(void)
     }
 }
 
+/* The sizes of memory agree with each other, whatever they are at the moment. */
+static void memory_sizes(void)
+{
+    struct env env;
+    cl_ulong global = 0, largest = 0, constant = 0;
+    env_init(&env);
+    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(global), &global, NULL);
+    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(largest), &largest, NULL);
+    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, sizeof(constant), &constant,
+              NULL);
+    note("largest allocation within global memory: %s, at least a quarter of it or 1 GiB: %s",
+         largest <= global ? "yes" : "no",
+         largest >= global / 4 || largest >= (cl_ulong)1 << 30 ? "yes" : "no");
+    note("constant buffer within an allocation: %s", constant <= largest ? "yes" : "no");
+    env_fini(&env);
+}
+
 static void device_errors(void)
 {
     cl_device_type type = 0;
@@ -82,8 +99,8 @@ static void device_errors(void)
     CALL(clReleaseDevice, env.device);
     CALL(clReleaseDevice, env.device); /* a root device is not counted */
     CALL(clGetDeviceInfo, env.device, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
-    CALL(clGetDeviceAndHostTimer, (cl_device_id)NULL, &a, &b);
-    CALL(clGetHostTimer, (cl_device_id)NULL, &a);
+    CALL_CODE(clGetDeviceAndHostTimer, (cl_device_id)NULL, &a, &b);
+    CALL_CODE(clGetHostTimer, (cl_device_id)NULL, &a);
     CALL(clSetDefaultDeviceCommandQueue, (cl_context)NULL, env.device, env.queue);
     env_fini(&env);
 }
@@ -93,14 +110,14 @@ static void timers(void)
     cl_ulong device = 0, host = 0, host2 = 0;
     struct env env;
     env_init(&env);
-    cl_int code = CALL(clGetDeviceAndHostTimer, env.device, &device, &host);
-    cl_int code2 = CALL(clGetHostTimer, env.device, &host2);
+    cl_int code = CALL_CODE(clGetDeviceAndHostTimer, env.device, &device, &host);
+    cl_int code2 = CALL_CODE(clGetHostTimer, env.device, &host2);
     if (code == CL_SUCCESS && code2 == CL_SUCCESS)
         note("host timers go forward: %s, device timer set: %s", host2 >= host ? "yes" : "no",
              device ? "yes" : "no");
-    CALL(clGetDeviceAndHostTimer, env.device, NULL, &host);
-    CALL(clGetDeviceAndHostTimer, env.device, &device, NULL);
-    CALL(clGetHostTimer, env.device, NULL);
+    CALL_CODE(clGetDeviceAndHostTimer, env.device, NULL, &host);
+    CALL_CODE(clGetDeviceAndHostTimer, env.device, &device, NULL);
+    CALL_CODE(clGetHostTimer, env.device, NULL);
     env_fini(&env);
 }
 
@@ -130,6 +147,7 @@ static const struct diff_case platform_cases[] = {
     {"info", info},
     {"devices", devices},
     {"device_info", device_info},
+    {"memory_sizes", memory_sizes},
     {"device_errors", device_errors},
     {"timers", timers},
     {"default_queue", default_queue},
