@@ -49,7 +49,7 @@ static inline void gn_spin_pause(void)
 /*
  * Waits about as long as the fastest peer on another processor takes to answer, without looking. A look
  * before the answer can be there only takes the cache line away from the peer that is about to write it; it
- * then has to fetch it back, which makes a round trip a third longer. Before the first look, and only when an
+ * then has to fetch it back (about a tenth of a round trip). Before the first look, and only when an
  * answer cannot be there yet.
  */
 void gn_spin_linger(const struct gn_spin_policy *policy);
