@@ -2,6 +2,8 @@
 #ifndef GN_OPENCL_PIXEL_H
 #define GN_OPENCL_PIXEL_H
 
+#include "base/checked.h"
+
 #include <CL/cl.h>
 
 /* Bytes of an element of an image format (the specification's table of channel types); 0 for one that is not there. Both
@@ -74,6 +76,25 @@ static inline size_t gn_pixel_bytes(const cl_image_format *f)
     if (f->image_channel_order == CL_RGBx || f->image_channel_order == CL_sRGBx)
         channels = 4;
     return channels * bytes;
+}
+
+/* Bytes that an image region may touch in host memory; pitches of 0 are tight. `lines`: of an array of lines, which lie
+ * a slice pitch apart in the second dimension. Saturates. */
+static inline uint64_t gn_pitched_bytes(uint64_t element, const uint64_t *region, uint64_t row_pitch, uint64_t slice_pitch,
+                                        bool lines)
+{
+    uint64_t row = 0, slice = 0, bytes = 0;
+    if (!gn_mul_u64(region[0], element, &row))
+        return UINT64_MAX;
+    if (row < row_pitch)
+        row = row_pitch;
+    if (lines && row < slice_pitch)
+        row = slice_pitch;
+    if (!gn_mul_u64(row, region[1], &slice))
+        return UINT64_MAX;
+    if (!lines && slice < slice_pitch)
+        slice = slice_pitch;
+    return gn_mul_u64(slice, region[2], &bytes) ? bytes : UINT64_MAX;
 }
 
 #endif

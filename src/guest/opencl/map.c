@@ -4,6 +4,7 @@
  * map is a read into it, an unmap of a region that was mapped for writing a write from it, so the vGPU knows of neither.
  */
 #include "opencl_guest.h"
+#include "opencl_pixel.h"
 #include "transfer.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 
 #define READS_MAP  (CL_MAP_READ | CL_MAP_WRITE)
 #define WRITES_MAP (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
-#define ALIGN      4096u /* what a pointer into a buffer keeps of its offset */
+#define ALIGN      4096u               /* what a pointer into a buffer keeps of its offset */
+#define WHOLE_MAX  (UINT64_C(64) << 20) /* a larger buffer's maps lie each on its own */
 
 static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags, cl_uint n,
                     const cl_event *waits, struct gn_cl_queue **ret_q, struct gn_cl_mem **ret_m)
@@ -27,9 +29,6 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_m
     cl_int result = gn_check_waits(&q->o, n, waits);
     if (result)
         return result;
-    if (flags & ~(cl_map_flags)(READS_MAP | WRITES_MAP) ||
-        ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP)))
-        return CL_INVALID_VALUE;
     if (((flags & CL_MAP_READ) && (m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS))) ||
         ((flags & WRITES_MAP) && (m->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS))))
         return CL_INVALID_OPERATION;
@@ -38,6 +37,127 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_m
     return CL_SUCCESS;
 }
 
+/* What the driver says to a map, and, for an image, its pitches. */
+static cl_int probe(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags, const struct gn_cl_map *map,
+                    cl_ulong *pitches)
+{
+    const cl_ulong place[6] = {map->origin[0], map->origin[1], map->origin[2],
+                               map->region[0], map->region[1], map->region[2]};
+    return gn_send_MapProbe(q->o.session, (cl_command_queue)q, (cl_mem)m, flags, place, pitches);
+}
+
+static bool odd_flags(cl_map_flags flags)
+{
+    return flags & ~(cl_map_flags)(READS_MAP | WRITES_MAP) ||
+           ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP));
+}
+
+/* ---- where regions lie */
+
+void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping)
+{
+    if (!mapping || atomic_fetch_sub_explicit(&mapping->n_refs, 1, memory_order_acq_rel) != 1)
+        return;
+    gn_block_put(s, &mapping->block);
+    free(mapping);
+}
+
+static struct gn_cl_mapping *mapping_new(struct gn_session *s, uint64_t bytes)
+{
+    struct gn_cl_mapping *mapping = calloc(1, sizeof *mapping);
+    if (mapping && gn_block_take(s, bytes, &mapping->block)) {
+        free(mapping);
+        return NULL;
+    }
+    if (mapping)
+        atomic_init(&mapping->n_refs, 1);
+    return mapping;
+}
+
+static struct gn_cl_mapping *mapping_of_whole(struct gn_cl_mem *m)
+{
+    struct gn_cl_mapping *mapping, *made = NULL;
+    for (;;) {
+        pthread_mutex_lock(&m->lock);
+        if (!m->mapping && made) {
+            m->mapping = made;
+            made = NULL;
+        }
+        mapping = m->mapping;
+        if (mapping)
+            atomic_fetch_add_explicit(&mapping->n_refs, 1, memory_order_relaxed);
+        pthread_mutex_unlock(&m->lock);
+        if (mapping || !(made = mapping_new(m->o.session, m->size)))
+            break;
+    }
+    gn_mapping_put(m->o.session, made);
+    return mapping;
+}
+
+/* Gives a buffer's region its place; -1: there is none. */
+static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
+{
+    size_t at = map->origin[0];
+    if (m->host_ptr) {
+        map->ptr = m->host_ptr + at;
+        return 0;
+    }
+    if (m->size <= WHOLE_MAX && (map->mapping = mapping_of_whole(m))) {
+        map->ptr = (char *)map->mapping->block.base + at;
+        return 0;
+    }
+    map->mapping = mapping_new(m->o.session, map->region[0] + at % ALIGN);
+    if (map->mapping)
+        map->ptr = (char *)map->mapping->block.base + at % ALIGN;
+    return map->mapping ? 0 : -1;
+}
+
+/* A region that a live map for writing covers holds what the program wrote there: it is not read over. */
+static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
+{
+    bool covered = false;
+    pthread_mutex_lock(&m->lock);
+    for (const struct gn_cl_map *w = m->maps; w && !covered; w = w->next)
+        covered = map->mapping && w->mapping == map->mapping && w->flags & WRITES_MAP && m->type == CL_MEM_OBJECT_BUFFER &&
+                  map->origin[0] >= w->origin[0] &&
+                  map->origin[0] + map->region[0] <= w->origin[0] + w->region[0];
+    pthread_mutex_unlock(&m->lock);
+    return covered;
+}
+
+static void enter(struct gn_cl_mem *m, struct gn_cl_map *map)
+{
+    pthread_mutex_lock(&m->lock);
+    map->next = m->maps;
+    m->maps = map;
+    m->n_maps++;
+    pthread_mutex_unlock(&m->lock);
+}
+
+static struct gn_cl_map *leave(struct gn_cl_mem *m, const void *mapped_ptr)
+{
+    struct gn_cl_map *map = NULL;
+    struct gn_cl_mapping *whole = NULL;
+    pthread_mutex_lock(&m->lock);
+    for (struct gn_cl_map **at = &m->maps; *at; at = &(*at)->next) {
+        if ((*at)->ptr == mapped_ptr) {
+            map = *at;
+            *at = map->next;
+            m->n_maps--;
+            break;
+        }
+    }
+    if (!m->n_maps) {
+        whole = m->mapping;
+        m->mapping = NULL;
+    }
+    pthread_mutex_unlock(&m->lock);
+    gn_mapping_put(m->o.session, whole);
+    return map;
+}
+
+/* ---- filling */
+
 /* What is sent for a map that reads nothing, and for an unmap that writes nothing. */
 static cl_int send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits, const struct gn_command_show *show)
 {
@@ -45,35 +165,62 @@ static cl_int send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *wait
     return gn_send_clEnqueueMarkerWithWaitList(q->o.session, (cl_command_queue)q, n, waits, show);
 }
 
-/* Gives the caller's reference on e to the program, or away. */
-static void show_event(struct gn_object *e, cl_event *event)
+static struct gn_area_ref map_ref(const struct gn_cl_map *map)
 {
-    if (event)
-        *event = (cl_event)e;
-    else
-        gn_object_unref(e);
+    const struct gn_block *b = &map->mapping->block;
+    return gn_block_ref(b, (uint64_t)((char *)map->ptr - (char *)b->base));
 }
 
-/* `t` is the read that fills the region; its data lie in map->block, or, without a block, at map->ptr. */
+/* What the host may not read a driver copies first: a map for writing must keep the bytes that the program leaves alone. */
+static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map, const struct gn_transfer *whole,
+                           cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
+{
+    cl_command_queue queue = (cl_command_queue)q;
+    const struct gn_cl_mem *m = whole->mem;
+    bool image = m->type != CL_MEM_OBJECT_BUFFER;
+    size_t bytes = gn_layout_bytes(&whole->host);
+    cl_event copied = NULL;
+    cl_int result;
+    cl_mem copy = gn_clCreateBuffer((cl_context)m->context, CL_MEM_READ_WRITE, bytes, NULL, &result);
+    if (!copy)
+        return result;
+    if (image)
+        result = gn_clEnqueueCopyImageToBuffer(queue, (cl_mem)m, copy, map->origin, map->region, 0, n, waits, &copied);
+    else
+        result = gn_clEnqueueCopyBuffer(queue, (cl_mem)m, copy, map->origin[0], 0, bytes, n, waits, &copied);
+    if (!result) {
+        struct gn_transfer t = {.kind = GN_TRANSFER_RECT, .mem = (void *)copy, .region = {bytes, 1, 1}, .host = whole->host,
+                                .type = whole->type, .doubt = GN_ASK(CL_SUCCESS)};
+        result = gn_transfer(q, &t, blocking, 1, &copied, event);
+        gn_clReleaseEvent(copied);
+    }
+    gn_clReleaseMemObject(copy);
+    return result;
+}
+
+/* `t` is the read that fills the region. */
 static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t, cl_bool blocking, cl_uint n,
                    const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
-    bool reads = !(map->flags & CL_MAP_WRITE_INVALIDATE_REGION);
+    bool reads = !(map->flags & CL_MAP_WRITE_INVALIDATE_REGION) || map->flags & CL_MAP_READ;
     int32_t error = 0;
-    if (reads && map->block.segment == GN_NO_BLOCK)
+    reads = reads && !written_here(t->mem, map);
+    if (reads && t->mem->flags & CL_MEM_HOST_WRITE_ONLY)
+        return read_by_copy(q, map, t, blocking, n, waits, event);
+    if (reads && !map->mapping)
         return gn_transfer(q, t, blocking, n, waits, event);
     struct gn_object *e = gn_event_new(&q->o, t->type, &show);
     if (!e)
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result;
-    if (reads) {
-        struct gn_area_ref ref = gn_block_ref(&map->block, (uint64_t)((char *)map->ptr - (char *)map->block.base));
-        result = gn_transfer_send(q, t, &ref, n, waits, &show);
-    } else {
+    if (!reads) {
         show.doubt = GN_SURE;
         result = send_marker(q, n, waits, &show);
+    } else {
+        struct gn_area_ref ref = map_ref(map);
+        result = gn_transfer_send(q, t, &ref, n, waits, &show);
     }
     if (result) {
         gn_event_finish(&s->events[e->id], result, NULL);
@@ -85,45 +232,34 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
             error = CL_OUT_OF_RESOURCES;
         gn_settle(s->detail);
     }
-    if (error) {
+    if (event && !error)
+        *event = (cl_event)e;
+    else
         gn_object_unref(e);
-        return error == GN_EVENT_WAIT_FAILED ? gn_blocking_result(error) : CL_MAP_FAILURE;
-    }
-    show_event(e, event);
-    return CL_SUCCESS;
+    return !error ? CL_SUCCESS : error == GN_EVENT_WAIT_FAILED ? gn_blocking_result(error) : CL_MAP_FAILURE;
 }
 
+/* The rest of a map whose region has its place, or none. */
 static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map, struct gn_transfer *t,
-                        char *at_host, size_t skew, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event,
-                        cl_int *errcode_ret)
+                        cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event, cl_int *errcode_ret)
 {
-    cl_int result = CL_SUCCESS;
-    map->block.segment = GN_NO_BLOCK;
-    if (at_host) {
-        map->ptr = at_host;
-    } else if (gn_block_take(q->o.session, map->bytes + skew, &map->block)) {
-        result = gn_session_lost(q->o.session) ? CL_OUT_OF_RESOURCES : CL_MAP_FAILURE;
-    } else {
-        map->ptr = (char *)map->block.base + skew;
-    }
-    t->host.ptr = map->ptr;
+    cl_int result = map->ptr ? CL_SUCCESS : gn_session_lost(q->o.session) ? CL_OUT_OF_RESOURCES : CL_MAP_FAILURE;
+    void *ptr = map->ptr;
+    t->host.ptr = ptr;
     if (!result)
         result = fill(q, map, t, blocking, n, waits, event);
     if (result) {
-        gn_block_put(q->o.session, &map->block);
+        gn_mapping_put(q->o.session, map->mapping);
         free(map);
         return gn_refuse(errcode_ret, result);
     }
-    pthread_mutex_lock(&m->lock);
-    map->next = m->maps;
-    m->maps = map;
-    m->n_maps++;
-    void *ptr = map->ptr;
-    pthread_mutex_unlock(&m->lock);
+    enter(m, map);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return ptr;
 }
+
+/* ---- entry points */
 
 void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_map,
                                         cl_map_flags map_flags, size_t offset, size_t size,
@@ -141,16 +277,61 @@ void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem b
         return gn_refuse(errcode_ret, result ? result : CL_OUT_OF_HOST_MEMORY);
     map->flags = map_flags;
     map->origin[0] = offset;
-    map->region[0] = map->bytes = size;
+    map->region[0] = size;
+    map->region[1] = map->region[2] = 1;
+    if (odd_flags(map_flags) && (result = probe(q, m, map_flags, map, NULL))) {
+        free(map);
+        return gn_refuse(errcode_ret, result);
+    }
     struct gn_transfer t = {.kind = GN_TRANSFER_BUFFER,
                             .mem = m,
                             .origin = {offset},
                             .region = {size, 1, 1},
-                            .host = {NULL, size, 1, 1, size, size},
+                            .host = {NULL, size, 1, 1, size, size, false},
                             .type = CL_COMMAND_MAP_BUFFER,
                             .doubt = m->source ? GN_ASK(CL_SUCCESS) : GN_SURE};
-    return map_region(q, m, map, &t, m->host_ptr ? m->host_ptr + offset : NULL, offset % ALIGN, blocking_map,
-                      num_events_in_wait_list, event_wait_list, event, errcode_ret);
+    place_buffer(m, map);
+    return map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
+}
+
+/* How the rows of an image's region lie in the data area: as the driver would have them, where it can be asked. */
+static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map)
+{
+    bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    size_t row = map->region[0] * m->element_bytes, rows = lines ? 1 : map->region[1];
+    bool odd = odd_flags(map->flags), readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
+    cl_ulong pitches[2] = {0, 0};
+    pthread_mutex_lock(&m->lock);
+    map->row_pitch = m->map_row_pitch;
+    map->slice_pitch = m->map_slice_pitch;
+    pthread_mutex_unlock(&m->lock);
+    if (odd || (!map->row_pitch && readable)) {
+        cl_int result = probe(q, m, odd ? map->flags : CL_MAP_READ, map, pitches);
+        if (result)
+            return result;
+        map->row_pitch = pitches[0];
+        map->slice_pitch = pitches[1];
+        pthread_mutex_lock(&m->lock);
+        m->map_row_pitch = pitches[0];
+        m->map_slice_pitch = pitches[1];
+        pthread_mutex_unlock(&m->lock);
+    }
+    bool layered = lines || m->type == CL_MEM_OBJECT_IMAGE3D || m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
+    if (map->row_pitch < row)
+        map->row_pitch = row;
+    if (layered && map->slice_pitch < map->row_pitch * rows)
+        map->slice_pitch = map->row_pitch * rows;
+    return CL_SUCCESS;
+}
+
+static struct gn_layout image_layout(const struct gn_cl_mem *m, const struct gn_cl_map *map)
+{
+    bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    size_t slice = map->slice_pitch ? map->slice_pitch : map->row_pitch * map->region[1];
+    return (struct gn_layout){map->ptr,  map->region[0] * m->element_bytes,
+                              map->region[1],   map->region[2],
+                              lines ? slice : map->row_pitch, lines ? slice * map->region[1] : slice,
+                              false};
 }
 
 void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem image, cl_bool blocking_map,
@@ -160,9 +341,9 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    char *at_host = NULL;
     cl_int result = check(command_queue, image, true, map_flags, num_events_in_wait_list, event_wait_list, &q, &m);
-    if (!result && (!origin || !region || !image_row_pitch || !region[0] || !region[1] || !region[2]))
+    if (!result && (!origin || !region || !image_row_pitch || !region[0] || !region[1] || !region[2] ||
+                    !gn_inside_image(m, origin, region)))
         result = CL_INVALID_VALUE;
     bool lines = !result && m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     bool layered = !result && (lines || m->type == CL_MEM_OBJECT_IMAGE3D || m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY);
@@ -171,26 +352,32 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     struct gn_cl_map *map = result ? NULL : calloc(1, sizeof *map);
     if (!map)
         return gn_refuse(errcode_ret, result ? result : CL_OUT_OF_HOST_MEMORY);
-    size_t row = region[0] * m->element_bytes, row_pitch = row, slice_pitch = row * region[1];
-    if (m->host_ptr) {
-        row_pitch = m->row_pitch;
-        slice_pitch = m->slice_pitch ? m->slice_pitch : row_pitch * region[1];
-        at_host = m->host_ptr + origin[0] * m->element_bytes +
-                  (lines ? origin[1] * slice_pitch : origin[1] * row_pitch + origin[2] * slice_pitch);
-    } else if (lines) {
-        slice_pitch = row;
-    }
     map->flags = map_flags;
     memcpy(map->origin, origin, sizeof map->origin);
     memcpy(map->region, region, sizeof map->region);
-    map->bytes = row * region[1] * region[2];
     struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE, .mem = m, .type = CL_COMMAND_MAP_IMAGE, .doubt = GN_ASK(CL_SUCCESS)};
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
-    t.host = (struct gn_layout){NULL, row, region[1], region[2], lines ? slice_pitch : row_pitch,
-                                lines ? slice_pitch * region[1] : slice_pitch};
-    void *ptr = map_region(q, m, map, &t, at_host, 0, blocking_map, num_events_in_wait_list, event_wait_list, event,
-                           errcode_ret);
+    if (m->host_ptr) {
+        map->row_pitch = m->row_pitch;
+        map->slice_pitch = m->slice_pitch ? m->slice_pitch : layered ? m->row_pitch * region[1] : 0;
+        map->ptr = m->host_ptr + origin[0] * m->element_bytes +
+                   (lines ? origin[1] * map->slice_pitch : origin[1] * map->row_pitch + origin[2] * map->slice_pitch);
+    } else {
+        result = choose_pitches(q, m, map);
+        if (result) {
+            free(map);
+            return gn_refuse(errcode_ret, result);
+        }
+        t.area_row_pitch = map->row_pitch;
+        t.area_slice_pitch = map->slice_pitch;
+        map->mapping = mapping_new(m->o.session, gn_pitched_bytes(m->element_bytes, t.region, t.area_row_pitch,
+                                                                  t.area_slice_pitch, lines));
+        map->ptr = map->mapping ? map->mapping->block.base : NULL;
+    }
+    t.host = image_layout(m, map);
+    size_t row_pitch = map->row_pitch, slice_pitch = map->slice_pitch;
+    void *ptr = map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
     if (ptr) {
         *image_row_pitch = row_pitch;
         if (image_slice_pitch)
@@ -207,16 +394,15 @@ static struct gn_transfer unmap_transfer(struct gn_cl_mem *m, const struct gn_cl
     memcpy(t.region, map->region, sizeof t.region);
     if (m->type == CL_MEM_OBJECT_BUFFER) {
         t.kind = GN_TRANSFER_BUFFER;
-        t.host = (struct gn_layout){map->ptr, map->bytes, 1, 1, map->bytes, map->bytes};
+        t.host = (struct gn_layout){map->ptr, map->region[0], 1, 1, map->region[0], map->region[0], false};
         return t;
     }
     t.kind = GN_TRANSFER_IMAGE;
-    bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, home = map->block.segment == GN_NO_BLOCK;
-    size_t row = map->region[0] * m->element_bytes;
-    size_t row_pitch = home ? m->row_pitch : row;
-    size_t slice_pitch = home && m->slice_pitch ? m->slice_pitch : lines ? row : row_pitch * map->region[1];
-    t.host = (struct gn_layout){map->ptr, row, map->region[1], map->region[2], lines ? slice_pitch : row_pitch,
-                                lines ? slice_pitch * map->region[1] : slice_pitch};
+    t.host = image_layout(m, map);
+    if (map->mapping) {
+        t.area_row_pitch = map->row_pitch;
+        t.area_slice_pitch = map->slice_pitch;
+    }
     return t;
 }
 
@@ -237,22 +423,12 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     if (result)
         return result;
     struct gn_session *s = q->o.session;
-    struct gn_cl_map *map = NULL;
-    pthread_mutex_lock(&m->lock);
-    for (struct gn_cl_map **at = &m->maps; *at; at = &(*at)->next) {
-        if ((*at)->ptr == mapped_ptr) {
-            map = *at;
-            *at = map->next;
-            m->n_maps--;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&m->lock);
+    struct gn_cl_map *map = leave(m, mapped_ptr);
     if (!map)
         return CL_INVALID_VALUE;
     struct gn_transfer t = unmap_transfer(m, map);
     bool writes = map->flags & WRITES_MAP;
-    if (writes && map->block.segment == GN_NO_BLOCK) {
+    if (writes && !map->mapping) {
         result = gn_transfer(q, &t, CL_FALSE, num_events_in_wait_list, event_wait_list, event);
         free(map);
         return result;
@@ -262,7 +438,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     if (!e)
         result = CL_OUT_OF_HOST_MEMORY;
     if (!result && writes) {
-        struct gn_area_ref ref = gn_block_ref(&map->block, (uint64_t)((char *)map->ptr - (char *)map->block.base));
+        struct gn_area_ref ref = map_ref(map);
         result = gn_transfer_send(q, &t, &ref, num_events_in_wait_list, event_wait_list, &show);
     } else if (!result) {
         result = send_marker(q, num_events_in_wait_list, event_wait_list, &show);
@@ -272,21 +448,14 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
             gn_event_finish(&s->events[e->id], result, NULL);
             gn_object_unref(e);
         }
-        pthread_mutex_lock(&m->lock);
-        map->next = m->maps;
-        m->maps = map;
-        m->n_maps++;
-        pthread_mutex_unlock(&m->lock);
+        enter(m, map);
         return result;
     }
     if (event) {
         gn_object_ref(e);
         *event = (cl_event)e;
     }
-    if (map->block.segment == GN_NO_BLOCK)
-        gn_object_unref(e);
-    else
-        gn_settle_later(s->detail, e, &map->block, NULL);
+    gn_settle_mapping_later(s->detail, e, map->mapping);
     free(map);
     return CL_SUCCESS;
 }

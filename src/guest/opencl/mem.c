@@ -181,6 +181,11 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
         bytes = image_bytes(desc, element, &m->row_pitch, &m->slice_pitch);
         m->element_bytes = element;
         m->type = desc->image_type;
+        bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, layers = m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
+        bool flat = m->type == CL_MEM_OBJECT_IMAGE1D || m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
+        m->extent[0] = desc->num_mip_levels > 1 ? 0 : desc->image_width;
+        m->extent[1] = lines ? desc->image_array_size : flat ? 1 : desc->image_height;
+        m->extent[2] = layers ? desc->image_array_size : m->type == CL_MEM_OBJECT_IMAGE3D ? desc->image_depth : 1;
     }
     m->given = gn_copy_list(properties, &m->n_given);
     bool wanted = host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&

@@ -59,13 +59,19 @@ struct gn_cl_queue {
     _Atomic uint64_t n_sent, n_finished; /* commands; all of those counted in n_finished are over */
 };
 
+/* Where maps lie in the data area: those of a buffer that live at once lie in one, as far from each other as in the buffer. */
+struct gn_cl_mapping {
+    struct gn_block block;
+    _Atomic uint32_t n_refs; /* the object's, each map's, each unmap's that is not over */
+};
+
 struct gn_cl_map {
     struct gn_cl_map *next;
     void *ptr;
-    struct gn_block block; /* GN_NO_BLOCK: at the program's own address */
+    struct gn_cl_mapping *mapping; /* NULL: at the program's own address */
     cl_map_flags flags;
-    size_t origin[3], region[3]; /* of an image in pixels, of a buffer in bytes */
-    size_t bytes;
+    size_t origin[3], region[3];   /* of an image in pixels, of a buffer in bytes */
+    size_t row_pitch, slice_pitch; /* of an image, in the mapping */
 };
 
 struct gn_cl_mem {
@@ -75,6 +81,7 @@ struct gn_cl_mem {
     cl_mem_flags flags; /* as the specification derives them */
     size_t size;        /* of a buffer */
     size_t element_bytes; /* of an image */
+    size_t extent[3];     /* of an image; 0: not known */
     size_t row_pitch, slice_pitch; /* that host_ptr has, of an image */
     char *host_ptr;     /* of CL_MEM_USE_HOST_PTR */
     struct gn_cl_mem *source;
@@ -83,6 +90,8 @@ struct gn_cl_mem {
     cl_uint n_given;
     pthread_mutex_t lock;
     struct gn_cl_map *maps; /* lock */
+    struct gn_cl_mapping *mapping;             /* lock; of the whole buffer, while maps live */
+    size_t map_row_pitch, map_slice_pitch; /* lock; of an image, as its driver lays it out; 0: not asked yet */
     cl_uint n_maps;         /* lock */
     struct gn_destructor *_Atomic destructors;
 };
@@ -134,6 +143,7 @@ struct gn_cl_session {
     pthread_mutex_t settle_lock;
     struct gn_list staged;       /* settle_lock: transfers whose last step is this process's */
     _Atomic uint32_t n_staged;
+    _Atomic uint64_t staged_bytes;
     pthread_mutex_t watch_lock;
     struct gn_list watches;      /* watch_lock: event callbacks */
     struct gn_list contexts;
@@ -202,6 +212,8 @@ static inline cl_int gn_blocking_result(int32_t error)
 }
 /* Everything that this process still has to do for transfers that are over. */
 void gn_settle(struct gn_cl_session *s);
+
+void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping);
 
 /* ---- callbacks: on a thread of Gantry's, signals blocked, no lock held */
 

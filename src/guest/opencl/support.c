@@ -99,10 +99,11 @@ static void gone(struct gn_object *o)
         gn_run_destructors(&m->destructors, m);
         while (m->maps) {
             struct gn_cl_map *next = m->maps->next;
-            gn_block_put(o->session, &m->maps->block);
+            gn_mapping_put(o->session, m->maps->mapping);
             free(m->maps);
             m->maps = next;
         }
+        gn_mapping_put(o->session, m->mapping);
         pthread_mutex_destroy(&m->lock);
         free(m->given);
         break;

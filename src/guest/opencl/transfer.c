@@ -5,6 +5,7 @@
  * the program know that it is over.
  */
 #include "opencl_guest.h"
+#include "opencl_pixel.h"
 #include "transfer.h"
 
 #include <stdlib.h>
@@ -12,19 +13,23 @@
 
 #define PIECE_BYTES (512u << 10)
 #define PIECES      4u
+/* What a program may have under way in transfers that it does not wait for, before it is made to wait for the oldest. */
+#define STAGED_BYTES (UINT64_C(32) << 20)
+#define LARGE_BYTES  (UINT64_C(1) << 20)
 
-static void copy_layout(const struct gn_layout *l, char *tight, bool to_tight)
+static void copy_layout(const struct gn_layout *l, char *area, bool to_area)
 {
+    size_t area_row = l->in_step ? l->row_pitch : l->row_bytes;
+    size_t area_slice = l->in_step ? l->slice_pitch : l->row_bytes * l->rows;
     if (l->row_pitch == l->row_bytes && (l->slices <= 1 || l->slice_pitch == l->row_bytes * l->rows)) {
         size_t bytes = l->row_bytes * l->rows * l->slices;
-        memcpy(to_tight ? tight : l->ptr, to_tight ? l->ptr : tight, bytes);
+        memcpy(to_area ? area : l->ptr, to_area ? l->ptr : area, bytes);
         return;
     }
     for (size_t z = 0; z < l->slices; z++) {
         for (size_t y = 0; y < l->rows; y++) {
-            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch;
-            memcpy(to_tight ? tight : row, to_tight ? row : tight, l->row_bytes);
-            tight += l->row_bytes;
+            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch, *at = area + z * area_slice + y * area_row;
+            memcpy(to_area ? at : row, to_area ? row : at, l->row_bytes);
         }
     }
 }
@@ -36,6 +41,7 @@ struct staged {
     struct gn_object *event; /* held */
     struct gn_block block;
     struct gn_layout to;     /* ptr NULL: nothing to copy */
+    struct gn_cl_mapping *mapping;
 };
 
 cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block, const struct gn_layout *to)
@@ -57,9 +63,29 @@ cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct 
         st->to = *to;
     pthread_mutex_lock(&s->settle_lock);
     gn_list_append(&s->staged, &st->link);
+    atomic_fetch_add_explicit(&s->staged_bytes, st->block.bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->n_staged, 1, memory_order_release);
     pthread_mutex_unlock(&s->settle_lock);
     return CL_SUCCESS;
+}
+
+void gn_settle_mapping_later(struct gn_cl_session *s, struct gn_object *event, struct gn_cl_mapping *mapping)
+{
+    struct staged *st = mapping ? calloc(1, sizeof *st) : NULL;
+    if (!st) {
+        int32_t error = 0;
+        if (mapping && !gn_event_wait(&s->session->events[event->id], &s->session->waiter, &error))
+            gn_mapping_put(s->session, mapping);
+        gn_object_unref(event);
+        return;
+    }
+    st->event = event;
+    st->block.segment = GN_NO_BLOCK;
+    st->mapping = mapping;
+    pthread_mutex_lock(&s->settle_lock);
+    gn_list_append(&s->staged, &st->link);
+    atomic_fetch_add_explicit(&s->n_staged, 1, memory_order_release);
+    pthread_mutex_unlock(&s->settle_lock);
 }
 
 /* Copies under the lock: whoever comes second must not return before the bytes are there. */
@@ -79,14 +105,46 @@ void gn_settle(struct gn_cl_session *s)
             copy_layout(&st->to, st->block.base, false);
         gn_list_remove(&st->link);
         gn_list_append(&done, &st->link);
+        atomic_fetch_sub_explicit(&s->staged_bytes, st->block.bytes, memory_order_relaxed);
         atomic_fetch_sub_explicit(&s->n_staged, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&s->settle_lock);
     gn_list_for_each(st, &done, struct staged, link)
     {
         gn_block_put(s->session, &st->block);
+        gn_mapping_put(s->session, st->mapping);
         gn_object_unref(st->event);
         free(st);
+    }
+}
+
+/*
+ * Makes room for a large transfer: blocks that are used again stay in the cache and cost no new pages. Only what the
+ * driver already has is waited for, since that ends without the program: what is still held back may wait for a user event
+ * that this very thread is going to set.
+ */
+static void make_room(struct gn_cl_session *s, uint64_t bytes)
+{
+    while (atomic_load_explicit(&s->staged_bytes, memory_order_relaxed) + bytes > STAGED_BYTES) {
+        struct gn_object *event = NULL;
+        pthread_mutex_lock(&s->settle_lock);
+        gn_list_for_each(st, &s->staged, struct staged, link)
+        {
+            if (gn_event_phase(&s->session->events[st->event->id], NULL) <= GN_EVENT_SUBMITTED) {
+                event = st->event;
+                gn_object_ref(event);
+                break;
+            }
+        }
+        pthread_mutex_unlock(&s->settle_lock);
+        if (!event)
+            return;
+        int32_t error = 0;
+        int r = gn_event_wait(&s->session->events[event->id], &s->session->waiter, &error);
+        gn_object_unref(event);
+        if (r)
+            return;
+        gn_settle(s);
     }
 }
 
@@ -109,8 +167,10 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
                         : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
                                                           t->buffer_slice_pitch, ref, n, waits, show);
     default:
-        return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region, ref, n, waits, show)
-                        : gn_send_clEnqueueReadImage(s, queue, mem, t->origin, t->region, ref, n, waits, show);
+        return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region, t->area_row_pitch,
+                                                      t->area_slice_pitch, ref, n, waits, show)
+                        : gn_send_clEnqueueReadImage(s, queue, mem, t->origin, t->region, t->area_row_pitch,
+                                                     t->area_slice_pitch, ref, n, waits, show);
     }
 }
 
@@ -127,7 +187,16 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
     struct gn_block block;
     int32_t error = 0;
-    uint64_t bytes = gn_layout_bytes(&t->host);
+    bool lines = t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    uint64_t bytes = t->host.in_step ? gn_pitched_bytes(t->mem->element_bytes, t->region, t->area_row_pitch,
+                                                        t->area_slice_pitch, lines)
+                                     : gn_layout_bytes(&t->host);
+    if (!blocking && bytes > LARGE_BYTES) {
+        make_room(s->detail, bytes);
+        /* The answer says that the driver has it: the next one may wait for it. */
+        if (show.doubt == GN_SURE)
+            show.doubt = GN_ASK(CL_SUCCESS);
+    }
     if (gn_block_take(s, bytes ? bytes : 1, &block))
         return no_block(s);
     if (t->write)
@@ -301,7 +370,7 @@ static cl_int buffer(cl_command_queue command_queue, cl_mem mem, bool write, cl_
         return result;
     if (!gn_range_ok(offset, size, t.mem->size))
         return CL_INVALID_VALUE;
-    t.host = (struct gn_layout){(char *)ptr, size, 1, 1, size, size};
+    t.host = (struct gn_layout){(char *)ptr, size, 1, 1, size, size, false};
     t.type = write ? CL_COMMAND_WRITE_BUFFER : CL_COMMAND_READ_BUFFER;
     t.doubt = t.mem->source || !size ? GN_ASK(CL_SUCCESS) : GN_SURE;
     return gn_transfer(q, &t, blocking, n, waits, event);
@@ -366,7 +435,7 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
     memcpy(t.origin, buffer_origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
     t.host = (struct gn_layout){(char *)ptr + host_start, region[0], region[1], region[2], host_row_pitch,
-                                host_slice_pitch};
+                                host_slice_pitch, false};
     t.type = write ? CL_COMMAND_WRITE_BUFFER_RECT : CL_COMMAND_READ_BUFFER_RECT;
     t.doubt = t.mem->source ? GN_ASK(CL_SUCCESS) : GN_SURE;
     return gn_transfer(q, &t, blocking, n, waits, event);
@@ -392,6 +461,14 @@ cl_int CL_API_CALL gn_clEnqueueWriteBufferRect(cl_command_queue command_queue, c
                 buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event);
 }
 
+bool gn_inside_image(const struct gn_cl_mem *m, const size_t *origin, const size_t *region)
+{
+    for (uint32_t i = 0; m->extent[0] && i < 3; i++)
+        if (!gn_range_ok(origin[i], region[i], m->extent[i]))
+            return false;
+    return true;
+}
+
 static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking, const size_t *origin,
                     const size_t *region, size_t row_pitch, size_t slice_pitch, const void *ptr, cl_uint n,
                     const cl_event *waits, cl_event *event)
@@ -401,23 +478,28 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
     cl_int result = check(command_queue, mem, true, ptr, n, waits, &t, &q);
     if (result)
         return result;
-    if (!origin || !region || !region[0] || !region[1] || !region[2])
+    if (!origin || !region || !gn_inside_image(t.mem, origin, region))
         return CL_INVALID_VALUE;
     size_t row = region[0] * t.mem->element_bytes;
-    bool rows_are_slices = t.mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    if ((row_pitch && row_pitch < row))
-        return CL_INVALID_VALUE;
-    if (!row_pitch)
-        row_pitch = row;
-    if (slice_pitch && slice_pitch < (rows_are_slices ? row_pitch : row_pitch * region[1]))
-        return CL_INVALID_VALUE;
+    bool rows_are_slices = t.mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, empty = !region[0] || !region[1] || !region[2];
+    size_t least_row = row_pitch ? row_pitch : row, least_slice = rows_are_slices ? least_row : least_row * region[1];
+    bool odd = least_row < row || (slice_pitch && slice_pitch < least_slice);
+    if (odd) {
+        /* The driver judges these pitches, so it gets them, and data that lie so. */
+        t.area_row_pitch = row_pitch;
+        t.area_slice_pitch = slice_pitch;
+    }
+    if (odd || empty)
+        t.doubt = GN_ASK(CL_INVALID_VALUE);
+    row_pitch = least_row;
     if (!slice_pitch)
-        slice_pitch = rows_are_slices ? row_pitch : row_pitch * region[1];
+        slice_pitch = least_slice;
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
     /* The layers of an array of lines stand in its second dimension, a slice pitch apart. */
-    t.host = rows_are_slices ? (struct gn_layout){(char *)ptr, row, region[1], region[2], slice_pitch, slice_pitch * region[1]}
-                             : (struct gn_layout){(char *)ptr, row, region[1], region[2], row_pitch, slice_pitch};
+    t.host = rows_are_slices
+                 ? (struct gn_layout){(char *)ptr, row, region[1], region[2], slice_pitch, slice_pitch * region[1], odd}
+                 : (struct gn_layout){(char *)ptr, row, region[1], region[2], row_pitch, slice_pitch, odd};
     t.type = write ? CL_COMMAND_WRITE_IMAGE : CL_COMMAND_READ_IMAGE;
     return gn_transfer(q, &t, blocking, n, waits, event);
 }

@@ -190,6 +190,38 @@ void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_arg
     return gn_cl(v)->clCreateImage(a->context, flags, a->image_format, given, (void *)host_ptr, result);
 }
 
+cl_int gn_host_MapProbe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_MapProbe *a)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    const struct gn_mem_detail *detail = a->mem_object ? a->mem_object->detail : NULL;
+    size_t origin[3], region[3], row_pitch = 0, slice_pitch = 0;
+    cl_event mapped = NULL;
+    cl_int result = CL_SUCCESS;
+    void *ptr;
+    (void)r;
+    if (!detail || !a->place)
+        return CL_INVALID_MEM_OBJECT;
+    for (uint32_t i = 0; i < 3; i++) {
+        origin[i] = a->place[i];
+        region[i] = a->place[i + 3];
+    }
+    if (detail->element_bytes)
+        ptr = cl->clEnqueueMapImage(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin, region, &row_pitch,
+                                    &slice_pitch, 0, NULL, &mapped, &result);
+    else
+        ptr = cl->clEnqueueMapBuffer(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin[0], region[0], 0, NULL,
+                                     &mapped, &result);
+    if (result)
+        return result;
+    result = cl->clEnqueueUnmapMemObject(a->command_queue, a->mem, ptr, 1, &mapped, NULL);
+    cl->clReleaseEvent(mapped);
+    if (a->pitches) {
+        a->pitches[0] = row_pitch;
+        a->pitches[1] = slice_pitch;
+    }
+    return result;
+}
+
 cl_int gn_host_UserEvent(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_UserEvent *a)
 {
     (void)r;

@@ -3,6 +3,7 @@
 #define GN_OPENCL_HOST_RT_H
 
 #include "backend/opencl/cl_platform.h"
+#include "opencl_pixel.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <CL/cl_icd.h>
@@ -29,6 +30,7 @@ cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device);
 /* Kinds of detail: a queue's is struct gn_vqueue. */
 struct gn_mem_detail {
     size_t element_bytes; /* of an image's element; 0: no image */
+    bool lines;           /* an array of lines: a slice pitch apart, in the second dimension */
     size_t charged_bytes; /* device memory that it holds */
 };
 
@@ -52,11 +54,12 @@ static inline uint64_t gn_product(const uint64_t *region)
     return gn_times(gn_times(region[0], region[1]), region[2]);
 }
 
-/* Bytes of an image region laid out tightly. */
-static inline uint64_t gn_image_bytes(const struct gn_vobject *image, const uint64_t *region)
+/* Bytes that an image region may touch in host memory with these pitches; 0: tight. */
+static inline uint64_t gn_image_span(const struct gn_vobject *image, const uint64_t *region, uint64_t row_pitch,
+                                     uint64_t slice_pitch)
 {
     const struct gn_mem_detail *detail = image ? image->detail : NULL;
-    return detail ? gn_times(gn_product(region), detail->element_bytes) : 0;
+    return detail ? gn_pitched_bytes(detail->element_bytes, region, row_pitch, slice_pitch, detail->lines) : 0;
 }
 
 #endif

@@ -70,6 +70,7 @@ static int mem_made(struct gn_vobject *o)
     if (!detail)
         return -1;
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
+    detail->lines = type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
         cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes, &detail->element_bytes, NULL);
     /* What is a part of another object takes no memory of its own. */
