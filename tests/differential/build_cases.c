@@ -332,7 +332,8 @@ static void callbacks(void)
     latch_init(&built);
     cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&good, NULL);
     CALL(clBuildProgram, program, 1, &env.device, "", on_built, &tags[0]);
-    note("called: %s, with a known program: %d", latch_wait(&built, 1) ? "yes" : "no", built.last_status);
+    bool called = latch_wait(&built, 1);
+    note("called: %s, with a known program: %d", called ? "yes" : "no", built.last_status);
     CALL(clGetProgramBuildInfo, program, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
     note("status %d", status);
     run_k(&env, program);
