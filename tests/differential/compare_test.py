@@ -61,6 +61,20 @@ class Compare(unittest.TestCase):
         status, lines = self.compare(broken, GOOD, "--skip-broken")
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"))
 
+    def test_extensions_may_be_fewer(self):
+        line = 'clGetDeviceInfo(device#1, CL_DEVICE_EXTENSIONS) -> CL_SUCCESS size %d = "%s"; larger: CL_SUCCESS\nend\n'
+        versions = "clGetDeviceInfo(device#1, CL_DEVICE_EXTENSIONS_WITH_VERSION) -> CL_SUCCESS size 1 =  %s; larger: x\nend\n"
+        case = "=== extensions.lists\n"
+        for good, native, other in ((True, line % (6, "a b c"), line % (4, "a c")),
+                                    (False, line % (6, "a b c"), line % (4, "c a")),
+                                    (False, line % (6, "a b c"), line % (4, "a d")),
+                                    (True, versions % "cl_khr_icd=0x1 b=0x2", versions % "cl_khr_icd=0x8"),
+                                    (False, versions % "cl_khr_icd=0x1 b=0x2", versions % "cl_khr_icd=0x1 b=0x3"),
+                                    (False, line % (6, "a b c"), (line % (6, "a b c")).replace("SUCCESS\n", "-1\n"))):
+            self.assertEqual(self.compare(case + native, case + other)[0], 0 if good else 1, (native, other))
+        self.assertEqual(self.compare(case.replace("lists", "x") + line % (6, "a b"),
+                                      case.replace("lists", "x") + line % (4, "a"))[0], 1)
+
     def test_hang_behind_the_driver(self):
         status, lines = self.compare(GOOD, GOOD.replace(" -> CL_SUCCESS\nend\n=== b", " HANG\n=== b"))
         self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed"))

@@ -182,7 +182,8 @@ static void lists_agree(void)
     if (env_device_version(&env) < 30)
         case_end("not in this version");
     CALL(clGetDeviceInfo, env.device, CL_DEVICE_EXTENSIONS, sizeof(plain), plain, NULL);
-    CALL(clGetDeviceInfo, env.device, CL_DEVICE_EXTENSIONS_WITH_VERSION, sizeof(versions), versions, &size);
+    CALL_CODE(clGetDeviceInfo, env.device, CL_DEVICE_EXTENSIONS_WITH_VERSION, sizeof(versions), versions,
+              &size);
     unsigned missing = 0, words = 0;
     for (size_t i = 0; i < size / sizeof(versions[0]); i++)
         missing += !strstr(plain, versions[i].name);
