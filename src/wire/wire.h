@@ -119,7 +119,7 @@ static_assert(sizeof(struct gn_arg_fact) == 8, "wire");
 enum gn_session_op {
     GN_SESSION_EVENT = 1,   /* worker -> program: gn_session_event */
     GN_SESSION_CONTEXT = 2, /* worker -> program: gn_session_context and its text */
-    GN_SESSION_FOLDERS = 3, /* program -> worker: seq names the build; descriptors of folders, in pieces */
+    GN_SESSION_FOLDERS = 3, /* program -> worker: seq is what a request names; descriptors of folders (a build's) or of stdout */
 };
 
 struct gn_session_event {

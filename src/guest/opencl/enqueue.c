@@ -185,6 +185,8 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
         event ? gn_event_new(queue, task ? CL_COMMAND_TASK : CL_COMMAND_NDRANGE_KERNEL, &show) : NULL;
     if (event && !shown)
         return CL_OUT_OF_HOST_MEMORY;
+    if (atomic_load_explicit(&k->program->may_print, memory_order_relaxed))
+        gn_follow_stdout(queue->session->detail);
     result = gn_send_Launch(queue->session, command_queue, kernel, work_dim, task, offset ? offsets : NULL,
                             global ? globals : NULL, local ? locals : NULL, bytes ? run : NULL, bytes, n, list, &show);
     if (!result && local && show.doubt == GN_ASK(CL_SUCCESS))

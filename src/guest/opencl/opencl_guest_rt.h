@@ -105,6 +105,7 @@ struct gn_cl_program {
     struct gn_cl_context *context;
     struct gn_cl_device **devices; /* NULL: the context's */
     cl_uint n_devices;
+    _Atomic bool may_print; /* its kernels may: see gn_follow_stdout */
     struct gn_destructor *_Atomic destructors;
 };
 
@@ -148,6 +149,8 @@ struct gn_cl_session {
     struct gn_list watches;      /* watch_lock: event callbacks */
     struct gn_list contexts;
     uint64_t next_cookie;
+    pthread_mutex_t stdout_lock;
+    uint64_t stdout_file[2];     /* stdout_lock: device and inode that the worker prints to */
 };
 
 static inline struct gn_cl_session *gn_cl_session_of(const struct gn_object *o)
@@ -214,6 +217,10 @@ static inline cl_int gn_blocking_result(int32_t error)
 void gn_settle(struct gn_cl_session *s);
 
 void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping);
+
+/* Before a launch that may print: the program may have put something else on its stdout. */
+void gn_follow_stdout(struct gn_cl_session *s);
+void gn_first_stdout(struct gn_cl_session *s);
 
 /* ---- callbacks: on a thread of Gantry's, signals blocked, no lock held */
 

@@ -77,6 +77,8 @@ static struct gn_cl_root *attach(uint32_t index)
     detail->session = s;
     pthread_mutex_init(&detail->settle_lock, NULL);
     pthread_mutex_init(&detail->watch_lock, NULL);
+    pthread_mutex_init(&detail->stdout_lock, NULL);
+    gn_first_stdout(detail);
     gn_list_init(&detail->staged);
     gn_list_init(&detail->watches);
     gn_list_init(&detail->contexts);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Atomic uint32_t next_folders = 1;
@@ -46,6 +47,42 @@ static cl_int keep_devices(struct gn_cl_program *p, cl_uint n, const cl_device_i
     return CL_SUCCESS;
 }
 
+/* Kernels print when a text says so, here or in what it includes. */
+static bool may_print(const void *text, size_t bytes)
+{
+    return bytes && (memmem(text, bytes, "printf", 6) || memmem(text, bytes, "#include", 8));
+}
+
+static bool stdout_file(uint64_t *file)
+{
+    struct stat st;
+    if (fstat(STDOUT_FILENO, &st))
+        return false;
+    file[0] = st.st_dev;
+    file[1] = st.st_ino;
+    return true;
+}
+
+void gn_first_stdout(struct gn_cl_session *s)
+{
+    stdout_file(s->stdout_file);
+}
+
+void gn_follow_stdout(struct gn_cl_session *s)
+{
+    uint64_t file[2];
+    if (!stdout_file(file))
+        return;
+    pthread_mutex_lock(&s->stdout_lock);
+    if (memcmp(file, s->stdout_file, sizeof file) != 0) {
+        const int fd = STDOUT_FILENO;
+        uint32_t number = atomic_fetch_add_explicit(&next_folders, 1, memory_order_relaxed);
+        if (!gn_session_send_fds(s->session, GN_SESSION_FOLDERS, number, &fd, 1) && !gn_send_Stdout(s->session, number))
+            memcpy(s->stdout_file, file, sizeof file);
+    }
+    pthread_mutex_unlock(&s->stdout_lock);
+}
+
 cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint count, const char **strings,
                                                     const size_t *lengths, cl_int *errcode_ret)
 {
@@ -72,6 +109,7 @@ cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint 
         memcpy(source + at, strings[i], n);
         at += n;
     }
+    p->may_print = may_print(source, bytes);
     cl_int result = gn_send_ProgramFromSource(c->o.session, &p->o, context, source, bytes);
     free(source);
     return program_or_error(p, result, errcode_ret);
@@ -106,6 +144,8 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     }
     for (cl_uint i = 0; status && i < num_devices; i++)
         status[i] = GN_UNTOUCHED;
+    if (p)
+        p->may_print = may_print(all, at);
     if (!result)
         result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list, wide, all, bytes,
                                              binary_status ? status : NULL);
@@ -133,6 +173,7 @@ cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context,
     (void)il;
     (void)length;
     p->context = (void *)context;
+    p->may_print = true;
     return CL_SUCCESS;
 }
 
@@ -222,6 +263,9 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, 
     if (num_input_headers && !gn_objects_beside(&p->o, input_headers, num_input_headers, GN_KIND_PROGRAM))
         return CL_INVALID_PROGRAM;
     for (cl_uint i = 0; i < num_input_headers; i++)
+        if (((struct gn_cl_program *)input_headers[i])->may_print)
+            p->may_print = true;
+    for (cl_uint i = 0; i < num_input_headers; i++)
         bytes += strlen(header_include_names[i]) + 1;
     char *names = malloc(bytes ? bytes : 1);
     if (!names)
@@ -257,6 +301,9 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
     struct gn_cl_program *p = program_new(c);
     if (!p)
         return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+    for (cl_uint i = 0; i < num_input_programs; i++)
+        if (((struct gn_cl_program *)input_programs[i])->may_print)
+            p->may_print = true;
     cl_int result = device_list ? keep_devices(p, num_devices, device_list) : CL_SUCCESS;
     if (!result)
         result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options, num_input_programs,

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "opencl_host.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device)
 static int start(struct gn_vgpu *v)
 {
     struct gn_cl_platform *p = gn_cl_platform_of(v->boot->platform);
+    /* A driver that prints by way of the C library keeps nothing back. */
+    setvbuf(stdout, NULL, _IONBF, 0);
     v->driver = (void *)p->dispatch;
     v->detail = p;
     v->n_devices = p->n_devices;

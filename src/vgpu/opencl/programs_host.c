@@ -7,6 +7,7 @@
 #include "opencl_host.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,6 +73,18 @@ static void stand_in_folders(struct gn_vgpu *v, uint64_t number, cl_uint n)
                strerror(errno));
     for (cl_uint i = 0; i < n; i++)
         close(fds[i]);
+}
+
+cl_int gn_host_Stdout(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Stdout *a)
+{
+    int fd;
+    (void)r;
+    if (gn_vgpu_take_folders(v, a->number, 1, &fd))
+        return CL_OUT_OF_RESOURCES;
+    fflush(stdout);
+    int moved = dup2(fd, STDOUT_FILENO);
+    close(fd);
+    return moved < 0 ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 
 cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Build *a)
