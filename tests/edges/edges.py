@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One hard program through Gantry, and what it leaves behind.
+
+    edges.py --stage DIR --programs DIR CASE
+
+Status 0: right; 1: a sentence says what is wrong; 77: it can't be tried here.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+from gantry import (Gantry, LeftBehind, Wrong, monotonic_ns, resident_kib, stopped, threads_of, wait_until)
+
+LOST_S = 2       # within which a loss must be known everywhere
+NOBODY_S = 1     # within which a program must be told that there is no daemon
+MEMORY = 0.01    # of gantryd's memory may be more than before
+
+
+class Case:
+    def __init__(self, options, work):
+        self.edges = os.path.join(options.programs, "edges")
+        self.unload = os.path.join(options.programs, "unload")
+        self.stage = options.stage
+        self.work = work
+
+    def gantry(self, **how):
+        return Gantry(self.stage, os.path.join(self.work, "gantryd"), **how)
+
+    def plain(self, gantry, *case, status=0, times=3):
+        """A program that must end so; then all is as it was. Several times: what leaks, leaks again."""
+        with gantry.program([self.edges, "life"]) as p:
+            p.end()
+        before, memory = gantry.settle_first(), resident_kib(gantry.process.pid)
+        for _ in range(times):
+            with gantry.program([*case]) as p:
+                p.end(status)
+            gantry.settle(before)
+        more = resident_kib(gantry.process.pid) - memory
+        if more > memory * MEMORY:
+            raise Wrong("gantryd holds {} KiB more than before, of {}".format(more, memory))
+
+
+def one_of(name, times=1, **how):
+    def run(case):
+        with case.gantry(**how) as gantry:
+            case.plain(gantry, case.edges, name, times=times)
+    return run
+
+
+def leave(how, status):
+    def run(case):
+        with case.gantry() as gantry:
+            with gantry.program([case.edges, "life"]) as p:
+                p.end()
+            before, memory = gantry.settle_first(), resident_kib(gantry.process.pid)
+            for _ in range(3):
+                with gantry.program([case.edges, "leave", how]) as p:
+                    p.hear("ready")
+                    if how == "wait":
+                        p.process.kill()
+                    p.end(status)
+                gantry.settle(before)
+            more = resident_kib(gantry.process.pid) - memory
+            if more > memory * MEMORY:
+                raise Wrong("gantryd holds {} KiB more than before, of {}".format(more, memory))
+    return run
+
+
+def unload(case):
+    with case.gantry() as gantry:
+        case.plain(gantry, case.unload)
+
+
+def inherited(case):
+    """Of what lies open in a program that is started with nothing but its standard streams, exec hands on nothing."""
+    with case.gantry() as gantry:
+        case.plain(gantry, case.edges, "fork_exec", times=2)
+
+
+def stop_and_go(case):
+    """Program and worker stop and go on, in turn, between and in the middle of calls."""
+    with case.gantry() as gantry:
+        with gantry.program([case.edges, "life"]) as p:
+            p.end()
+        before = gantry.settle_first()
+        rounds = 6
+        with gantry.program([case.edges, "steps", str(rounds)]) as p:
+            p.hear("ready")
+            worker = gantry.worker_of(p)
+            for i in range(rounds):
+                victim = worker if i % 2 else p.pid
+                os.kill(victim, signal.SIGSTOP)
+                if not wait_until(lambda: stopped(victim), 10):
+                    raise Wrong("process {} does not stop".format(victim))
+                p.tell()
+                if victim == worker:
+                    # The program is in its call: its main thread sleeps in a futex, not in a read of its stdin.
+                    if not wait_until(lambda: in_futex(p.pid), 20):
+                        raise Wrong("the program does not wait for its stopped worker")
+                gantry.vgpus()  # nobody else is held up
+                os.kill(victim, signal.SIGCONT)
+                p.hear("step")
+            p.end()
+        gantry.settle(before)
+
+
+FUTEXES = ("202", "449")  # futex, futex_waitv: x86-64
+
+
+def in_futex(pid, tid=None):
+    try:
+        with open("/proc/{}/task/{}/syscall".format(pid, tid or pid), encoding="ascii") as f:
+            return f.read().split()[0] in FUTEXES
+    except OSError:
+        return False
+
+
+def wait_all_in(program, name, n):
+    def all_sleep():
+        found = [t for t in threads_of(program.pid) if t[1] == name]
+        return len(found) == n and all(in_futex(program.pid, tid) for tid, _, _ in found)
+    if not wait_until(all_sleep, 30):
+        raise Wrong("not all threads of {} wait in their calls: {}".format(program.name, threads_of(program.pid)))
+
+
+def known_in_time(program, killed_ns):
+    out_ns = int(program.hear("out")[0])
+    if out_ns - killed_ns > LOST_S * 10**9:
+        raise Wrong("the loss was known after {} ms".format((out_ns - killed_ns) // 10**6))
+
+
+def lost_worker(case):
+    with case.gantry() as gantry:
+        with gantry.program([case.edges, "life"]) as p:
+            p.end()
+        before = gantry.settle_first()
+        for _ in range(3):
+            with gantry.program([case.edges, "lost_waits"]) as p:
+                p.hear("ready")
+                worker = gantry.worker_of(p)
+                os.kill(worker, signal.SIGSTOP)
+                if not wait_until(lambda: stopped(worker), 10):
+                    raise Wrong("the worker does not stop")
+                p.tell()
+                p.hear("in")
+                wait_all_in(p, "edge-waits", 8)
+                killed = monotonic_ns()
+                os.kill(worker, signal.SIGKILL)
+                known_in_time(p, killed)
+                p.hear("done")
+                p.end()
+            gantry.settle(before)
+        with gantry.program([case.edges, "lost_kernel"]) as p:
+            p.hear("ready")
+            worker = gantry.worker_of(p)
+            killed = monotonic_ns()
+            os.kill(worker, signal.SIGKILL)
+            known_in_time(p, killed)
+            p.hear("done")
+            p.end()
+        gantry.settle(before)
+        # The next program gets a vGPU as if nothing had been.
+        with gantry.program([case.edges, "life"]) as p:
+            p.end()
+        gantry.settle(before)
+
+
+def gone(pids):
+    return not any(os.path.exists("/proc/{}".format(pid)) for pid in pids)
+
+
+def lost_daemon(case):
+    for program in ("lost_waits", "lost_kernel"):
+        gantry = case.gantry()
+        gantry.__enter__()
+        try:
+            with gantry.program([case.edges, "life"]) as p:
+                p.end()
+            gantry.settle_first()
+            with gantry.program([case.edges, program]) as p:
+                p.hear("ready")
+                worker = gantry.worker_of(p)
+                family = gantry.traces()["processes"]
+                if worker not in family:
+                    raise Wrong("the worker is none of gantryd's")
+                if program == "lost_waits":
+                    os.kill(worker, signal.SIGSTOP)
+                    p.tell()
+                    p.hear("in")
+                    wait_all_in(p, "edge-waits", 8)
+                killed = monotonic_ns()
+                os.kill(gantry.process.pid, signal.SIGKILL)
+                if not wait_until(lambda: gone(family), LOST_S):
+                    raise Wrong("gantryd's death has not ended {} within {} s".format(family, LOST_S))
+                known_in_time(p, killed)
+                p.hear("done")
+                p.end()
+            began = monotonic_ns()
+            with gantry.program([case.edges, "no_daemon"]) as p:
+                p.end()
+            if monotonic_ns() - began > NOBODY_S * 10**9:
+                raise Wrong("it took {} ms to say that there is no daemon".format((monotonic_ns() - began) // 10**6))
+            # A new gantryd takes the dead one's place.
+            again = case.gantry()
+            again.socket_dir, again.socket, again.address = gantry.socket_dir, gantry.socket, gantry.address
+            with again:
+                with again.program([case.edges, "life"]) as p:
+                    p.end()
+        finally:
+            gantry.process.kill()
+            gantry.process.wait()
+            gantry.drain.wait()
+
+
+def no_daemon(case):
+    """Nobody there, a socket of the dead, a socket of somebody who does not answer: no platform, no word, no delay."""
+    folder = os.path.join(case.work, "no")
+    os.makedirs(folder)
+    import socket
+    deaf = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    deaf.bind(os.path.join(folder, "deaf"))
+    deaf.listen(1)
+    dead = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    dead.bind(os.path.join(folder, "dead"))
+    dead.close()
+    gantry = case.gantry()
+    for name in ("none", "dead", "deaf"):
+        gantry.address = "unix:" + os.path.join(folder, name)
+        began = monotonic_ns()
+        with gantry.program([case.edges, "no_daemon"]) as p:
+            p.end()
+        if name != "deaf" and monotonic_ns() - began > NOBODY_S * 10**9:
+            raise Wrong("{}: it took {} ms".format(name, (monotonic_ns() - began) // 10**6))
+    deaf.close()
+    os.rmdir(gantry.socket_dir)
+
+
+def ticks(pid):
+    """(user and system time in clock ticks, switches of all threads) of a process."""
+    total = {}
+    for tid, _, _ in threads_of(pid):
+        base = "/proc/{}/task/{}/".format(pid, tid)
+        with open(base + "stat", encoding="utf-8", errors="replace") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        with open(base + "status", encoding="utf-8", errors="replace") as f:
+            switches = [int(line.split()[1]) for line in f if "ctxt_switches" in line]
+        with open(base + "schedstat", encoding="ascii") as f:
+            ran_ns = int(f.read().split()[0])
+        total[tid] = (int(fields[11]), int(fields[12]), ran_ns, tuple(switches))
+    return total
+
+
+def idle(case):
+    """Nobody runs, not once: no thread of program, worker, template or gantryd is put on a processor in a second."""
+    with case.gantry() as gantry:
+        with gantry.program([case.edges, "idle"]) as p:
+            p.hear("ready")
+            worker = gantry.worker_of(p)
+            family = {"the program": p.pid, "gantryd": gantry.process.pid}
+            for pid in gantry.traces()["processes"]:
+                family["the worker" if pid == worker else "the template"] = pid
+            if len(family) != 4:
+                raise Wrong("not the processes that were expected: {}".format(family))
+            # Spinning ends, and threads go to sleep, some time after the last call: wait for a quiet moment of each first.
+            def sleeps():
+                return all(state == "S" for pid in family.values() for _, _, state in threads_of(pid))
+            if not wait_until(sleeps, 20):
+                raise Wrong("somebody never sleeps: {}".format({n: threads_of(pid) for n, pid in family.items()}))
+            subprocess.run(["sleep", "0.3"], check=True)
+            before = {name: ticks(pid) for name, pid in family.items()}
+            subprocess.run(["sleep", "1"], check=True)  # the second that is looked at
+            after = {name: ticks(pid) for name, pid in family.items()}
+            for name in family:
+                if before[name] != after[name]:
+                    raise Wrong("{} did not stay idle: {}".format(name, {
+                        tid: (before[name].get(tid), after[name].get(tid)) for tid in after[name]
+                        if before[name].get(tid) != after[name].get(tid)}))
+            p.tell()
+            p.end()
+
+
+CASES = {
+    "one-queue": one_of("one_queue"),
+    "own-contexts": one_of("own_contexts"),
+    "churn": one_of("churn"),
+    "dag": one_of("dag"),
+    "two-devices": one_of("two_devices", env={"POCL_DEVICES": "pthread basic"}),
+    "live-events": one_of("live_events"),
+    "long-wait-list": one_of("long_wait_list"),
+    "many-buffers": one_of("many_buffers"),
+    "deferred": one_of("deferred"),
+    "pieces": one_of("pieces"),
+    "big-source": one_of("big_source"),
+    "fork": one_of("fork"),
+    "fork-exec": inherited,
+    "close-fds": one_of("close_fds", times=3),
+    "unload": unload,
+    "leave-exit": leave("exit", 0),
+    "leave-return": leave("return", 0),
+    "leave-_exit": leave("_exit", 0),
+    "leave-abort": leave("abort", -signal.SIGABRT),
+    "leave-killed": leave("wait", -signal.SIGKILL),
+    "stop-and-go": stop_and_go,
+    "lost-worker": lost_worker,
+    "lost-daemon": lost_daemon,
+    "no-daemon": no_daemon,
+    "idle": idle,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stage", required=True)
+    parser.add_argument("--programs", required=True, help="where `edges` and `unload` are")
+    parser.add_argument("case", choices=sorted(CASES))
+    options = parser.parse_args()
+    if not os.path.exists(os.path.join(options.stage, "bin/gantryd")):
+        print("{} holds no gantryd: run 'make stage' first".format(options.stage))
+        return 77
+    with tempfile.TemporaryDirectory(prefix="gn-edges-") as work:
+        try:
+            CASES[options.case](Case(options, work))
+        except (Wrong, LeftBehind) as e:
+            print("{}: {}".format(options.case, e))
+            return 1
+    print("{}: right".format(options.case))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

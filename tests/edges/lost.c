@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker is lost: to threads that wait in eight different calls, and in the middle of a kernel. What the contract
+ * says: CL_OUT_OF_RESOURCES from every call that needs the worker, -5 in events, local queries and releases go on.
+ */
+#include "edge.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+struct lost {
+    struct edge e;
+    cl_mem m, large;
+    cl_event pending, user;
+    cl_program unbuilt;
+    cl_kernel kernel;
+};
+
+static _Atomic int n_in, n_out;
+static _Atomic int n_callbacks;
+static _Atomic uint64_t last_out_ns;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void CL_CALLBACK told(cl_event event, cl_int status, void *arg)
+{
+    cl_int s;
+    (void)arg;
+    CHECK(status == CL_OUT_OF_RESOURCES);
+    NEED(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof s, &s, NULL));
+    CHECK(s == CL_OUT_OF_RESOURCES);
+    atomic_fetch_add(&n_callbacks, 1);
+}
+
+/* One thread a call: in, the call, out. Waits for events may tell of the event's own end, too. */
+#define WAITER(name, call)                                                                                             \
+    static void *name(void *arg)                                                                                       \
+    {                                                                                                                  \
+        struct lost *l = arg;                                                                                          \
+        cl_int rc;                                                                                                     \
+        atomic_fetch_add(&n_in, 1);                                                                                    \
+        call;                                                                                                          \
+        atomic_store(&last_out_ns, now_ns());                                                                          \
+        if (rc != CL_OUT_OF_RESOURCES && rc != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)                           \
+            EDGE_FAIL("%s: %d", #call, (int)rc);                                                                       \
+        atomic_fetch_add(&n_out, 1);                                                                                   \
+        return NULL;                                                                                                   \
+    }
+
+static char host[4 << 20];
+static cl_uint words[8][16];
+
+WAITER(in_finish, rc = clFinish(l->e.queue))
+WAITER(in_wait, rc = clWaitForEvents(1, &l->pending))
+WAITER(in_read, rc = clEnqueueReadBuffer(l->e.queue, l->m, CL_TRUE, 0, 64, words[0], 0, NULL, NULL))
+WAITER(in_long_read, rc = clEnqueueReadBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL))
+WAITER(in_build, rc = clBuildProgram(l->unbuilt, 0, NULL, "", NULL, NULL))
+WAITER(in_map, (void)clEnqueueMapBuffer(l->e.queue, l->m, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL, &rc))
+WAITER(in_create, (void)clCreateBuffer(l->e.context, CL_MEM_READ_WRITE, 64, NULL, &rc))
+WAITER(in_query, rc = clGetKernelWorkGroupInfo(l->kernel, l->e.device, CL_KERNEL_WORK_GROUP_SIZE, 64, words[1], NULL))
+
+static void open_lost(struct lost *l)
+{
+    static const char *text = "kernel void other(global uint *x) { x[0] = 1; }";
+    cl_int rc;
+    edge_open(&l->e, 0);
+    l->m = edge_buffer(&l->e, 64);
+    l->large = edge_buffer(&l->e, sizeof host);
+    l->unbuilt = clCreateProgramWithSource(l->e.context, 1, &text, NULL, &rc);
+    NEED(rc);
+    l->kernel = edge_kernel(&l->e, "add");
+    edge_set_add(l->kernel, l->m, 1);
+    edge_launch(l->e.queue, l->kernel, 16, 0, NULL, NULL);
+    NEED(clFinish(l->e.queue));
+    l->user = clCreateUserEvent(l->e.context, &rc);
+    NEED(rc);
+    NEED(clEnqueueMarkerWithWaitList(l->e.queue, 1, &l->user, &l->pending));
+    NEED(clSetEventCallback(l->pending, CL_COMPLETE, told, NULL));
+    NEED(clSetEventCallback(l->pending, CL_RUNNING, told, NULL));
+    NEED(clFlush(l->e.queue));
+}
+
+/* After the loss: what needs the worker fails, what does not goes on, and everything can be let go of. */
+static void after(struct lost *l)
+{
+    cl_int rc, status;
+    size_t n = 16;
+    cl_uint refs;
+    cl_event e = NULL;
+    CHECK(clFinish(l->e.queue) == CL_OUT_OF_RESOURCES);
+    CHECK(clFlush(l->e.queue) == CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, &e) == CL_OUT_OF_RESOURCES && !e);
+    CHECK(clEnqueueReadBuffer(l->e.queue, l->m, CL_FALSE, 0, 64, words[2], 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueWriteBuffer(l->e.queue, l->m, CL_TRUE, 0, 64, words[2], 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueWriteBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL) ==
+          CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueMarkerWithWaitList(l->e.queue, 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateBuffer(l->e.context, CL_MEM_READ_WRITE, 64, NULL, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateContext(NULL, 1, &l->e.device, NULL, NULL, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateUserEvent(l->e.context, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateKernel(l->e.program, "stir", &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateCommandQueue(l->e.context, l->e.device, 0, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
+    CHECK(clBuildProgram(l->unbuilt, 0, NULL, "", NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clWaitForEvents(1, &l->pending) < 0);
+
+    NEED(clGetEventInfo(l->pending, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    CHECK(status == CL_OUT_OF_RESOURCES);
+    NEED(clGetMemObjectInfo(l->m, CL_MEM_SIZE, sizeof n, &n, NULL));
+    CHECK(n == 64);
+    NEED(clGetMemObjectInfo(l->m, CL_MEM_REFERENCE_COUNT, sizeof refs, &refs, NULL));
+    CHECK(refs == 1);
+    NEED(clRetainMemObject(l->m));
+    NEED(clReleaseMemObject(l->m));
+    cl_uint v = 2;
+    NEED(clSetKernelArg(l->kernel, 1, sizeof v, &v));
+    /* A callback asked for too late is told at once. */
+    int before = atomic_load(&n_callbacks);
+    NEED(clSetEventCallback(l->pending, CL_COMPLETE, told, NULL));
+    while (atomic_load(&n_callbacks) == before) {
+    }
+    cl_int set = clSetUserEventStatus(l->user, CL_COMPLETE);
+    CHECK(set == CL_OUT_OF_RESOURCES || set == CL_SUCCESS);
+
+    NEED(clReleaseEvent(l->pending));
+    NEED(clReleaseEvent(l->user));
+    NEED(clReleaseKernel(l->kernel));
+    NEED(clReleaseProgram(l->unbuilt));
+    NEED(clReleaseMemObject(l->m));
+    NEED(clReleaseMemObject(l->large));
+    edge_close(&l->e);
+}
+
+/* The driver of the test stops the worker, lets the threads in, kills when all of them sleep in their calls. */
+int case_lost_waits(int argc, char **argv)
+{
+    struct lost l;
+    (void)argc;
+    (void)argv;
+    open_lost(&l);
+    edge_say("ready");
+    edge_hear();
+    void *(*const runs[])(void *) = {in_finish, in_wait, in_read, in_long_read, in_build, in_map, in_create, in_query};
+    const int n = sizeof runs / sizeof runs[0];
+    for (int i = 0; i < n; i++)
+        edge_thread("edge-waits", runs[i], &l);
+    while (atomic_load(&n_in) < n) {
+    }
+    edge_say("in");
+    edge_join();
+    edge_say("out %llu", (unsigned long long)atomic_load(&last_out_ns));
+    while (atomic_load(&n_callbacks) < 2) {
+    }
+    after(&l);
+    edge_say("done");
+    return 0;
+}
+
+/* The same while a kernel runs, by a single thread that is in clFinish. */
+int case_lost_kernel(int argc, char **argv)
+{
+    struct lost l;
+    (void)argc;
+    (void)argv;
+    open_lost(&l);
+    cl_event running;
+    cl_command_queue first = l.e.queue;
+    cl_int rc;
+    l.e.queue = clCreateCommandQueue(l.e.context, l.e.device, 0, &rc);
+    NEED(rc);
+    edge_launch_endless(&l.e, l.large, &running);
+    NEED(clSetEventCallback(running, CL_COMPLETE, told, NULL));
+    edge_say("ready");
+    CHECK(clFinish(l.e.queue) == CL_OUT_OF_RESOURCES);
+    edge_say("out %llu", (unsigned long long)now_ns());
+    cl_int status;
+    NEED(clGetEventInfo(running, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    CHECK(status == CL_OUT_OF_RESOURCES);
+    while (atomic_load(&n_callbacks) < 3) {
+    }
+    NEED(clReleaseEvent(running));
+    NEED(clReleaseCommandQueue(l.e.queue));
+    l.e.queue = first;
+    after(&l);
+    edge_say("done");
+    return 0;
+}
+
+/* No daemon, or one that is going: no platform, and no word. */
+int case_no_daemon(int argc, char **argv)
+{
+    cl_uint n = 7;
+    cl_platform_id p;
+    (void)argc;
+    (void)argv;
+    CHECK(clGetPlatformIDs(0, NULL, &n) == CL_PLATFORM_NOT_FOUND_KHR);
+    CHECK(clGetPlatformIDs(1, &p, &n) == CL_PLATFORM_NOT_FOUND_KHR);
+    return 0;
+}
