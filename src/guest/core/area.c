@@ -7,17 +7,20 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define MAX_LEAVES     (1u << 18)
 #define MIN_LEAF_BYTES 256u
 #define MAX_ORDER      19u
 #define NONE           UINT32_MAX
 #define MIN_SEGMENT    (UINT64_C(16) << 20)
+#define WINDOW_ALIGN   (UINT64_C(2) << 20) /* of segments in the window: a huge page */
 
 struct gn_area_segment {
     struct gn_segment segment;
+    bool in_window;
     uint64_t leaf_bytes;
     uint32_t n_leaves, top;
     uint32_t head[MAX_ORDER + 1];
@@ -139,11 +142,11 @@ static void reclaim_locked(struct gn_session *s)
     }
 }
 
-static bool take_locked(struct gn_session *s, uint64_t bytes, struct gn_block *ret)
+static bool take_locked(struct gn_session *s, uint64_t bytes, bool in_window, struct gn_block *ret)
 {
     reclaim_locked(s);
     for (uint32_t i = 0; i < s->area.n_segments; i++) {
-        if (segment_take(s->area.segments[i], bytes, ret)) {
+        if (s->area.segments[i]->in_window == in_window && segment_take(s->area.segments[i], bytes, ret)) {
             ret->segment = i;
             return true;
         }
@@ -151,7 +154,27 @@ static bool take_locked(struct gn_session *s, uint64_t bytes, struct gn_block *r
     return false;
 }
 
-static int add_segment(struct gn_session *s, uint64_t bytes)
+void gn_area_set_window(struct gn_session *s, void *base, uint64_t bytes)
+{
+    pthread_mutex_lock(&s->link_lock);
+    s->area.window = base;
+    s->area.window_bytes = bytes;
+    pthread_mutex_unlock(&s->link_lock);
+}
+
+/* Moves a segment's mapping over the next reserved addresses. */
+static int move_to_window(struct gn_area *a, struct gn_segment *segment)
+{
+    void *to = a->window + a->window_used;
+    void *base = mremap(segment->base, segment->bytes, segment->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    if (base == MAP_FAILED)
+        return -errno;
+    segment->base = base;
+    a->window_used += gn_align_up(segment->bytes, WINDOW_ALIGN);
+    return 0;
+}
+
+static int add_segment(struct gn_session *s, uint64_t bytes, bool in_window)
 {
     struct gn_error err;
     struct gn_segment segment;
@@ -163,13 +186,19 @@ static int add_segment(struct gn_session *s, uint64_t bytes)
     if (gn_session_lost(s))
         return -EPIPE;
     pthread_mutex_lock(&s->link_lock);
-    int r = gn_link_segment(s->link, size, &fd, &index, &err);
+    int r = in_window && !gn_range_ok(s->area.window_used, size, s->area.window_bytes) ? -ENOMEM : 0;
+    if (!r)
+        r = gn_link_segment(s->link, size, &fd, &index, &err);
     if (!r) {
         r = gn_segment_adopt(fd, GN_LINK_SEGMENT_LIMIT, &segment);
         if (r) {
             close(fd);
+        } else if (in_window && (r = move_to_window(&s->area, &segment))) {
+            gn_segment_fini(&segment);
         } else {
             struct gn_area_segment *a = segment_new(segment);
+            if (a)
+                a->in_window = in_window;
             pthread_mutex_lock(&s->area.lock);
             if (!a || index != s->area.n_segments || index >= GN_AREA_SEGMENTS) {
                 r = -ENOMEM;
@@ -184,19 +213,29 @@ static int add_segment(struct gn_session *s, uint64_t bytes)
     return r;
 }
 
-int gn_block_take(struct gn_session *s, uint64_t bytes, struct gn_block *ret)
+static int take(struct gn_session *s, uint64_t bytes, bool in_window, struct gn_block *ret)
 {
     for (int tries = 0; tries < 2; tries++) {
         pthread_mutex_lock(&s->area.lock);
-        bool taken = take_locked(s, bytes, ret);
+        bool taken = take_locked(s, bytes, in_window, ret);
         pthread_mutex_unlock(&s->area.lock);
         if (taken)
             return 0;
-        int r = tries ? -ENOMEM : add_segment(s, bytes);
+        int r = tries ? -ENOMEM : add_segment(s, bytes, in_window);
         if (r)
             return r;
     }
     return -ENOMEM;
+}
+
+int gn_block_take(struct gn_session *s, uint64_t bytes, struct gn_block *ret)
+{
+    return take(s, bytes, false, ret);
+}
+
+int gn_block_take_in_window(struct gn_session *s, uint64_t bytes, struct gn_block *ret)
+{
+    return take(s, bytes, true, ret);
 }
 
 void gn_block_put(struct gn_session *s, struct gn_block *b)

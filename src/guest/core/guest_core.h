@@ -102,6 +102,8 @@ struct gn_area {
     pthread_mutex_t lock;
     struct gn_area_segment *segments[GN_AREA_SEGMENTS];
     uint32_t n_segments;
+    char *window; /* link_lock, as the next two: where segments lie that the vGPU has at the same address; NULL: nowhere */
+    uint64_t window_bytes, window_used;
     /* blocks of messages without an answer, free once the ring has passed their message */
     struct gn_parked_block {
         struct gn_block block;
@@ -112,6 +114,8 @@ struct gn_area {
 
 /* At least `bytes`, aligned to 256 or more. -ENOMEM when the area is full and no segment can be added, -EPIPE. */
 int gn_block_take(struct gn_session *s, uint64_t bytes, struct gn_block *ret);
+/* The same, at an address that is the vGPU's too. */
+int gn_block_take_in_window(struct gn_session *s, uint64_t bytes, struct gn_block *ret);
 void gn_block_put(struct gn_session *s, struct gn_block *b);
 /* Puts it back when the worker has passed the message that ended at `end`. */
 void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end);
@@ -185,6 +189,8 @@ void gn_event_index_put(struct gn_session *s, uint32_t index);
 
 /* Between the core's own files. */
 int gn_area_init(struct gn_session *s, struct gn_segment first);
+/* Reserved addresses, which both sides have agreed on; once. */
+void gn_area_set_window(struct gn_session *s, void *base, uint64_t bytes);
 void gn_handles_before_fork(void);
 void gn_handles_after_fork(void);
 

@@ -252,6 +252,28 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
     return keep_arg(k, arg_index, &arg, arg_value) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
+cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_index, const void *arg_value)
+{
+    struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
+    struct gn_arg arg = {.index = (uint16_t)arg_index, .kind = GN_ARG_SVM, .bytes = sizeof arg_value};
+    if (!k)
+        return CL_INVALID_KERNEL;
+    if (arg_index >= k->n_args)
+        return CL_INVALID_ARG_INDEX;
+    /* The program's other memory is not the vGPU's: no kernel could read it. */
+    if (arg_value && gn_svm_find(gn_cl_session_of(&k->o), arg_value, 0) != GN_SVM_INSIDE)
+        return CL_INVALID_ARG_VALUE;
+    arg.value = (uintptr_t)arg_value;
+    const struct gn_cl_arg *a = &k->args[arg_index];
+    if (a->set && a->arg.kind == GN_ARG_SVM && !gn_session_lost(k->o.session))
+        return keep_arg(k, arg_index, &arg, NULL) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+    /* What the driver says to such an argument is no word about its size as a value. */
+    uint32_t good_bytes = a->good_bytes;
+    cl_int result = ask_arg(k, arg_index, &arg, NULL);
+    k->args[arg_index].good_bytes = good_bytes;
+    return result;
+}
+
 cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size, void *param_value,
                                 size_t *param_value_size_ret)
 {

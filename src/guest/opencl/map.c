@@ -206,7 +206,8 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
     bool reads = !(map->flags & CL_MAP_WRITE_INVALIDATE_REGION) || map->flags & CL_MAP_READ;
     int32_t error = 0;
-    reads = reads && !written_here(t->mem, map);
+    /* Shared memory is already there. */
+    reads = reads && !t->mem->svm && !written_here(t->mem, map);
     if (reads && t->mem->flags & CL_MEM_HOST_WRITE_ONLY)
         return read_by_copy(q, map, t, blocking, n, waits, event);
     if (reads && !map->mapping)
@@ -427,7 +428,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     if (!map)
         return CL_INVALID_VALUE;
     struct gn_transfer t = unmap_transfer(m, map);
-    bool writes = map->flags & WRITES_MAP;
+    bool writes = (map->flags & WRITES_MAP) && !m->svm;
     if (writes && !map->mapping) {
         result = gn_transfer(q, &t, CL_FALSE, num_events_in_wait_list, event_wait_list, event);
         free(map);

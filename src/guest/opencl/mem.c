@@ -64,13 +64,19 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     if (!m)
         return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
     m->given = gn_copy_list(properties, &m->n_given);
+    enum gn_svm_place place =
+        host_ptr && (host & CL_MEM_USE_HOST_PTR) ? gn_svm_find(c->o.session->detail, host_ptr, size) : GN_SVM_NOT;
+    m->svm = place == GN_SVM_INSIDE;
     /* Contents that the driver would refuse with the rest are not read. */
-    bool wanted = host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
+    bool wanted = host_ptr && !m->svm && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
-    cl_int result = stage(c->o.session, wanted ? host_ptr : NULL, size, &block, &ref);
-    if (!result)
+    cl_int result = place == GN_SVM_BEYOND ? CL_INVALID_BUFFER_SIZE
+                                           : stage(c->o.session, wanted ? host_ptr : NULL, size, &block, &ref);
+    if (result)
+        block.segment = GN_NO_BLOCK;
+    else
         result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size, host_ptr != NULL, &ref,
-                                ref.segment == GN_SPAN_NULL ? 0 : size);
+                                ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0);
     gn_block_put(c->o.session, &block);
     if (result) {
         mem_drop(m);
@@ -114,6 +120,7 @@ cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_f
         m->flags |= source->flags & HOST_ACCESS;
     m->flags |= source->flags & HOST_PTR;
     m->host_ptr = source->host_ptr ? source->host_ptr + region->origin : NULL;
+    m->svm = source->svm;
     return CL_SUCCESS;
 }
 
@@ -282,8 +289,8 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
     case CL_MEM_PROPERTIES:
         return gn_answer(m->given, m->n_given * sizeof *m->given, param_value_size, param_value, param_value_size_ret);
     default: {
-        cl_bool no = CL_FALSE;
-        return gn_answer(&no, sizeof no, param_value_size, param_value, param_value_size_ret);
+        cl_bool svm = m->svm ? CL_TRUE : CL_FALSE;
+        return gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
     }
     }
 }

@@ -29,6 +29,8 @@ struct gn_cl_device {
     struct gn_object o; /* parent: the device it is a part of, or NULL */
     struct gn_cl_root *root;
     cl_device_type type;
+    cl_device_svm_capabilities svm; /* of a root device, once the session's svm_opened is set */
+    uint64_t svm_largest;
 };
 
 struct gn_destructor {
@@ -84,6 +86,7 @@ struct gn_cl_mem {
     size_t extent[3];     /* of an image; 0: not known */
     size_t row_pitch, slice_pitch; /* that host_ptr has, of an image */
     char *host_ptr;     /* of CL_MEM_USE_HOST_PTR */
+    bool svm;           /* host_ptr is the vGPU's memory too */
     struct gn_cl_mem *source;
     size_t offset;      /* in source */
     cl_mem_properties *given;
@@ -94,6 +97,14 @@ struct gn_cl_mem {
     size_t map_row_pitch, map_slice_pitch; /* lock; of an image, as its driver lays it out; 0: not asked yet */
     cl_uint n_maps;         /* lock */
     struct gn_destructor *_Atomic destructors;
+};
+
+/* An allocation of shared virtual memory: no handle that a program sees. */
+struct gn_cl_svm {
+    struct gn_object o; /* parent: the context */
+    char *ptr;
+    size_t size;
+    struct gn_block block;
 };
 
 struct gn_cl_sampler {
@@ -151,6 +162,11 @@ struct gn_cl_session {
     uint64_t next_cookie;
     pthread_mutex_t stdout_lock;
     uint64_t stdout_file[2];     /* stdout_lock: device and inode that the worker prints to */
+    pthread_mutex_t svm_open_lock; /* held while the vGPU is asked, once */
+    bool svm_opened;               /* svm_open_lock */
+    pthread_mutex_t svm_lock;
+    struct gn_cl_svm **svm;        /* svm_lock: live allocations, by address */
+    size_t n_svm, svm_capacity;    /* svm_lock */
 };
 
 static inline struct gn_cl_session *gn_cl_session_of(const struct gn_object *o)
@@ -221,6 +237,13 @@ void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping);
 /* Before a launch that may print: the program may have put something else on its stdout. */
 void gn_follow_stdout(struct gn_cl_session *s);
 void gn_first_stdout(struct gn_cl_session *s);
+
+/* ---- shared virtual memory */
+
+cl_device_svm_capabilities gn_svm_capabilities(const struct gn_cl_device *d);
+enum gn_svm_place { GN_SVM_NOT, GN_SVM_INSIDE, GN_SVM_BEYOND };
+/* Where these bytes lie: not in shared memory, inside one allocation, or begin in one and go on behind it. */
+enum gn_svm_place gn_svm_find(struct gn_cl_session *s, const void *ptr, size_t bytes);
 
 /* ---- callbacks: on a thread of Gantry's, signals blocked, no lock held */
 

@@ -79,6 +79,8 @@ static struct gn_cl_root *attach(uint32_t index)
     pthread_mutex_init(&detail->watch_lock, NULL);
     pthread_mutex_init(&detail->stdout_lock, NULL);
     gn_first_stdout(detail);
+    pthread_mutex_init(&detail->svm_open_lock, NULL);
+    pthread_mutex_init(&detail->svm_lock, NULL);
     gn_list_init(&detail->staged);
     gn_list_init(&detail->watches);
     gn_list_init(&detail->contexts);
@@ -289,8 +291,8 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
         return result ? result : gn_answer(&c, sizeof c, param_value_size, param_value, param_value_size_ret);
     }
     default: {
-        cl_device_svm_capabilities none = 0;
-        return gn_answer(&none, sizeof none, param_value_size, param_value, param_value_size_ret);
+        cl_device_svm_capabilities svm = gn_svm_capabilities(d);
+        return gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
     }
     }
 }

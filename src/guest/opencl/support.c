@@ -145,6 +145,7 @@ const struct gn_guest_api gn_opencl_api = {
             [GN_KIND_PROGRAM] = sizeof(struct gn_cl_program),
             [GN_KIND_KERNEL] = sizeof(struct gn_cl_kernel),
             [GN_KIND_EVENT] = sizeof(struct gn_cl_event),
+            [GN_KIND_SVM] = sizeof(struct gn_cl_svm),
         },
     .destroy_op_kind_event = GN_KIND_EVENT,
     .gone = gone,

@@ -166,6 +166,9 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
                                                            t->buffer_slice_pitch, ref, n, waits, show)
                         : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
                                                           t->buffer_slice_pitch, ref, n, waits, show);
+    case GN_TRANSFER_SVM:
+        return gn_send_SvmCopy(s, queue, t->write ? t->origin[0] : 0, t->write ? 0 : t->origin[0], t->region[0], ref,
+                               t->region[0], n, waits, show);
     default:
         return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region, t->area_row_pitch,
                                                       t->area_slice_pitch, ref, n, waits, show)
@@ -187,7 +190,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
     struct gn_block block;
     int32_t error = 0;
-    bool lines = t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    bool lines = t->kind == GN_TRANSFER_IMAGE && t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     uint64_t bytes = t->host.in_step ? gn_pitched_bytes(t->mem->element_bytes, t->region, t->area_row_pitch,
                                                         t->area_slice_pitch, lines)
                                      : gn_layout_bytes(&t->host);
@@ -326,7 +329,7 @@ cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool b
                    cl_event *event)
 {
     gn_settle(q->o.session->detail);
-    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->region[0] > PIECE_BYTES)
+    if (blocking && (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM) && t->region[0] > PIECE_BYTES)
         return transfer_pieces(q, t, n, waits, event);
     return transfer_whole(q, t, blocking, n, waits, event);
 }

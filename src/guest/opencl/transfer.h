@@ -15,13 +15,13 @@ struct gn_layout {
     bool in_step;                   /* it lies in the area as it does there */
 };
 
-enum gn_transfer_kind { GN_TRANSFER_BUFFER, GN_TRANSFER_RECT, GN_TRANSFER_IMAGE };
+enum gn_transfer_kind { GN_TRANSFER_BUFFER, GN_TRANSFER_RECT, GN_TRANSFER_IMAGE, GN_TRANSFER_SVM };
 
 struct gn_transfer {
     enum gn_transfer_kind kind;
     bool write;
     struct gn_cl_mem *mem;
-    size_t origin[3], region[3];          /* BUFFER: origin[0] and region[0], in bytes */
+    size_t origin[3], region[3];          /* BUFFER: origin[0] and region[0], in bytes; SVM: an address, and bytes */
     size_t buffer_row_pitch, buffer_slice_pitch;
     size_t area_row_pitch, area_slice_pitch; /* IMAGE: how the driver finds it in the area; 0: tight */
     struct gn_layout host;

@@ -142,6 +142,8 @@ static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct 
     case GN_ARG_NULL:
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, &none);
     case GN_ARG_SVM:
+        if (!cl->clSetKernelArgSVMPointer)
+            return CL_INVALID_OPERATION;
         return cl->clSetKernelArgSVMPointer(kernel, arg->index, (const void *)(uintptr_t)arg->value);
     default:
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, arg->bytes > 8 ? tail : &arg->value);
@@ -198,6 +200,8 @@ cl_int gn_host_SetArg(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
         return CL_INVALID_KERNEL;
     uint16_t kind = arg_handle_kind(arg);
     struct gn_vobject *o = kind ? gn_request_object(r, kind, arg->value) : NULL;
+    if (arg->kind == GN_ARG_SVM && !gn_svm_address_ok(v, arg->value))
+        return CL_INVALID_ARG_VALUE;
     pthread_mutex_lock(&k->lock);
     cl_int result = apply_arg(gn_cl(v), a->kernel, k, arg, gn_driver_of(o));
     pthread_mutex_unlock(&k->lock);
@@ -251,7 +255,9 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     pthread_mutex_lock(&k->lock);
     while (!result && run && (arg = next_arg(run, w->args_bytes, &at, &fault))) {
         void *driver = arg_handle_kind(arg) ? gn_driver_of(c->object_refs[n++]) : NULL;
-        result = apply_arg(cl, kernel->driver, k, arg, driver);
+        result = arg->kind != GN_ARG_SVM || gn_svm_address_ok(v, arg->value)
+                     ? apply_arg(cl, kernel->driver, k, arg, driver)
+                     : CL_INVALID_ARG_VALUE;
     }
     if (!result && w->task)
         result = cl->clEnqueueTask(queue, kernel->driver, n_waits, waits, event);

@@ -12,6 +12,8 @@ static char some_host_memory[64];
 cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DestroyObject *a)
 {
     (void)r;
+    if (a->kind == GN_KIND_SVM)
+        gn_svm_forget(v, a->object);
     gn_object_take_out(v, a->object, (uint16_t)a->kind);
     return CL_SUCCESS;
 }
@@ -140,7 +142,15 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
         gn_vgpu_fault(v, "a buffer has less contents than it has bytes", "Buffer");
         return NULL;
     }
-    cl_mem_flags flags = driver_flags(a->flags, a->has_host_ptr, &host_ptr);
+    cl_mem_flags flags = a->flags;
+    if (!a->svm) {
+        flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
+    } else if (gn_svm_live(v, a->svm, a->size)) {
+        host_ptr = (const void *)(uintptr_t)a->svm;
+    } else {
+        *result = CL_INVALID_HOST_PTR;
+        return NULL;
+    }
     if (a->properties)
         return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, a->size, (void *)host_ptr, result);
     return gn_cl(v)->clCreateBuffer(a->context, flags, a->size, (void *)host_ptr, result);

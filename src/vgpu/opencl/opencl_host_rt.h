@@ -10,8 +10,11 @@
 
 /* What generated and handwritten handlers of the OpenCL vGPU share. */
 
+struct gn_svm_host;
+
 struct gn_opencl_vgpu {
     struct gn_cl_platform *platform;
+    struct gn_svm_host *svm;
 };
 
 static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
@@ -21,7 +24,7 @@ static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
 
 static inline struct gn_cl_platform *gn_platform_of(const struct gn_vgpu *v)
 {
-    return v->detail;
+    return ((const struct gn_opencl_vgpu *)v->detail)->platform;
 }
 
 /* The device that a driver's device is, or is a part of: an index in vgpu->devices. */
@@ -45,6 +48,14 @@ struct gn_kernel_detail {
 
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
 void gn_kernel_detail_free(struct gn_kernel_detail *k);
+
+/* Shared virtual memory. Any thread. */
+struct gn_svm_host *gn_svm_host_new(void);
+/* Do these bytes lie in one live allocation? */
+bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes);
+/* May a kernel be given this? NULL, and what lies in the window. */
+bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address);
+void gn_svm_forget(struct gn_vgpu *v, uint64_t id);
 
 static const size_t gn_zero3[3];
 

@@ -27,14 +27,17 @@ cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device)
 
 static int start(struct gn_vgpu *v)
 {
+    static struct gn_opencl_vgpu detail;
     struct gn_cl_platform *p = gn_cl_platform_of(v->boot->platform);
     /* A driver that prints by way of the C library keeps nothing back. */
     setvbuf(stdout, NULL, _IONBF, 0);
     v->driver = (void *)p->dispatch;
-    v->detail = p;
+    detail.platform = p;
+    detail.svm = gn_svm_host_new();
+    v->detail = &detail;
     v->n_devices = p->n_devices;
     v->devices = calloc(p->n_devices, sizeof *v->devices);
-    if (!v->devices || !gn_object_put(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
+    if (!v->devices || !detail.svm || !gn_object_put(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
         return -1;
     for (cl_uint i = 0; i < p->n_devices; i++)
         if (!gn_object_put(v, gn_id_make(i + 1, 1), GN_KIND_DEVICE, p->devices[i]))

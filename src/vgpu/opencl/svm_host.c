@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared virtual memory, the vGPU's side. Program and vGPU keep the same window of addresses free; an
+ * allocation lies in a data segment that both map there, so a pointer means the same bytes on both sides and
+ * nothing is ever copied for it.
+ *
+ * The driver never learns of these allocations: it is given pointers that it did not hand out. Having the
+ * driver allocate and putting shared pages under its allocation would need an address that is free in the
+ * program too, which nobody can promise. So this is offered only on devices whose memory is this process's (a
+ * CPU, or system-wide fine grain), and only when the driver has been seen to work on such a pointer. What
+ * flags, sizes and alignments are good is still the driver's word: it is asked for an allocation of that
+ * kind, which goes back at once.
+ *
+ * An address is a number that the guest chose. Commands go on only inside a live allocation, checked when
+ * they are given to the driver; what a kernel is given points at least into the window, where nothing of this
+ * process's own lies. Pages stay mapped as long as the vGPU lives, so a late free takes nothing away under a
+ * command.
+ */
+#include "opencl_host.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define WINDOW_LIMIT_BYTES (UINT64_C(1) << 40)
+#define ADDRESS_LIMIT      (UINT64_C(1) << 47)
+#define PROBE_WORD         0x5ca1ab1eu
+
+struct live {
+    uint64_t address, bytes, id;
+};
+
+struct gn_svm_host {
+    pthread_mutex_t lock;
+    /* lock */
+    uint64_t window, window_bytes;        /* 0: there is none */
+    uint64_t segment_at[GN_MAX_SEGMENTS]; /* where in the window a data segment is mapped; 0: nowhere */
+    struct live *live;                    /* by address, no two overlap */
+    size_t n_live, live_capacity;
+};
+
+struct gn_svm_host *gn_svm_host_new(void)
+{
+    struct gn_svm_host *s = calloc(1, sizeof *s);
+    if (s)
+        pthread_mutex_init(&s->lock, NULL);
+    return s;
+}
+
+static struct gn_svm_host *host_of(struct gn_vgpu *v)
+{
+    return ((struct gn_opencl_vgpu *)v->detail)->svm;
+}
+
+/* ---- what is live */
+
+/* How many begin at or below an address. */
+static size_t rank_locked(const struct gn_svm_host *s, uint64_t address)
+{
+    size_t low = 0, high = s->n_live;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->live[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes)
+{
+    struct gn_svm_host *s = host_of(v);
+    pthread_mutex_lock(&s->lock);
+    size_t n = rank_locked(s, address);
+    bool inside = n && gn_range_ok(address - s->live[n - 1].address, bytes, s->live[n - 1].bytes);
+    pthread_mutex_unlock(&s->lock);
+    return inside;
+}
+
+bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address)
+{
+    struct gn_svm_host *s = host_of(v);
+    if (!address)
+        return true;
+    pthread_mutex_lock(&s->lock);
+    bool inside = s->window && address >= s->window && address - s->window < s->window_bytes;
+    pthread_mutex_unlock(&s->lock);
+    return inside;
+}
+
+/* False when it would lie over another. */
+static bool add_live_locked(struct gn_svm_host *s, const struct live *l)
+{
+    size_t n = rank_locked(s, l->address);
+    if ((n && s->live[n - 1].address + s->live[n - 1].bytes > l->address) ||
+        (n < s->n_live && l->address + l->bytes > s->live[n].address))
+        return false;
+    memmove(&s->live[n + 1], &s->live[n], (s->n_live - n) * sizeof *s->live);
+    s->live[n] = *l;
+    s->n_live++;
+    return true;
+}
+
+static bool make_room_locked(struct gn_svm_host *s)
+{
+    if (s->n_live < s->live_capacity)
+        return true;
+    size_t capacity = s->live_capacity ? s->live_capacity * 2 : 64;
+    struct live *grown = realloc(s->live, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    s->live = grown;
+    s->live_capacity = capacity;
+    return true;
+}
+
+void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
+{
+    struct gn_svm_host *s = host_of(v);
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_live; i++) {
+        if (s->live[i].id == id) {
+            s->n_live--;
+            memmove(&s->live[i], &s->live[i + 1], (s->n_live - i) * sizeof *s->live);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- the window */
+
+/* Does the driver write where a pointer of ours points? */
+static bool driver_takes(const cl_icd_dispatch *cl, cl_device_id device, void *page, size_t page_bytes)
+{
+    const uint32_t word = PROBE_WORD;
+    cl_int result = CL_SUCCESS;
+    bool good = false;
+    if (mmap(page, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+        MAP_FAILED)
+        return false;
+    cl_context context = cl->clCreateContext(NULL, 1, &device, NULL, NULL, &result);
+    cl_command_queue queue = context ? cl->clCreateCommandQueue(context, device, 0, &result) : NULL;
+    if (queue && !cl->clEnqueueSVMMemFill(queue, page, &word, sizeof word, page_bytes, 0, NULL, NULL) &&
+        !cl->clFinish(queue))
+        good = ((const uint32_t *)page)[0] == word &&
+               ((const uint32_t *)page)[page_bytes / sizeof word - 1] == word;
+    if (queue)
+        cl->clReleaseCommandQueue(queue);
+    if (context)
+        cl->clReleaseContext(context);
+    return mmap(page, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                0) != MAP_FAILED &&
+           good;
+}
+
+/* What the device would offer, leaving out that any pointer of the program's works: those are not shared. */
+static cl_device_svm_capabilities device_offers(const cl_icd_dispatch *cl, cl_device_id device)
+{
+    cl_device_svm_capabilities capabilities = 0;
+    cl_device_type type = 0;
+    if (!cl->clEnqueueSVMMemFill || !cl->clSVMAlloc || !cl->clSetKernelArgSVMPointer ||
+        cl->clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof capabilities, &capabilities, NULL) ||
+        cl->clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL))
+        return 0;
+    if (!(type & CL_DEVICE_TYPE_CPU) && !(capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM))
+        return 0;
+    return capabilities &
+           (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS);
+}
+
+static cl_int open_window(struct gn_svm_host *s, uint64_t address, uint64_t bytes)
+{
+    void *want = (void *)(uintptr_t)address;
+    void *at = mmap(want, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                    -1, 0);
+    if (at == MAP_FAILED)
+        return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    if (at != want) { /* before Linux 4.17 the flag is a hint */
+        munmap(at, bytes);
+        return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->window = address;
+    s->window_bytes = bytes;
+    pthread_mutex_unlock(&s->lock);
+    return CL_SUCCESS;
+}
+
+cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SvmWindow *a)
+{
+    struct gn_svm_host *s = host_of(v);
+    const struct gn_cl_platform *p = gn_platform_of(v);
+    const cl_icd_dispatch *cl = gn_cl(v);
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t end;
+    bool any = false;
+    (void)r;
+    if (s->window || !a->address || a->address % page || !a->bytes || a->bytes % page ||
+        a->bytes > WINDOW_LIMIT_BYTES || !gn_add_u64(a->address, a->bytes, &end) || end > ADDRESS_LIMIT ||
+        a->n_devices < p->n_devices) {
+        gn_vgpu_fault(v, "no window for shared virtual memory can be like this", "SvmWindow");
+        return CL_INVALID_VALUE;
+    }
+    for (cl_uint i = 0; i < p->n_devices; i++) {
+        a->capabilities[i] = device_offers(cl, p->devices[i]);
+        cl->clGetDeviceInfo(p->devices[i], CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof a->largest[i], &a->largest[i],
+                            NULL);
+        any |= a->capabilities[i] != 0;
+    }
+    cl_int result = any ? open_window(s, a->address, a->bytes) : CL_SUCCESS;
+    for (cl_uint i = 0; !result && i < p->n_devices; i++)
+        if (a->capabilities[i] && !driver_takes(cl, p->devices[i], (void *)(uintptr_t)a->address, page))
+            a->capabilities[i] = 0;
+    return result;
+}
+
+/* ---- allocations */
+
+/* Maps a data segment into the window, or sees that it is there already. */
+static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_host *s, uint32_t index, uint64_t at)
+{
+    const struct gn_segment *segment = &v->segments[index];
+    if (s->segment_at[index])
+        return s->segment_at[index] == at;
+    if (!s->window || at < s->window || !gn_range_ok(at - s->window, segment->bytes, s->window_bytes) ||
+        at % (uint64_t)sysconf(_SC_PAGESIZE))
+        return false;
+    for (uint32_t i = 0; i < GN_MAX_SEGMENTS; i++)
+        if (s->segment_at[i] && at < s->segment_at[i] + v->segments[i].bytes &&
+            s->segment_at[i] < at + segment->bytes)
+            return false;
+    void *base = mmap((void *)(uintptr_t)at, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                      segment->fd, 0);
+    if (base == MAP_FAILED)
+        return false;
+    /* What a driver starts (a linker, a compiler) has no business with the program's memory. */
+    madvise(base, segment->bytes, MADV_DONTFORK);
+    s->segment_at[index] = at;
+    return true;
+}
+
+void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Svm *a, cl_int *result)
+{
+    const struct gn_wire_Svm *w = gn_request_message(r);
+    struct gn_svm_host *s = host_of(v);
+    const cl_icd_dispatch *cl = gn_cl(v);
+    struct live l = {a->address, a->size, w->id};
+    *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    void *tried =
+        a->context && cl->clSVMAlloc ? cl->clSVMAlloc(a->context, a->flags, a->size, a->alignment) : NULL;
+    if (!tried)
+        return NULL;
+    cl->clSVMFree(a->context, tried);
+    pthread_mutex_lock(&s->lock);
+    bool room = make_room_locked(s);
+    bool good = a->pages && a->address >= w->pages.offset &&
+                segment_there_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset) &&
+                (!room || add_live_locked(s, &l));
+    pthread_mutex_unlock(&s->lock);
+    if (!good)
+        gn_vgpu_fault(v, "shared virtual memory does not lie where the guest says", "Svm");
+    if (!good || !room)
+        return NULL;
+    *result = CL_SUCCESS;
+    return (void *)(uintptr_t)a->address;
+}
+
+cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r,
+                                   const struct gn_args_clSetKernelExecInfo *a)
+{
+    const uint64_t *pointers = a->param_value;
+    (void)r;
+    if (!gn_cl(v)->clSetKernelExecInfo)
+        return CL_INVALID_OPERATION;
+    if (a->param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && pointers)
+        for (size_t i = 0; i < a->param_value_size / sizeof *pointers; i++)
+            if (pointers[i] && !gn_svm_live(v, pointers[i], 0))
+                return CL_INVALID_VALUE;
+    return gn_cl(v)->clSetKernelExecInfo(a->kernel, a->param_name, a->param_value_size, a->param_value);
+}
+
+/* ---- commands. The driver's functions are there: without them there is no live allocation. */
+
+void gn_admit_SvmCopy(struct gn_vgpu *v, struct gn_command *c)
+{
+    const struct gn_wire_SvmCopy *w = gn_command_message(c);
+    (void)v;
+    c->fault |= (!w->dst || !w->src) && (!c->area || w->block_bytes != w->size);
+}
+
+int32_t gn_submit_SvmCopy(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
+                          const cl_event *waits, cl_event *event)
+{
+    const struct gn_wire_SvmCopy *w = gn_command_message(c);
+    void *dst = w->dst ? (void *)(uintptr_t)w->dst : c->area;
+    const void *src = w->src ? (const void *)(uintptr_t)w->src : c->area;
+    if ((w->dst && !gn_svm_live(v, w->dst, w->size)) || (w->src && !gn_svm_live(v, w->src, w->size)))
+        return CL_INVALID_VALUE;
+    return gn_cl(v)->clEnqueueSVMMemcpy(queue, CL_FALSE, dst, src, w->size, n_waits, waits, event);
+}
+
+void gn_admit_SvmFill(struct gn_vgpu *v, struct gn_command *c)
+{
+    (void)v;
+    (void)c;
+}
+
+int32_t gn_submit_SvmFill(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
+                          const cl_event *waits, cl_event *event)
+{
+    const struct gn_wire_SvmFill *w = gn_command_message(c);
+    const void *pattern = gn_command_bytes(c, &w->pattern);
+    if (!gn_svm_live(v, w->address, w->size) || !pattern)
+        return CL_INVALID_VALUE;
+    return gn_cl(v)->clEnqueueSVMMemFill(queue, (void *)(uintptr_t)w->address, pattern, w->pattern_size,
+                                         w->size, n_waits, waits, event);
+}
+
+void gn_admit_SvmMap(struct gn_vgpu *v, struct gn_command *c)
+{
+    (void)v;
+    (void)c;
+}
+
+int32_t gn_submit_SvmMap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
+                         const cl_event *waits, cl_event *event)
+{
+    const struct gn_wire_SvmMap *w = gn_command_message(c);
+    if (!gn_svm_live(v, w->address, w->size))
+        return CL_INVALID_VALUE;
+    return gn_cl(v)->clEnqueueSVMMap(queue, CL_FALSE, w->flags, (void *)(uintptr_t)w->address, w->size,
+                                     n_waits, waits, event);
+}
+
+void gn_admit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c)
+{
+    (void)v;
+    (void)c;
+}
+
+int32_t gn_submit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
+                           const cl_event *waits, cl_event *event)
+{
+    const struct gn_wire_SvmUnmap *w = gn_command_message(c);
+    if (!gn_svm_live(v, w->address, 0))
+        return CL_INVALID_VALUE;
+    return gn_cl(v)->clEnqueueSVMUnmap(queue, (void *)(uintptr_t)w->address, n_waits, waits, event);
+}
+
+void gn_admit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c)
+{
+    (void)v;
+    (void)c;
+}
+
+int32_t gn_submit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
+                             const cl_event *waits, cl_event *event)
+{
+    const struct gn_wire_SvmMigrate *w = gn_command_message(c);
+    const uint64_t *addresses = gn_command_bytes(c, &w->addresses);
+    const uint64_t *sizes = gn_command_bytes(c, &w->sizes);
+    if (!addresses || !sizes || !gn_cl(v)->clEnqueueSVMMigrateMem)
+        return addresses && sizes ? CL_INVALID_OPERATION : CL_INVALID_VALUE;
+    for (uint32_t i = 0; i < w->n; i++)
+        if (!gn_svm_live(v, addresses[i], sizes[i]))
+            return CL_INVALID_VALUE;
+    return gn_cl(v)->clEnqueueSVMMigrateMem(queue, w->n, (const void **)addresses, (const size_t *)sizes,
+                                            w->flags, n_waits, waits, event);
+}
