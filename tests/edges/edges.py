@@ -288,7 +288,7 @@ CASES = {
     "own-contexts": one_of("own_contexts"),
     "churn": one_of("churn"),
     "dag": one_of("dag"),
-    "two-devices": one_of("two_devices", env={"POCL_DEVICES": "pthread basic"}),
+    "two-devices": one_of("two_devices", env={"POCL_DEVICES": "pthread pthread"}),
     "live-events": one_of("live_events"),
     "long-wait-list": one_of("long_wait_list"),
     "many-buffers": one_of("many_buffers"),

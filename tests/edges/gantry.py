@@ -14,7 +14,7 @@ sys.path += [os.path.join(HERE, "../programs"), os.path.join(HERE, "../../src/da
 import gantryd_harness  # noqa: E402
 from daemon import Daemon, LeftBehind, descendants, wait_until  # noqa: E402
 
-PATIENCE = 240  # seconds; only a hang takes so long
+PATIENCE = float(os.environ.get("EDGES_PATIENCE_S", "240"))  # seconds; only a hang takes so long
 
 
 class Wrong(Exception):

@@ -237,6 +237,8 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
         *event = (cl_event)e;
     else
         gn_object_unref(e);
+    if (error && gn_session_lost(s))
+        return CL_OUT_OF_RESOURCES;
     return !error ? CL_SUCCESS : error == GN_EVENT_WAIT_FAILED ? gn_blocking_result(error) : CL_MAP_FAILURE;
 }
 
