@@ -80,7 +80,9 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
     gn_link_close(link);
     d->daemon_answers = true;
     if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err))
-        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, err.fix, "gantryd answers, but %s", err.what);
+        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN,
+                      err.fix[0] ? err.fix : "restart gantryd from this installation",
+                      "gantryd answers, but says: %s", err.what);
     else
         check_version(d);
 }

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""gantry ls, devices, help and what every command has: what they print, and how they fail."""
+
+import json
+import os
+import select
+import signal
+import struct
+import unittest
+
+from commands_harness import CommandTest, FakeGantryd, as_nobody
+
+from gantryd_harness import ATTACHED, CONTROL, ERROR, HELLO, WELCOME, Gantryd, frame
+
+VGPU_KEYS = {"id", "tenant", "program", "pid", "worker_pid", "platform", "link", "mode", "state", "weight", "memory_bytes", "calls",
+             "sync_calls", "copies", "devices"}
+DEVICE_KEYS = {"name", "vendor", "api", "platform", "platform_index", "type", "present_as", "compute_units", "clock_mhz",
+               "memory_bytes", "max_allocation_bytes", "local_memory_bytes", "version", "driver_version", "vgpus"}
+
+
+def columns(line):
+    """Where the words of a line of titles begin and end."""
+    found, start = [], None
+    for i, c in enumerate(line + " "):
+        if c != " " and start is None:
+            start = i
+        elif c == " " and start is not None:
+            found.append((start, i))
+            start = None
+    return found
+
+
+class Listings(CommandTest):
+    daemon = True
+
+    def attach(self, **how):
+        client = self.gantryd.client()
+        self.addCleanup(client.close)
+        reply = client.attach(**how)
+        self.assertEqual(reply.op, ATTACHED)
+        self.addCleanup(reply.close)
+        return "%08x" % struct.unpack("<I", reply.payload[:4])
+
+    def ask(self, command):
+        p = self.prefix.run(command, "--json", address=self.address)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(p.stdout.count("\n"), 1)
+        reply = json.loads(p.stdout)
+        self.assertEqual(reply["version"], 1)
+        return reply
+
+    def vgpu(self, wanted):
+        found = [v for v in self.ask("ls")["vgpus"] if v["id"] == wanted]
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def table(self, command):
+        p = self.prefix.run(command, address=self.address)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        lines = p.stdout.splitlines()
+        self.assertEqual([line for line in lines if line != line.rstrip()], [])
+        return lines
+
+    def test_vgpus_as_json(self):
+        plain = self.vgpu(self.attach())
+        self.assertEqual(set(plain), VGPU_KEYS)
+        self.assertEqual((plain["tenant"], plain["program"], plain["pid"], plain["weight"], plain["state"], plain["mode"], plain["link"]),
+                         ("default", "test", os.getpid(), 100, "idle", "remote", "shm"))
+        self.assertEqual(set(plain["copies"]), {"two", "mapped", "bypass"})
+        for key in ("calls", "sync_calls", "memory_bytes"):
+            self.assertEqual(plain[key], 0)
+        self.assertEqual([set(d) for d in plain["devices"]], [{"name"}, {"name"}])
+        limited = self.vgpu(self.attach(weight=7, memory=3 << 30, tenant=b"team.a"))
+        self.assertEqual(set(limited), VGPU_KEYS | {"memory_limit_bytes"})
+        self.assertEqual((limited["tenant"], limited["weight"], limited["memory_limit_bytes"]), ("team.a", 7, 3 << 30))
+
+    def test_vgpus_as_a_table(self):
+        first, second = self.attach(), self.attach(weight=1000, memory=3 << 29, tenant=b"somebody-else")
+        lines = self.table("ls")
+        titles = lines[0].split()
+        self.assertEqual(titles, ["VGPU", "TENANT", "PID", "PROGRAM", "STATE", "WEIGHT", "MEMORY", "LIMIT", "CALLS", "WAITED", "LINK",
+                                  "MODE", "PLATFORM"])
+        rows = {line.split()[0]: line for line in lines[1:]}
+        self.assertRegex(first, "^[0-9a-f]{8}$")
+        self.assertEqual(rows[first].split()[1:],
+                         ["default", str(os.getpid()), "test", "idle", "100", "0", "-", "0", "0", "shm", "remote", "Fake", "Platform"])
+        self.assertEqual(rows[second].split()[5:8], ["1000", "0", "1.5G"])
+        # Aligned: each column's words all begin, or all end, where its title does.
+        for line in (rows[first], rows[second]):
+            for (start, end), (word_start, word_end) in zip(columns(lines[0]), columns(line)):
+                self.assertTrue(start == word_start or end == word_end, lines)
+
+    def test_no_vgpu(self):
+        with Gantryd(env={"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}) as alone:
+            p = self.prefix.run("ls", "--json", "--connect", "unix:" + alone.path)
+            self.assertEqual((p.returncode, p.stdout), (0, '{"version":1,"vgpus":[]}\n'))
+            p = self.prefix.run("ls", "--connect=unix:" + alone.path)
+            self.assertEqual((p.returncode, len(p.stdout.splitlines())), (0, 1))
+
+    def test_a_worker_that_died(self):
+        it = self.attach()
+        worker = self.vgpu(it)["worker_pid"]
+        end = os.pidfd_open(worker)
+        os.kill(worker, signal.SIGKILL)
+        select.select([end], [], [])
+        os.close(end)
+        while self.vgpu(it)["state"] != "lost":     # gantryd hears of it as we do
+            pass
+        self.assertEqual(set(self.vgpu(it)), VGPU_KEYS - {"worker_pid"})
+
+    def test_devices_as_json(self):
+        devices = self.ask("devices")["devices"]
+        self.assertEqual([set(d) for d in devices], [DEVICE_KEYS, DEVICE_KEYS])
+        self.assertEqual([(d["type"], d["present_as"], d["api"]) for d in devices],
+                         [("gpu", "gpu", "opencl"), ("accelerator", "accelerator", "opencl")])
+
+    def test_devices_as_a_table(self):
+        lines = self.table("devices")
+        self.assertEqual(lines[0].split(), ["DEVICE", "TYPE", "UNITS", "CLOCK", "MEMORY", "BUFFER", "VGPUS", "PLATFORM", "DRIVER"])
+        self.assertEqual(len(lines), 3)
+        for line, d in zip(lines[1:], self.ask("devices")["devices"]):
+            self.assertTrue(line.startswith(d["name"] + "  "), line)
+        with Gantryd("--device", "Two,present-as=cpu", env={"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}) as other:
+            p = self.prefix.run("devices", "--connect", "unix:" + other.path)
+            self.assertIn("  accelerator as cpu  ", p.stdout)
+
+    def test_a_full_disk(self):
+        for args in (["ls"], ["ls", "--json"], ["devices"], ["help"], ["--help"], ["--version"], ["help", "ls"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                p = self.prefix.run(*args, address=self.address, stdout=full)
+            self.sentence(p, 1, "gantry" if args[0][0] == "-" else "gantry " + args[0], "No space left on device")
+
+    def test_no_permission(self):
+        nobody = as_nobody(self, self.prefix.gantry)
+        if not nobody:
+            self.skipTest("needs two users")
+        self.addCleanup(os.chmod, self.gantryd.dir, 0o700)
+        os.chmod(self.gantryd.dir, 0o755)
+        self.refused(1, "Permission denied; ask for the right", "ls", address=self.address, before=nobody)
+        self.addCleanup(os.chmod, self.gantryd.path, 0o600)
+        os.chmod(self.gantryd.path, 0o666)
+        self.refused(1, "serves its own user only; start a gantryd of your own", "ls", address=self.address, before=nobody)
+
+
+class NoDaemon(CommandTest):
+    def test_nobody_listens(self):
+        gone = "unix:" + os.path.join(self.dir, "s")
+        for command in ("ls", "devices"):
+            self.refused(1, "no gantryd listens at " + gone + "; start gantryd", command, address=gone)
+            p = self.prefix.run(command, "--json", "--connect", gone)
+            self.sentence(p, 1, "gantry " + command, gone)
+            error = json.loads(p.stdout)
+            self.assertEqual(set(error), {"version", "error"})
+            self.assertEqual(set(error["error"]), {"what", "why", "fix"})
+            self.assertIn(gone, error["error"]["why"])
+        self.refused(1, "/run/gantry/gantry.sock", "ls", env={"XDG_RUNTIME_DIR": self.dir})
+
+    def test_addresses_that_are_none(self):
+        for address, says in (("here", "is not an address"), ("unix:", "is not an address"), ("tcp:h:1", "not supported yet"),
+                              ("unix:/" + "x" * 200, "too long")):
+            self.refused(1, says, "ls", "--connect", address)
+        self.refused(1, "no gantryd listens", "ls", address="unix:" + self.file("s"))
+
+    def test_the_users_own_daemon_is_found(self):
+        runtime = os.path.join(self.dir, "gantry")
+        os.mkdir(runtime)
+        with FakeGantryd(os.path.join(runtime, "gantry.sock"), FakeGantryd.greeting):
+            self.refused(1, "closed the connection", "ls", env={"XDG_RUNTIME_DIR": self.dir})
+
+    def test_a_peer_that_is_no_gantryd(self):
+        def welcome_then(op, payload):
+            def answer(asked, seq):
+                return FakeGantryd.greeting(asked, seq) or frame(op, seq, payload)
+            return answer
+        path = os.path.join(self.dir, "s")
+        error = struct.pack("<II384s256s", 13, 0, b"not for you", b"go away")
+        for answer, says in ((lambda op, seq: None, "closed the connection"),
+                             (lambda op, seq: b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3, "is not a frame"),
+                             (lambda op, seq: frame(WELCOME, seq + 1, bytes(16)), "is not a frame"),
+                             (lambda op, seq: frame(ERROR, seq, error), "not for you; go away"),
+                             (welcome_then(CONTROL, b"no json"), "is not an object"),
+                             (welcome_then(CONTROL, b'{"version":1}'), 'has no "vgpus"'),
+                             (welcome_then(CONTROL, b'{"version":1,"error":{"what":"w","why":"y","fix":"f"}}'), "w: y; f")):
+            with FakeGantryd(path, answer):
+                self.refused(1, says, "ls", address="unix:" + path)
+                p = self.prefix.run("ls", "--json", address="unix:" + path)
+                self.assertEqual(p.returncode, 1)
+                self.assertIn(says.split("; ")[0], json.loads(p.stdout)["error"]["why"])
+            os.unlink(path)
+
+    def test_names_cannot_command_a_terminal(self):
+        path = os.path.join(self.dir, "s")
+        reply = json.dumps({"version": 1, "vgpus": [{"id": "00000001", "program": "a\x1b[2Jb\n\u00e9\u4e2dc", "devices": []}, {"id": 5}]})
+
+        def answer(op, seq):
+            return FakeGantryd.greeting(op, seq) if op == HELLO else frame(CONTROL, seq, reply.encode())
+        with FakeGantryd(path, answer):
+            p = self.prefix.run("ls", address="unix:" + path)
+        lines = p.stdout.splitlines()
+        self.assertEqual((p.returncode, len(lines)), (0, 3))
+        self.assertIn("a?[2Jb?\u00e9\u4e2dc", lines[1])
+        self.assertEqual(lines[2].split()[:4], ["-"] * 4)
+
+
+class Usage(CommandTest):
+    def test_wrong_command_lines(self):
+        for args, says in ((["lss"], 'there is no command "lss"; did you mean ls?'),
+                           (["policy"], 'there is no command "policy"; gantry help lists'),
+                           (["--frobnicate"], "unknown option --frobnicate"), ([""], 'no command ""')):
+            self.refused(2, says, *args, who="gantry")
+        p = self.prefix.run()
+        self.sentence(p, 2, "gantry", "no command is given")
+        for args, says in ((["ls", "--jsno"], "did you mean --json?"), (["ls", "-j"], "unknown option -j"),
+                           (["ls", "x"], 'unexpected argument "x"'), (["ls", "--json=1"], "takes no value"),
+                           (["devices", "--connect"], "needs a value"), (["doctor", "--weight", "1"], "unknown option --weight"),
+                           (["help", "ls", "ls"], "unexpected argument")):
+            p = self.prefix.run(*args)
+            self.sentence(p, 2, "gantry " + args[0], says)
+            self.assertEqual(p.stdout, "")
+        self.sentence(self.prefix.run("help", "runn"), 2, "gantry help", "did you mean run?")
+
+    def test_wrong_command_lines_as_json(self):
+        for args in (["ls", "--json", "--frobnicate"], ["ls", "--frobnicate", "--json"], ["lss", "--json"]):
+            p = self.prefix.run(*args)
+            self.assertEqual(p.returncode, 2)
+            self.assertEqual(set(json.loads(p.stdout)["error"]), {"what", "why", "fix"})
+
+    def test_help_and_version(self):
+        overview = self.prefix.run("--help")
+        self.assertEqual((overview.returncode, overview.stderr), (0, ""))
+        self.assertEqual(self.prefix.run("help").stdout, overview.stdout)
+        commands = [line.split()[0] for line in overview.stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
+        self.assertEqual(commands, ["run", "ls", "devices", "doctor", "help"])
+        for command in commands:
+            shown = self.prefix.run("help", command)
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+            self.assertTrue(shown.stdout.startswith("usage: gantry " + command + " "))
+            self.assertIn("\nExamples:\n  gantry ", shown.stdout)
+            self.assertEqual(max(len(line) for line in shown.stdout.splitlines()) <= 85, True)
+            for ask in ("--help", "-h"):
+                self.assertEqual(self.prefix.run(command, ask).stdout, shown.stdout)
+        p = self.prefix.run("--version")
+        self.assertRegex(p.stdout, r"^gantry \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
