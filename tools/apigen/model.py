@@ -237,27 +237,140 @@ class Checker:
         names = {p.name: p for p in c.params}
         for p in c.params:
             self.parameter(p, names)
+        self.words()
         if c.served == "create":
-            if not c.param("err"):
-                self.fail("creates an object but has no errcode_ret")
-            if not c.track:
-                self.fail("creates an object but does not say what it is tracked by")
-        if c.served == "info" and not any(p.mode == "out" and p.name == "param_value" for p in c.params):
-            self.fail("is an info without a param_value")
+            self.create()
+        if c.served == "info":
+            self.info()
         if c.served == "command":
-            if not c.params or c.params[0].kind != "queue":
-                self.fail("is a command whose first parameter is no queue")
-            if not (c.message or c.stub) and not c.event:
-                self.fail("is a command that does not say which type its event has")
+            self.command()
+        else:
+            self.request()
         if c.served in ("retain", "release") and [p.kind for p in c.params] != [c.kind]:
             self.fail(f"takes one {c.kind} and nothing else")
         if c.travels and not c.message and not (c.stub or c.params and c.params[0].mode == "handle"):
             self.fail("reaches its session through no handle: make it local, with a message")
         if c.travels and any(p.mode == "callback" for p in c.params):
             self.fail("has a callback, which cannot travel: make it local, with a message")
-        for word in c.track:
-            if word not in names and word not in ("parent", "writes", "changes", "creates", *self.reader.api.handles):
+        self.track(names)
+        self.outputs(names)
+
+    def words(self):
+        """A word that its call has no use for would be ignored without a word."""
+        c = self.call
+        for word, good, where in (
+                ("check", c.served == "command" and not c.message and not c.stub, "a command's generated stub has"),
+                ("ordered", c.served == "command", "a command has"), ("fence", c.served == "command", "a command has"),
+                ("event", c.served == "command" and not c.message and not c.stub, "a command's generated stub has"),
+                ("made", c.served == "create" and not c.message, "a creating entry point has"),
+                ("local_names", c.served == "info", "an info has"),
+                ("slow", c.travels and c.served != "command", "a request that is waited for has"),
+                ("quiet", c.served == "forward" and c.message, "a message that is forwarded has"),
+                ("stub", c.travels and not c.message, "an entry point that travels has"),
+                ("host", c.travels, "what travels has")):
+            if getattr(c, word) and not good:
+                self.fail(f"'{'local' if word == 'local_names' else word}' is what only {where}")
+        if c.slow and c.quiet:
+            self.fail("is slow and quiet: nobody would wait for it")
+
+    def create(self):
+        c = self.call
+        if not c.param("err"):
+            self.fail("creates an object but has no errcode_ret")
+        if c.track[:1] != ["parent"]:
+            self.fail("creates an object but does not say what it is tracked by: track parent PARAMETER")
+
+    def info(self):
+        """What a query's stub takes for granted: a value, the room for it, and how much of it was used."""
+        shape = {p.name: (p.ctype, p.mode, p.length) for p in self.call.params}
+        if shape.get("param_value", ("", ""))[1] != "out":
+            self.fail("is an info without a param_value")
+        if shape["param_value"][2] != "param_value_size" or shape.get("param_value_size", ("", ""))[1] != "value":
+            self.fail("is an info whose param_value has not the size param_value_size")
+        if shape.get("param_value_size_ret") != ("size_t *", "out", "1"):
+            self.fail("is an info without a param_value_size_ret : out[1]")
+        if self.call.local_names and shape.get("param_name", ("", ""))[1] != "value":
+            self.fail("answers names in the program but has no param_name")
+
+    def command(self):
+        c = self.call
+        if not c.params or c.params[0].kind != "queue" or c.params[0].mode != "handle":
+            self.fail("is a command whose first parameter is no queue")
+        if not (c.message or c.stub) and not c.event:
+            self.fail("is a command that does not say which type its event has")
+        tail = [(p.name, p.mode) for p in c.params if p.mode in ("waits", "event")]
+        wanted = [("num_events_in_wait_list", "waits"), ("event_wait_list", "waits"), ("event", "event")]
+        if tail != wanted and not (c.message and not tail):
+            self.fail("is a command that does not end with a wait list and an event")
+        if tail and [p.name for p in c.params[-3:]] != [name for name, _ in wanted]:
+            self.fail("is a command that does not end with a wait list and an event")
+        for p in c.params:
+            if p.mode in ("out", "string", "list"):
+                self.fail(f"{p.name} cannot travel with a command: nobody waits for its answer, and its end is not known", p.line)
+            if p.mode == "handles" and p.kind != "mem":
+                self.fail(f"{p.name}: an array of a command's holds memory objects", p.line)
+        # What struct gn_command has room for.
+        count = {mode: sum(p.mode == mode for p in c.params) for mode in ("handle", "handles", "area", "in")}
+        for mode, most in (("handle", 4), ("handles", 1), ("area", 1), ("in", 3)):
+            if count[mode] > most:
+                self.fail(f"has {count[mode]} parameters '{mode}', and a command has room for {most}")
+
+    def request(self):
+        c = self.call
+        for p in c.params:
+            if c.travels and p.mode in ("waits", "event"):
+                self.fail(f"{p.name} belongs to a command", p.line)
+            if c.travels and p.mode == "vec":
+                self.fail(f"{p.name} is a vector, which only a command has", p.line)
+            if c.travels and not c.message and p.mode in ("in", "out", "handles", "string", "list") and not p.optional:
+                self.fail(f"{p.name} may be NULL, since a program may pass that: end it with a question mark", p.line)
+            if c.quiet and p.mode == "out":
+                self.fail(f"{p.name} is an output of a quiet message: nobody waits for it", p.line)
+        # What struct gn_request has room for.
+        count = {mode: sum(p.mode == mode for p in c.params) for mode in ("handle", "handles", "in", "string", "list", "out")}
+        for mode, most in (("handle", 8), ("handles", 2), ("out", 4)):
+            if count[mode] > most:
+                self.fail(f"has {count[mode]} parameters '{mode}', and a request has room for {most}")
+        ins = count["in"] + count["handles"] + count["string"] + count["list"]
+        if ins > 6:
+            self.fail(f"has {ins} inputs, and a request has room for 6")
+
+    def track(self, names):
+        """track parent X.. | changes X | writes X.. | writes args | creates KIND parent X.."""
+        words = list(self.call.track)
+        if not words:
+            return
+        first = words.pop(0)
+        if first == "creates":
+            if not words or words.pop(0) not in self.reader.api.handles:
+                self.fail("'track creates' names no kind of handle")
+            first = words.pop(0) if words else ""
+            if first != "parent":
+                self.fail("'track creates KIND' goes on with parent")
+        if first not in ("parent", "changes", "writes"):
+            self.fail(f"'track {first}' is none of parent, changes, writes, creates")
+        if not words:
+            self.fail(f"'track {first}' names no parameter")
+        for word in words:
+            p = names.get(word)
+            if not p:
                 self.fail(f"tracks '{word}', which is no parameter")
+            if first == "writes" and (p.mode, p.kind) != ("handle", "mem") and (words, p.mode) != (["args"], "in"):
+                self.fail(f"writes {word}, which is no memory object")
+            if first == "changes" and (p.mode != "handle" or len(words) > 1):
+                self.fail(f"changes {word}, which is not one handle")
+            if first == "parent" and p.mode not in ("handle", "handles"):
+                self.fail(f"has the parent {word}, which is no handle")
+        if (first == "writes") != (self.call.served == "command"):
+            self.fail(f"'track {first}' is not for what is served '{self.call.served}'")
+
+    def outputs(self, names):
+        limits = [p.valid for p in self.call.params if p.valid]
+        for p in self.call.params:
+            if p.valid and (p.mode != "out" or names[p.valid].mode != "out" or names[p.valid].length != "1"):
+                self.fail(f"{p.valid} cannot say how much of {p.name} holds something: both must be outputs, it one number", p.line)
+            if p.valid and (limits.count(p.valid) > 1 or names[p.valid].valid):
+                self.fail(f"{p.valid} limits more than one output", p.line)
 
     def parameter(self, p, names):
         pointer = p.ctype.endswith("*")
