@@ -64,6 +64,10 @@ def request(call, out):
             out(f"    a.{n} = gn_request_out(r, &w->{n}, {bytes_of(call, p)});")
         elif p.mode == "area":
             out(f"    a.{n} = gn_request_area(r, &w->{n}, {bytes_of(call, p)});")
+    # The guest's own stub never leaves these out: a message that does is no honest guest's, and handlers rely on it.
+    for p in call.wire_params():
+        if p.mode in ("in", "out", "handles", "string", "list") and not p.optional:
+            out(f"    gn_request_need(r, &w->{p.name});")
     out("    if (gn_request_faulty(r))\n        return;")
     driver_args = []
     for p in call.params:

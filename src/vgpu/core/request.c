@@ -141,6 +141,12 @@ void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t 
     return out;
 }
 
+void gn_request_need(struct gn_request *r, const struct gn_span *span)
+{
+    if (span->segment == GN_SPAN_NULL)
+        r->fault = true;
+}
+
 void *gn_request_area(struct gn_request *r, const struct gn_area_ref *ref, uint64_t bytes)
 {
     if (ref->segment == GN_SPAN_NULL || !bytes)

@@ -147,6 +147,8 @@ void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t b
 void *gn_request_string(struct gn_request *r, const struct gn_span *span);
 void *gn_request_list(struct gn_request *r, const struct gn_span *span);
 void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
+/* A span that must name something. */
+void gn_request_need(struct gn_request *r, const struct gn_span *span);
 void *gn_request_area(struct gn_request *r, const struct gn_area_ref *ref, uint64_t bytes);
 /* Private memory that lives as long as the request; NULL when there is none left. */
 void *gn_request_alloc(struct gn_request *r, uint64_t bytes);
