@@ -47,12 +47,20 @@ struct gn_object {
 /* Goes up in every forked child: a handle of the parent's is no handle there. */
 extern _Atomic uint32_t gn_epoch;
 
+/*
+ * A platform or root device of the parent's, in a forked child. Loaders keep platforms for as long as they live, so a child
+ * is given no others: the same handle must come to stand for the child's own session. False: it can't.
+ */
+extern bool (*gn_root_revive)(struct gn_object *o);
+
 /* The object behind a handle that a program gave, or NULL: no object, another kind, another process's. */
 static inline void *gn_object_of(const void *handle, uint16_t kind)
 {
     struct gn_object *o = (struct gn_object *)handle;
-    if (!o || o->magic != GN_OBJECT_MAGIC || o->kind != kind ||
-        o->epoch != atomic_load_explicit(&gn_epoch, memory_order_relaxed))
+    if (!o || o->magic != GN_OBJECT_MAGIC || o->kind != kind)
+        return NULL;
+    if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != atomic_load_explicit(&gn_epoch, memory_order_relaxed) &&
+        !(o->rooted && gn_root_revive(o)))
         return NULL;
     return o;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 _Atomic uint32_t gn_epoch = 1;
+bool (*gn_root_revive)(struct gn_object *o);
 
 #define MAX_IDS        (1u << 20)
 #define SLAB_OBJECTS   64u

@@ -61,6 +61,12 @@ static int start_locked(void)
     return 0;
 }
 
+void gn_callbacks_forked(void)
+{
+    pthread_mutex_init(&callbacks.lock, NULL);
+    pthread_cond_init(&callbacks.wake, NULL);
+}
+
 int gn_callback_later(void (*job)(void *), void *arg)
 {
     struct job *j = malloc(sizeof *j);

@@ -250,6 +250,8 @@ enum gn_svm_place gn_svm_find(struct gn_cl_session *s, const void *ptr, size_t b
 void gn_heard(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
 /* Runs job(arg) on the callback thread, in order. -1: no thread to be had. */
 int gn_callback_later(void (*job)(void *), void *arg);
+/* In a forked child, before anything else. */
+void gn_callbacks_forked(void);
 void gn_context_listen(struct gn_cl_context *c);
 void gn_context_deaf(struct gn_cl_context *c);
 

@@ -67,7 +67,7 @@ static struct gn_cl_device *device_new(struct gn_session *s, struct gn_cl_root *
     return d;
 }
 
-static struct gn_cl_root *attach(uint32_t index)
+static struct gn_session *open_session(uint32_t index)
 {
     struct gn_error err;
     struct gn_session *s = gn_session_open(&gn_opencl_api, index, &err);
@@ -85,11 +85,18 @@ static struct gn_cl_root *attach(uint32_t index)
     gn_list_init(&detail->watches);
     gn_list_init(&detail->contexts);
     s->detail = detail;
+    return s;
+}
 
-    cl_device_type types[64];
+#define MAX_DEVICES 64u
+
+static struct gn_cl_root *attach(uint32_t index)
+{
+    cl_device_type types[MAX_DEVICES];
     cl_uint n = 0;
-    struct gn_cl_root *root = (void *)gn_object_new(s, GN_KIND_PLATFORM, NULL);
-    if (!root || gn_send_Devices(s, GN_ARRAY_SIZE(types), types, &n) || n > GN_ARRAY_SIZE(types))
+    struct gn_session *s = open_session(index);
+    struct gn_cl_root *root = s ? (void *)gn_object_new(s, GN_KIND_PLATFORM, NULL) : NULL;
+    if (!root || gn_send_Devices(s, MAX_DEVICES, types, &n) || n > MAX_DEVICES)
         return NULL;
     root->o.rooted = true;
     root->o.dispatch = &gn_opencl_dispatch;
@@ -106,14 +113,67 @@ static struct gn_cl_root *attach(uint32_t index)
     return root->devices ? root : NULL;
 }
 
+/* In a forked child: the handles that the loader keeps come to stand for a session of the child's own. The new session hands
+ * out the same ids in the same order. */
+static bool revive_locked(struct gn_cl_root *root)
+{
+    uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
+    cl_device_type types[MAX_DEVICES];
+    cl_uint n = 0;
+    if (root->o.epoch == epoch)
+        return true;
+    struct gn_session *s = open_session(root->index);
+    if (!s)
+        return false;
+    gn_session_reserve_ids(s, 1 + root->n_devices);
+    if (gn_send_Devices(s, MAX_DEVICES, types, &n) || n != root->n_devices)
+        return false;
+    for (cl_uint i = 0; i < n; i++) {
+        root->devices[i]->type = types[i];
+        root->devices[i]->o.session = s;
+        __atomic_store_n(&root->devices[i]->o.epoch, epoch, __ATOMIC_RELEASE);
+    }
+    root->o.session = s;
+    __atomic_store_n(&root->o.epoch, epoch, __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool revive(struct gn_object *o)
+{
+    struct gn_cl_root *root = o->kind == GN_KIND_PLATFORM ? (void *)o : ((struct gn_cl_device *)o)->root;
+    pthread_mutex_lock(&platforms.lock);
+    bool revived = revive_locked(root);
+    pthread_mutex_unlock(&platforms.lock);
+    return revived;
+}
+
+/* Another thread may have held them at the fork, and is not here to give them back. */
+static void after_fork_child(void)
+{
+    pthread_mutex_init(&platforms.lock, NULL);
+    gn_callbacks_forked();
+}
+
+static void prepare(void)
+{
+    gn_root_revive = revive;
+    pthread_atfork(NULL, NULL, after_fork_child);
+}
+
 static void look_locked(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct gn_platform_list list;
+    pthread_once(&once, prepare);
     uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
     if (platforms.epoch == epoch && platforms.n)
         return;
-    platforms.n = 0;
     platforms.epoch = epoch;
+    if (platforms.n) {
+        for (cl_uint i = 0; i < platforms.n; i++)
+            revive_locked(platforms.roots[i]);
+        return;
+    }
     if (gn_session_platforms(&list))
         return;
     for (uint32_t i = 0; i < list.n; i++) {
@@ -241,11 +301,11 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     cl_uint n = 0;
     if (!root)
         return CL_INVALID_PLATFORM;
-    if ((!num_entries && devices) || (!devices && !num_devices))
-        return CL_INVALID_VALUE;
-    if (device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known))) {
-        cl_int result = gn_send_DeviceType(root->o.session, device_type);
-        return result ? result : CL_DEVICE_NOT_FOUND;
+    bool odd = device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known));
+    if (odd || (!num_entries && devices) || (!devices && !num_devices)) {
+        cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries, devices != NULL, num_devices != NULL);
+        if (result || odd)
+            return result ? result : CL_DEVICE_NOT_FOUND;
     }
     for (cl_uint i = 0; i < root->n_devices; i++) {
         struct gn_cl_device *d = root->devices[i];
