@@ -244,6 +244,8 @@ cl_device_svm_capabilities gn_svm_capabilities(const struct gn_cl_device *d);
 enum gn_svm_place { GN_SVM_NOT, GN_SVM_INSIDE, GN_SVM_BEYOND };
 /* Where these bytes lie: not in shared memory, inside one allocation, or begin in one and go on behind it. */
 enum gn_svm_place gn_svm_find(struct gn_cl_session *s, const void *ptr, size_t bytes);
+/* What begins there; nothing when that is no live allocation. */
+void gn_svm_free(struct gn_cl_session *s, const void *ptr);
 
 /* ---- callbacks: on a thread of Gantry's, signals blocked, no lock held */
 

@@ -82,7 +82,9 @@ static int mem_made(struct gn_vobject *o)
     /* What is a part of another object takes no memory of its own. */
     cl_mem whole = NULL;
     cl->clGetMemObjectInfo(o->driver, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL);
-    if (!whole)
+    void *at = NULL; /* a buffer over shared virtual memory is counted there */
+    cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof at, &at, NULL);
+    if (!whole && !(at && gn_svm_live(o->vgpu, (uintptr_t)at, 0)))
         cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof detail->charged_bytes, &detail->charged_bytes, NULL);
     gn_count(&o->vgpu->counters->memory_bytes, (int64_t)detail->charged_bytes);
     o->detail = detail;

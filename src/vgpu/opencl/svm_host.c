@@ -126,6 +126,7 @@ void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_live; i++) {
         if (s->live[i].id == id) {
+            gn_count(&v->counters->memory_bytes, -(int64_t)s->live[i].bytes);
             s->n_live--;
             memmove(&s->live[i], &s->live[i + 1], (s->n_live - i) * sizeof *s->live);
             break;
@@ -268,6 +269,7 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
         gn_vgpu_fault(v, "shared virtual memory does not lie where the guest says", "Svm");
     if (!good || !room)
         return NULL;
+    gn_count(&v->counters->memory_bytes, (int64_t)a->size);
     *result = CL_SUCCESS;
     return (void *)(uintptr_t)a->address;
 }
