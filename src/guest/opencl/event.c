@@ -117,6 +117,14 @@ cl_int CL_API_CALL gn_clReleaseEvent(cl_event event)
     return CL_SUCCESS;
 }
 
+/* A device of OpenCL 1 knows no such time. */
+static bool knows_complete(struct gn_cl_device *d)
+{
+    char version[256] = "";
+    gn_send_clGetDeviceInfo(d->o.session, (cl_device_id)d, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
+    return strncmp(version, "OpenCL 1.", 9) != 0;
+}
+
 cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_name, size_t param_value_size,
                                               void *param_value, size_t *param_value_size_ret)
 {
@@ -151,8 +159,12 @@ cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info 
     case CL_PROFILING_COMMAND_START:
         value = t.start_ns;
         break;
-    case CL_PROFILING_COMMAND_END:
     case CL_PROFILING_COMMAND_COMPLETE:
+        if (!knows_complete(e->queue->device))
+            return CL_INVALID_VALUE;
+        value = t.end_ns;
+        break;
+    case CL_PROFILING_COMMAND_END:
         value = t.end_ns;
         break;
     default:

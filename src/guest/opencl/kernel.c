@@ -196,8 +196,14 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
                                                                         : GN_ARG_CLASS_VALUE;
     switch (class) {
     case GN_ARG_CLASS_LOCAL:
-        if (arg_value)
-            return CL_INVALID_ARG_VALUE;
+        if (arg_value) {
+            /* The driver is to see that there was one; what it holds is nothing to anybody. */
+            static const char zeros[1024];
+            if (arg_size > sizeof zeros)
+                return CL_INVALID_ARG_VALUE;
+            arg_value = zeros;
+            break;
+        }
         arg.kind = GN_ARG_LOCAL;
         sure = arg_size != 0;
         break;
@@ -225,9 +231,11 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         uint16_t kind = class == GN_ARG_CLASS_SAMPLER ? GN_KIND_SAMPLER : GN_KIND_QUEUE;
         struct gn_object *o = arg_value && arg_size == sizeof(void *) ? object_in(k, arg_value, kind) : NULL;
         void *handle = NULL;
-        if (arg_value && arg_size == sizeof handle)
+        if (arg_size != sizeof handle)
+            return CL_INVALID_ARG_SIZE;
+        if (arg_value)
             memcpy(&handle, arg_value, sizeof handle);
-        if (!arg_value || arg_size != sizeof handle || !handle) {
+        if (!handle) {
             /* No object: what the driver says to it. */
             arg.kind = arg_value ? GN_ARG_NULL : GN_ARG_LOCAL;
             break;

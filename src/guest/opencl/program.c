@@ -292,11 +292,11 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
     if (!c)
         return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
     if ((!pfn_notify && user_data) || (num_devices && !device_list) || (!num_devices && device_list) ||
-        !num_input_programs || !input_programs)
+        (num_input_programs && !input_programs))
         return gn_refuse(errcode_ret, CL_INVALID_VALUE);
     if (device_list && !gn_objects_beside(&c->o, device_list, num_devices, GN_KIND_DEVICE))
         return gn_refuse(errcode_ret, CL_INVALID_DEVICE);
-    if (!gn_objects_beside(&c->o, input_programs, num_input_programs, GN_KIND_PROGRAM))
+    if (input_programs && !gn_objects_beside(&c->o, input_programs, num_input_programs, GN_KIND_PROGRAM))
         return gn_refuse(errcode_ret, CL_INVALID_PROGRAM);
     struct gn_cl_program *p = program_new(c);
     if (!p)

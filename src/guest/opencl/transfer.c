@@ -349,8 +349,6 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cons
     struct gn_cl_mem *m = gn_object_beside(&q->o, mem, GN_KIND_MEM);
     if (!m || (m->type == CL_MEM_OBJECT_BUFFER) == image || m->type == CL_MEM_OBJECT_PIPE)
         return CL_INVALID_MEM_OBJECT;
-    if (m->context != q->context)
-        return CL_INVALID_CONTEXT;
     cl_int result = gn_check_waits(&q->o, n, waits);
     if (result)
         return result;
@@ -375,7 +373,9 @@ static cl_int buffer(cl_command_queue command_queue, cl_mem mem, bool write, cl_
         return CL_INVALID_VALUE;
     t.host = (struct gn_layout){(char *)ptr, size, 1, 1, size, size, false};
     t.type = write ? CL_COMMAND_WRITE_BUFFER : CL_COMMAND_READ_BUFFER;
-    t.doubt = t.mem->source || !size ? GN_ASK(CL_SUCCESS) : GN_SURE;
+    t.doubt = t.mem->context != q->context ? GN_ASK(CL_INVALID_CONTEXT)
+              : t.mem->source || !size     ? GN_ASK(CL_SUCCESS)
+                                           : GN_SURE;
     return gn_transfer(q, &t, blocking, n, waits, event);
 }
 
@@ -440,7 +440,7 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
     t.host = (struct gn_layout){(char *)ptr + host_start, region[0], region[1], region[2], host_row_pitch,
                                 host_slice_pitch, false};
     t.type = write ? CL_COMMAND_WRITE_BUFFER_RECT : CL_COMMAND_READ_BUFFER_RECT;
-    t.doubt = t.mem->source ? GN_ASK(CL_SUCCESS) : GN_SURE;
+    t.doubt = t.mem->context != q->context ? GN_ASK(CL_INVALID_CONTEXT) : t.mem->source ? GN_ASK(CL_SUCCESS) : GN_SURE;
     return gn_transfer(q, &t, blocking, n, waits, event);
 }
 
@@ -494,6 +494,8 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
     }
     if (odd || empty)
         t.doubt = GN_ASK(CL_INVALID_VALUE);
+    if (t.mem->context != q->context)
+        t.doubt = GN_ASK(CL_INVALID_CONTEXT);
     row_pitch = least_row;
     if (!slice_pitch)
         slice_pitch = least_slice;

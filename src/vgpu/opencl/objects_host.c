@@ -21,8 +21,11 @@ cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const stru
 cl_int gn_host_DeviceType(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DeviceType *a)
 {
     cl_uint n;
-    (void)r;
-    return gn_cl(v)->clGetDeviceIDs(gn_platform_of(v)->id, a->device_type, 0, NULL, &n);
+    cl_device_id *devices = a->has_devices ? gn_request_alloc(r, gn_times(a->num_entries, sizeof *devices)) : NULL;
+    if (a->has_devices && !devices)
+        return CL_OUT_OF_HOST_MEMORY;
+    return gn_cl(v)->clGetDeviceIDs(gn_platform_of(v)->id, a->device_type, a->num_entries, devices,
+                                    a->has_number ? &n : NULL);
 }
 
 cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SubDevices *a)
