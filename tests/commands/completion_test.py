@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Completion in bash: what is offered where, and that it knows the options and commands of --help."""
+
+import os
+import shutil
+import subprocess
+import unittest
+from unittest import mock
+
+from commands_harness import ROOT, CommandTest
+from man_test import options_of_help
+
+COMPLETION = os.path.join(ROOT, "packaging", "completion")
+# Words as readline hands them over: cut at : and =, which stand alone. The last is the one under the cursor.
+DRIVER = """
+set -u
+. "$1/gantry"; . "$1/gantryd"; shift
+compopt() { options="$*"; }
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+spec=$(complete -p "$1") || exit 1
+function=${spec#* -F }; ${function% *}
+[[ ${#COMPREPLY[@]} -eq 0 ]] || printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+class Completion(CommandTest):
+    daemon = True
+
+    def offered(self, *words, address=None):
+        env = self.prefix.env(address, GANTRY_COMMAND=self.prefix.gantry)
+        p = subprocess.run(["bash", "--norc", "-c", DRIVER, "bash", COMPLETION, *words], env=env, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.dir)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        return p.stdout.splitlines()
+
+    def help(self, *command):
+        return subprocess.run([*command, "--help"], stdout=subprocess.PIPE, text=True, check=True, env=self.prefix.env()).stdout
+
+    def test_commands(self):
+        text = self.help(self.prefix.gantry)
+        commands = [line.split()[0] for line in text.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
+        self.assertEqual(self.offered("gantry", ""), commands + options_of_help(text))
+        self.assertEqual(self.offered("gantry", "d"), ["devices", "doctor"])
+        self.assertEqual(self.offered("gantry", "help", ""), commands)
+        self.assertEqual(self.offered("gantry", "nonsense", ""), [])
+
+    def test_options(self):
+        for command in ("run", "ls", "devices", "doctor", "help"):
+            known = options_of_help(self.help(self.prefix.gantry, command))
+            self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
+        self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))
+        self.assertEqual(self.offered("gantry", "ls", "--json", "--co"), ["--connect"])
+
+    def test_addresses(self):
+        os.mkdir(os.path.join(self.dir, "sub"))
+        self.file("one.sock")
+        self.file("two words")
+        self.assertEqual(self.offered("gantry", "ls", "--connect", ""), ["unix:"])
+        self.assertEqual(self.offered("gantry", "ls", "--connect", "un"), ["unix:"])
+        self.assertEqual(sorted(self.offered("gantry", "ls", "--connect", "unix", ":")), ["one.sock", "sub/", "two\\ words"])
+        self.assertEqual(self.offered("gantry", "ls", "--connect", "unix", ":", "o"), ["one.sock"])
+        self.assertEqual(self.offered("gantry", "ls", "--connect", "=", "unix", ":", "s"), ["sub/"])
+        self.assertEqual(self.offered("gantry", "run", "--connect", "=", "u"), ["unix:"])
+        self.assertEqual(self.offered("gantry", "ls", "--connect", "unix", ":", "s", ""), ["--json", "--connect", "--help"])
+
+    def test_values(self):
+        self.assertEqual(self.offered("gantry", "run", "--mode", ""), ["remote"])
+        self.assertEqual(self.offered("gantry", "run", "--mode", "=", "r"), ["remote"])
+        self.assertEqual(self.offered("gantry", "run", "--weight", ""), [])
+
+    def test_tenants_in_use(self):
+        self.assertEqual(self.offered("gantry", "run", "--tenant", ""), ["default"])
+        client = self.gantryd.client()
+        self.addCleanup(client.close)
+        reply = client.attach(tenant=b"team.a")
+        self.addCleanup(reply.close)
+        self.assertEqual(self.offered("gantry", "run", "--tenant", "", address=self.address), ["default", "team.a"])
+        self.assertEqual(self.offered("gantry", "run", "--tenant", "=", "t", address=self.address), ["team.a"])
+        where = ["--connect", "unix", ":", self.gantryd.path]
+        self.assertEqual(self.offered("gantry", "run", *where, "--tenant", "t"), ["team.a"])
+
+    def test_programs(self):
+        bin_dir = os.path.join(self.dir, "bin")
+        os.mkdir(bin_dir)
+        self.file("bin/gn-test-program", "#!/bin/sh\n", 0o755)
+        with mock.patch.dict(os.environ, PATH=bin_dir + ":" + os.environ["PATH"]):
+            for before in ([], ["--"], ["--weight", "3"], ["--weight", "=", "3", "--"], ["--connect", "unix", ":", "/s"]):
+                self.assertEqual(self.offered("gantry", "run", *before, "gn-test-pro"), ["gn-test-program"], before)
+        self.assertEqual(self.offered("gantry", "run", "./b"), ["./bin/"])
+        # The program's own arguments are not ours to complete.
+        self.assertEqual(self.offered("gantry", "run", "prog", "--"), [])
+        self.assertEqual(self.offered("gantry", "run", "--", "prog", "--c"), [])
+
+    def test_gantryds_values(self):
+        self.file("one.conf")
+        self.assertEqual(self.offered("gantryd", "--config", "o"), ["one.conf"])
+        self.assertEqual(self.offered("gantryd", "--socket", "=", "o"), ["one.conf"])
+        self.assertEqual(self.offered("gantryd", "--device", "Fa"), [])
+        self.assertEqual(self.offered("gantryd", "--device", "Fa", address=self.address), ["Fake"])
+        self.assertEqual(self.offered("gantryd", "--device", "Fake,"), ["Fake,present-as="])
+        self.assertEqual(self.offered("gantryd", "--device", "Fake,present-as", "=", ""), ["gpu", "cpu", "accelerator"])
+        self.assertEqual(self.offered("gantryd", "--device", "=", "Fake,present-as", "=", "c"), ["cpu"])
+
+    def test_shellcheck_has_nothing_to_say(self):
+        if not shutil.which("shellcheck"):
+            self.skipTest("no shellcheck")
+        p = subprocess.run(["shellcheck", os.path.join(COMPLETION, "gantry"), os.path.join(COMPLETION, "gantryd")], stdout=subprocess.PIPE,
+                           text=True)
+        self.assertEqual((p.returncode, p.stdout), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
