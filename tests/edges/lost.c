@@ -112,14 +112,17 @@ static void after(struct lost *l)
 
     NEED(clGetEventInfo(l->pending, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
     CHECK(status == CL_OUT_OF_RESOURCES);
-    NEED(clGetMemObjectInfo(l->m, CL_MEM_SIZE, sizeof n, &n, NULL));
-    CHECK(n == 64);
+    cl_context of;
+    NEED(clGetMemObjectInfo(l->m, CL_MEM_CONTEXT, sizeof of, &of, NULL));
+    CHECK(of == l->e.context);
+    NEED(clGetCommandQueueInfo(l->e.queue, CL_QUEUE_CONTEXT, sizeof of, &of, NULL));
+    CHECK(of == l->e.context);
     NEED(clGetMemObjectInfo(l->m, CL_MEM_REFERENCE_COUNT, sizeof refs, &refs, NULL));
     CHECK(refs == 1);
     NEED(clRetainMemObject(l->m));
     NEED(clReleaseMemObject(l->m));
     cl_uint v = 2;
-    NEED(clSetKernelArg(l->kernel, 1, sizeof v, &v));
+    CHECK(clSetKernelArg(l->kernel, 1, sizeof v, &v) == CL_OUT_OF_RESOURCES);
     /* A callback asked for too late is told at once. */
     int before = atomic_load(&n_callbacks);
     NEED(clSetEventCallback(l->pending, CL_COMPLETE, told, NULL));

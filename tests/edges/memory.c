@@ -48,16 +48,18 @@ int case_many_buffers(int argc, char **argv)
         NEED(clEnqueueWriteBuffer(e.queue, mems[i], CL_TRUE, 0, words[i] * 4, x, 0, NULL, NULL));
         free(x);
     }
+    /* Whole groups of 64: PoCL compiles a kernel anew for each size of a group. */
     for (cl_uint i = 0; i < N_BUFFERS; i++) {
         edge_set_add(k, mems[i], i);
-        edge_launch(e.queue, k, words[i], 0, NULL, NULL);
+        if (words[i] >= 64)
+            edge_launch(e.queue, k, words[i] / 64 * 64, 0, NULL, NULL);
     }
     cl_uint *back = malloc(largest);
     CHECK(back != NULL);
     for (cl_uint i = N_BUFFERS; i-- > 0;) {
         NEED(clEnqueueReadBuffer(e.queue, mems[i], CL_TRUE, 0, words[i] * 4, back, 0, NULL, NULL));
         for (size_t j = 0; j < words[i]; j++)
-            CHECK(back[j] == word(i, j) + i);
+            CHECK(back[j] == word(i, j) + (j < words[i] / 64 * 64 ? i : 0));
     }
     free(back);
     for (cl_uint i = 0; i < N_BUFFERS; i++)
