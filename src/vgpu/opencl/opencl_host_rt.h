@@ -51,6 +51,8 @@ void gn_kernel_detail_free(struct gn_kernel_detail *k);
 
 /* Shared virtual memory. Any thread. */
 struct gn_svm_host *gn_svm_host_new(void);
+/* The window stays: only a test ever outlives its vGPU. */
+void gn_svm_host_free(struct gn_svm_host *s);
 /* Do these bytes lie in one live allocation? */
 bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes);
 /* May a kernel be given this? NULL, and what lies in the window. */

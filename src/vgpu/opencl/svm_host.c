@@ -52,6 +52,13 @@ struct gn_svm_host *gn_svm_host_new(void)
     return s;
 }
 
+void gn_svm_host_free(struct gn_svm_host *s)
+{
+    if (s)
+        free(s->live);
+    free(s);
+}
+
 static struct gn_svm_host *host_of(struct gn_vgpu *v)
 {
     return ((struct gn_opencl_vgpu *)v->detail)->svm;
