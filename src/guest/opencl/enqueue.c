@@ -171,7 +171,7 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
     if (result)
         return result;
     struct gn_command_show show = {GN_NO_EVENT, 0, check_launch((const void *)queue, k, work_dim, global, local)};
-    if (show.doubt == CL_INVALID_WORK_DIMENSION || show.doubt == CL_INVALID_KERNEL_ARGS || show.doubt == CL_INVALID_CONTEXT)
+    if (show.doubt == CL_INVALID_WORK_DIMENSION || show.doubt == CL_INVALID_KERNEL_ARGS)
         return show.doubt;
     cl_uint bytes = put_args(k, run);
     if (bytes == UINT32_MAX)
