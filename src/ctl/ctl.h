@@ -83,10 +83,12 @@ int gn_ctl_flush(const struct gn_ctl_args *args);
 int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err);
 
 /* Where this installation keeps its ICD file; found from the program's own place. */
+#define GN_PLACE_BYTES 4096
 struct gn_ctl_places {
-    char vendors[4096]; /* what OCL_ICD_VENDORS is to name: a directory, or a file in one that others share */
-    char icd[4096];     /* gantry.icd */
-    char library[4096]; /* what it names */
+    char vendors[GN_PLACE_BYTES]; /* what OCL_ICD_VENDORS is to name: a directory, or a file in one that
+                                     others share */
+    char icd[GN_PLACE_BYTES];     /* gantry.icd */
+    char library[GN_PLACE_BYTES]; /* what it names */
 };
 
 /* places.c: 0 or -errno. The library is there when this returns 0. */

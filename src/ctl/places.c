@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where this installation lies, found from where `gantry` itself lies: PREFIX/bin/gantry has its ICD file in
- * PREFIX/etc/OpenCL/vendors, or, with the prefix /usr, in /etc/OpenCL/vendors.
+ * PREFIX/etc/OpenCL/vendors, or, with a prefix that ends in /usr, in the etc beside it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -64,16 +64,27 @@ static int own_prefix(char *ret, size_t n, struct gn_error *err)
     return 0;
 }
 
+/* A prefix is short enough for what is put behind it. */
+static void name_directory(const char *prefix, char *ret_directory, char *ret_icd)
+{
+    static const char below[] = "/etc/OpenCL/vendors";
+    snprintf(ret_directory, GN_PLACE_BYTES, "%.4031s%s", prefix, below);
+    snprintf(ret_icd, GN_PLACE_BYTES, "%.4031s%s/" ICD_FILE, prefix, below);
+}
+
 int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err)
 {
     static const char fix[] = "install Gantry as a whole (make install, or make stage)";
-    char prefix[sizeof ret->vendors - 64], directory[sizeof ret->vendors];
+    char prefix[GN_PLACE_BYTES - 64], directory[GN_PLACE_BYTES];
     int rc = own_prefix(prefix, sizeof prefix, err);
     if (rc)
         return rc;
-    snprintf(directory, sizeof directory, "%s/etc/OpenCL/vendors", strcmp(prefix, "/usr") == 0 ? "" : prefix);
-    if ((size_t)snprintf(ret->icd, sizeof ret->icd, "%s/" ICD_FILE, directory) >= sizeof ret->icd)
-        return gn_fail(err, ENAMETOOLONG, fix, "the path of this installation is too long");
+    size_t n = strlen(prefix);
+    name_directory(prefix, directory, ret->icd);
+    if (access(ret->icd, F_OK) < 0 && n >= 4 && strcmp(prefix + n - 4, "/usr") == 0) {
+        prefix[n - 4] = 0;
+        name_directory(prefix, directory, ret->icd);
+    }
     if (access(ret->icd, R_OK) < 0)
         return gn_fail(err, errno, fix, "cannot read Gantry's ICD file %.200s: %s", ret->icd,
                        strerror(errno));

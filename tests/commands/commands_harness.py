@@ -37,12 +37,12 @@ def as_nobody(test, path):
 
 
 class Prefix:
-    """PREFIX/bin/gantry and PREFIX/etc/OpenCL/vendors/gantry.icd."""
+    """PREFIX/bin/gantry and PREFIX/etc/OpenCL/vendors/gantry.icd; `below` is what PREFIX has between itself and bin."""
 
-    def __init__(self, library=None):
+    def __init__(self, library=None, below=""):
         self.dir = tempfile.mkdtemp(prefix="gantry-test-")
         os.chmod(self.dir, 0o755)
-        self.gantry = os.path.join(self.dir, "bin", "gantry")
+        self.gantry = os.path.join(self.dir, below, "bin", "gantry")
         self.vendors = os.path.join(self.dir, "etc", "OpenCL", "vendors")
         self.icd = os.path.join(self.vendors, "gantry.icd")
         self.library = library or os.environ["GANTRY_LIBRARY"]

@@ -5,6 +5,7 @@
 import ctypes.util
 import json
 import os
+import shutil
 import signal
 import unittest
 
@@ -70,6 +71,12 @@ class Doctor(CommandTest):
             self.one(found, "driver", "ok", "serves 1 device")
             for check in ("memory", "processes", "processors"):
                 self.assertIn(check, found)
+            crowded = Prefix()
+            self.addCleanup(crowded.close)
+            shutil.copy(POCL, crowded.vendors)
+            self.one(self.doctor(address, 0, prefix=crowded), "gantry run", "ok", "of Gantry alone")
+            found = self.doctor(address, 0, env={"OCL_ICD_VENDORS": crowded.vendors})
+            self.one(found, "environment", "ok", "see Gantry, and 1 platform without it")
             found = self.doctor(address, 0, env={"OCL_ICD_VENDORS": self.prefix.vendors})
             self.one(found, "environment", "ok", "use Gantry by themselves")
 

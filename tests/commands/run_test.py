@@ -82,6 +82,12 @@ class Run(CommandTest):
         p = crowded.run("run", "printenv", "OCL_ICD_VENDORS", address=self.address)
         self.assertEqual(p.stdout, crowded.icd + "\n")
 
+    def test_usr_has_its_etc_beside_it(self):
+        system = Prefix(below="usr")
+        self.addCleanup(system.close)
+        p = system.run("run", "printenv", "OCL_ICD_VENDORS", address=self.address)
+        self.assertEqual((p.stdout, p.stderr), (system.vendors + "\n", ""))
+
     def test_found_through_a_link(self):
         link = os.path.join(self.dir, "gantry")
         os.symlink(self.prefix.gantry, link)
