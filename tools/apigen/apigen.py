@@ -21,22 +21,29 @@ OUTPUTS = {
 }
 
 
-def check_lock(api, path, update):
+def check_lock(api, description, path, update):
     """A number, once given, means that call for ever."""
-    numbers = {c.name: c.number for c in api.calls}
+    locked = {}
     with open(path, encoding="utf-8") as f:
-        locked = dict((n, int(v)) for n, v in (line.split() for line in f if line.strip()))
-    for name, number in locked.items():
-        if name in numbers and numbers[name] != number:
-            raise model.DescriptionError(path, 0, f"{name} had number {number} and cannot get {numbers[name]}")
+        for at, line in enumerate(f, 1):
+            words = line.split()
+            if words and (len(words) != 2 or not words[1].isdigit()):
+                raise model.DescriptionError(path, at, "NAME NUMBER is what a line of it looks like")
+            if words and (words[0] in locked or int(words[1]) in locked.values()):
+                raise model.DescriptionError(path, at, "a name or a number stands there twice")
+            if words:
+                locked[words[0]] = int(words[1])
     taken = {v: n for n, v in locked.items()}
-    for name, number in numbers.items():
+    for call in api.calls:
+        name, number = call.name, call.number
+        if locked.get(name, number) != number:
+            raise model.DescriptionError(description, call.line, f"{name} had number {locked[name]} and cannot get {number}")
         if taken.get(number, name) != name:
-            raise model.DescriptionError(path, 0, f"number {number} belonged to {taken[number]}: give {name} a new one")
+            raise model.DescriptionError(description, call.line, f"number {number} belonged to {taken[number]}: give {name} a new one")
         if name not in locked and not update:
-            raise model.DescriptionError(path, 0, f"{name} is not in it: run apigen.py --lock to record its number")
+            raise model.DescriptionError(description, call.line, f"{name} is not in {path}: run apigen.py --lock to record its number")
     if update:
-        locked.update(numbers)
+        locked.update((c.name, c.number) for c in api.calls)
         with open(path, "w", encoding="utf-8") as f:
             f.writelines(f"{n} {v}\n" for n, v in sorted(locked.items(), key=lambda item: item[1]))
 
@@ -51,7 +58,7 @@ def main():
     try:
         api = model.read(args.description)
         if args.numbers:
-            check_lock(api, args.numbers, args.lock)
+            check_lock(api, args.description, args.numbers, args.lock)
     except (model.DescriptionError, OSError) as e:
         sys.exit(f"{e}")
     if args.out:

@@ -267,7 +267,7 @@ class Checker:
                 ("slow", c.travels and c.served != "command", "a request that is waited for has"),
                 ("quiet", c.served == "forward" and c.message, "a message that is forwarded has"),
                 ("stub", c.travels and not c.message, "an entry point that travels has"),
-                ("host", c.travels, "what travels has")):
+                ("host", c.travels, "a request has")):
             if getattr(c, word) and not good:
                 self.fail(f"'{'local' if word == 'local_names' else word}' is what only {where}")
         if c.slow and c.quiet:
