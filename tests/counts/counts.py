@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts that noise can't touch: messages, system calls and instructions a call.
+
+    counts.py --stage DIR --programs DIR messages|syscalls|instructions
+"""
+
+import argparse
+import mmap
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../edges"))
+
+from gantry import Gantry, LeftBehind, Program, Wrong  # noqa: E402
+
+N = 1000
+
+
+class Counted(Program):
+    def do(self, kind, n):
+        """(before, after) in nanoseconds of the real clock."""
+        self.process.stdin.write("{} {}\n".format(kind, n).encode())
+        return tuple(int(word) for word in self.hear("did"))
+
+
+# What a call costs: messages, and of them those that the program waits for. Names are counted.c's.
+MESSAGES = {
+    "null": (1, 1),
+    "sampler": (2, 1),       # its making is waited for, its end is not
+    "buffer": (2, 1),
+    "set_arg": (0, 0),       # arguments travel with the launch
+    "set_mem": (0, 0),
+    "retain": (0, 0),
+    "event_status": (0, 0),  # stands in shared memory
+    "wait_over": (0, 0),
+    "launch": (1, 0),
+    "launch_event": (1, 0),  # no message for the event, none for its release
+    "set_launch": (1, 0),
+    "user_event": (2, 0),
+    "write_small": (1, 0),   # even what blocks: the wait is for the event
+    "write_later": (1, 0),
+    "read_small": (1, 0),
+    "read_large": (1, 0),
+    "fill": (1, 0),
+}
+
+
+def messages(options, work):
+    wrong = []
+    with Gantry(options.stage, work) as gantry:
+        with Counted([os.path.join(options.programs, "counted")], gantry.program_env()) as p:
+            p.hear("ready")
+
+            def counts():
+                v = gantry.vgpu_of(p)
+                return v["calls"], v["sync_calls"]
+
+            def cost(kind, n):
+                before = counts()
+                p.do(kind, n)
+                after = counts()
+                return after[0] - before[0], after[1] - before[1]
+
+            for kind, expected in MESSAGES.items():
+                few, many = cost(kind, 0), cost(kind, N)
+                got = tuple((many[i] - few[i]) / N for i in range(2))
+                print("{:14} {:g} messages, {:g} of them waited for".format(kind, *got))
+                if got != expected:
+                    wrong.append("{}: {} messages a call and not {}".format(kind, got, expected))
+            p.process.stdin.close()
+            p.end()
+    if wrong:
+        raise Wrong("; ".join(wrong))
+
+
+# ---- system calls
+
+class Clock:
+    """The page of still_clock.c."""
+
+    def __init__(self, path):
+        with open(path, "wb") as f:
+            f.write(bytes(4096))
+        with open(path, "r+b") as f:
+            self.page = mmap.mmap(f.fileno(), 4096)
+
+    def stand(self, still):
+        self.page[0:4] = struct.pack("=I", still)
+
+    def yields(self):
+        return struct.unpack("=I", self.page[4:8])[0]
+
+
+LINE = re.compile(r"^(\d+) +(\d+\.\d+) ([a-z_0-9]+)\(")
+
+
+def calls_between(path, before_ns, after_ns):
+    """[(process, system call)] that began then."""
+    found = []
+    with open(path, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            m = LINE.match(line)
+            if m and before_ns <= float(m.group(2)) * 1e9 <= after_ns:
+                found.append((int(m.group(1)), m.group(3)))
+    return found
+
+
+# Neither side; only the program's side is ours where the driver itself makes system calls to run a command.
+NONE_ANYWHERE = ["null", "sampler", "set_arg", "event_status", "wait_over", "retain"]
+NONE_IN_PROGRAM = ["launch", "launch_event", "set_launch", "user_event", "write_small", "read_small", "launch_finish"]
+
+
+class TracedGantry(Gantry):
+    """All processes of gantryd's under strace, which stands aside: their parents stay what they are."""
+
+    def __init__(self, stage, work, trace, **how):
+        wrapper = os.path.join(work, "traced")
+        os.makedirs(os.path.join(wrapper, "bin"))
+        script = os.path.join(wrapper, "bin/gantryd")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\nexec strace -f -D -ttt -o {} {} \"$@\"\n".format(
+                trace, os.path.join(os.path.abspath(stage), "bin/gantryd")))
+        os.chmod(script, 0o755)
+        super().__init__(wrapper, work, **how)
+        self.real_stage = os.path.abspath(stage)
+
+    def program_env(self):
+        env = super().program_env()
+        env["OCL_ICD_VENDORS"] = os.path.join(self.real_stage, "etc/OpenCL/vendors")
+        return env
+
+
+def syscalls(options, work):
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        print("program and worker need a processor each, and there is one")
+        return 77
+    if shutil.which("strace") is None or subprocess.run(["strace", "-f", "-D", "-o", "/dev/null", "true"]).returncode:
+        print("strace is not installed, or may not trace here")
+        return 77
+    clock = Clock(os.path.join(work, "clock"))
+    preload = {"LD_PRELOAD": os.path.join(options.programs, "libstill-clock.so"), "STILL_CLOCK": os.path.join(work, "clock")}
+    host_trace, program_trace = os.path.join(work, "host.trace"), os.path.join(work, "program.trace")
+    wrong = []
+    with TracedGantry(options.stage, work, host_trace, env=preload) as gantry:
+        env = dict(gantry.program_env(), **preload)
+        command = ["strace", "-f", "-D", "-ttt", "-o", program_trace, os.path.join(options.programs, "counted")]
+        with Counted(command, env) as p:
+            p.hear("ready")
+            worker = gantry.worker_of(p)
+            # Different processors: nobody may have to wait for the other to leave.
+            for tid in os.listdir("/proc/{}/task".format(p.pid)):
+                os.sched_setaffinity(int(tid), {cpus[0]})
+            for tid in os.listdir("/proc/{}/task".format(worker)):
+                os.sched_setaffinity(int(tid), {cpus[1]})
+            # Does the trace see anything? Reading the line and writing the answer are system calls.
+            first = p.do("nothing", 1)
+            p.do("nothing", 1)
+            windows = []
+            for kind in NONE_ANYWHERE + NONE_IN_PROGRAM:
+                n = 100000 if kind in NONE_ANYWHERE else 10000
+                yields = clock.yields()
+                clock.stand(True)
+                try:
+                    window = p.do(kind, n)
+                finally:
+                    clock.stand(False)
+                windows.append((kind, n, window, clock.yields() - yields))
+            last = p.do("nothing", 1)
+            p.process.stdin.close()
+            p.end()
+    if not calls_between(program_trace, first[0], last[1]) or not calls_between(host_trace, 0, last[1]):
+        raise Wrong("the traces are empty")
+    for kind, n, window, yields in windows:
+        program, host = calls_between(program_trace, *window), calls_between(host_trace, *window)
+        print("{:14} {} calls in {} ms: {} system calls in the program, {} in gantryd and its workers; {} yields".format(
+            kind, n, (window[1] - window[0]) // 10**6, len(program), len(host), yields))
+        if program or (host and kind in NONE_ANYWHERE):
+            wrong.append("{}: program {}, host {}".format(kind, sorted({c for _, c in program}), sorted(set(host))))
+    if wrong:
+        raise Wrong("system calls on the path of a call: " + "; ".join(wrong))
+    return 0
+
+
+# ---- instructions
+
+# In the program, from the entry point to its return: (function, kind, at most).
+INSTRUCTIONS = [
+    ("gn_clSetKernelArg", "set_arg", 150),
+    ("gn_clSetKernelArg", "set_mem", 150),
+    ("gn_clGetEventInfo", "event_status", 80),
+    ("gn_clWaitForEvents", "wait_over", 100),
+    ("gn_clRetainMemObject", "retain", 20),
+    ("gn_clEnqueueNDRangeKernel", "launch", 900),
+    ("gn_clEnqueueNDRangeKernel", "launch_event", 1100),
+]
+FEW, MANY = 100, 200  # the difference: what the program does to set itself up is in neither
+
+
+def collected(options, gantry, function, kind, n, work):
+    command = ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=" + function,
+               "--callgrind-out-file=" + os.path.join(work, "callgrind.out"), os.path.join(options.programs, "counted"), "once",
+               kind, str(n)]
+    done = subprocess.run(command, env=gantry.program_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=240)
+    text = done.stdout.decode(errors="replace")
+    found = re.search(r"Collected : (\d+)", text)
+    if done.returncode or not found:
+        raise Wrong("valgrind ended with status {}: {}".format(done.returncode, text))
+    return int(found.group(1))
+
+
+def instructions(options, work):
+    if shutil.which("valgrind") is None:
+        print("valgrind is not installed")
+        return 77
+    wrong = []
+    with Gantry(options.stage, work) as gantry:
+        for function, kind, limit in INSTRUCTIONS:
+            few = collected(options, gantry, function, kind, FEW, work)
+            many = collected(options, gantry, function, kind, MANY, work)
+            each = (many - few) / (MANY - FEW)
+            print("{:28} ({}) {:.1f} instructions a call, at most {}".format(function, kind, each, limit))
+            if few == 0 or each <= 0:
+                wrong.append("{} was not seen".format(function))
+            elif each > limit:
+                wrong.append("{} ({}): {:.1f} instructions, more than {}".format(function, kind, each, limit))
+    if wrong:
+        raise Wrong("; ".join(wrong))
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stage", required=True)
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("what", choices=["messages", "syscalls", "instructions"])
+    options = parser.parse_args()
+    if not os.path.exists(os.path.join(options.stage, "bin/gantryd")):
+        print("{} holds no gantryd: run 'make stage' first".format(options.stage))
+        return 77
+    options.programs = os.path.abspath(options.programs)
+    with tempfile.TemporaryDirectory(prefix="gn-counts-") as work:
+        try:
+            return globals()[options.what](options, work) or 0
+        except (Wrong, LeftBehind) as e:
+            print(e)
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
