@@ -12,15 +12,15 @@ _Atomic uint32_t gn_epoch = 1;
 bool (*gn_root_revive)(struct gn_object *o);
 
 #define MAX_IDS        (1u << 20)
-#define SLAB_OBJECTS   64u
+#define SLAB_BYTES     (UINT64_C(1) << 14) /* and aligned so: an address tells its slab */
+#define SLAB_BUCKETS   (1u << 16)          /* twice as many as all objects there can be need */
 
 static struct {
     pthread_mutex_t lock;
     struct gn_object *free[GN_MAX_KINDS]; /* linked through parent */
-    struct slab {
-        struct slab *next;
-        char *start, *end;
-    } *all;
+    uint32_t n;
+    /* Slabs by their number, in the first free bucket from the number's own on. Only ever filled, so looks need no lock. */
+    _Atomic uintptr_t buckets[SLAB_BUCKETS];
 } slabs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void gn_handles_before_fork(void)
@@ -33,27 +33,31 @@ void gn_handles_after_fork(void)
     pthread_mutex_unlock(&slabs.lock);
 }
 
+static void slab_new_locked(size_t bytes, uint16_t kind)
+{
+    char *slab = slabs.n < SLAB_BUCKETS / 2 ? aligned_alloc(SLAB_BYTES, SLAB_BYTES) : NULL;
+    if (!slab)
+        return;
+    uintptr_t number = (uintptr_t)slab / SLAB_BYTES;
+    uint32_t i = (uint32_t)number % SLAB_BUCKETS;
+    while (atomic_load_explicit(&slabs.buckets[i], memory_order_relaxed))
+        i = (i + 1) % SLAB_BUCKETS;
+    memset(slab, 0, SLAB_BYTES);
+    atomic_store_explicit(&slabs.buckets[i], number, memory_order_release);
+    slabs.n++;
+    for (uint32_t at = 0; at + bytes <= SLAB_BYTES; at += (uint32_t)bytes) {
+        struct gn_object *o = (void *)(slab + at);
+        o->parent = slabs.free[kind];
+        slabs.free[kind] = o;
+    }
+}
+
 static struct gn_object *slab_take(const struct gn_guest_api *api, uint16_t kind)
 {
     size_t bytes = gn_align_up(api->object_bytes[kind], 64);
     pthread_mutex_lock(&slabs.lock);
-    if (!slabs.free[kind]) {
-        char *slab = aligned_alloc(64, bytes * SLAB_OBJECTS);
-        struct slab *entry = slab ? malloc(sizeof *entry) : NULL;
-        if (!entry) {
-            free(slab);
-            slab = NULL;
-        } else {
-            *entry = (struct slab){slabs.all, slab, slab + bytes * SLAB_OBJECTS};
-            slabs.all = entry;
-        }
-        for (uint32_t i = 0; slab && i < SLAB_OBJECTS; i++) {
-            struct gn_object *o = (void *)(slab + i * bytes);
-            memset(o, 0, bytes);
-            o->parent = slabs.free[kind];
-            slabs.free[kind] = o;
-        }
-    }
+    if (!slabs.free[kind])
+        slab_new_locked(bytes, kind);
     struct gn_object *o = slabs.free[kind];
     if (o)
         slabs.free[kind] = o->parent;
@@ -75,12 +79,12 @@ static void slab_put(struct gn_object *o)
 
 bool gn_handle_known(const void *handle)
 {
-    bool known = false;
-    pthread_mutex_lock(&slabs.lock);
-    for (const struct slab *s = slabs.all; s && !known; s = s->next)
-        known = (const char *)handle >= s->start && (const char *)handle < s->end;
-    pthread_mutex_unlock(&slabs.lock);
-    return known;
+    uintptr_t number = (uintptr_t)handle / SLAB_BYTES, found;
+    for (uint32_t i = (uint32_t)number % SLAB_BUCKETS;
+         (found = atomic_load_explicit(&slabs.buckets[i], memory_order_acquire)); i = (i + 1) % SLAB_BUCKETS)
+        if (found == number)
+            return true;
+    return false;
 }
 
 static uint64_t id_take(struct gn_session *s)
