@@ -67,7 +67,7 @@ def messages(options, work):
                 return after[0] - before[0], after[1] - before[1]
 
             for kind, expected in MESSAGES.items():
-                few, many = cost(kind, 0), cost(kind, N)
+                few, many = cost(kind, 1), cost(kind, N + 1)
                 got = tuple((many[i] - few[i]) / N for i in range(2))
                 print("{:14} {:g} messages, {:g} of them waited for".format(kind, *got))
                 if got != expected:
@@ -163,7 +163,7 @@ def syscalls(options, work):
             p.do("nothing", 1)
             windows = []
             for kind in NONE_ANYWHERE + NONE_IN_PROGRAM:
-                n = 100000 if kind in NONE_ANYWHERE else 10000
+                n = 100000 if kind in NONE_ANYWHERE else 1000
                 yields = clock.yields()
                 clock.stand(True)
                 try:
@@ -189,21 +189,21 @@ def syscalls(options, work):
 
 # ---- instructions
 
-# In the program, from the entry point to its return: (function, kind, at most).
-INSTRUCTIONS = [
-    ("gn_clSetKernelArg", "set_arg", 150),
-    ("gn_clSetKernelArg", "set_mem", 150),
-    ("gn_clGetEventInfo", "event_status", 80),
-    ("gn_clWaitForEvents", "wait_over", 100),
-    ("gn_clRetainMemObject", "retain", 20),
-    ("gn_clEnqueueNDRangeKernel", "launch", 900),
-    ("gn_clEnqueueNDRangeKernel", "launch_event", 1100),
-]
-FEW, MANY = 100, 200  # the difference: what the program does to set itself up is in neither
+# In the program, the loader and the loop included: {kind: at most}. About a fifth above what they are, for other compilers.
+INSTRUCTIONS = {
+    "set_arg": 170,
+    "set_mem": 240,
+    "retain": 95,
+    "event_status": 220,
+    "wait_over": 160,
+    "launch": 1400,
+    "launch_event": 2600,  # most while events end later than their release
+}
+FEW, MANY = 100, 200  # the difference: what the first call does is in neither
 
 
-def collected(options, gantry, function, kind, n, work):
-    command = ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=" + function,
+def collected(options, gantry, kind, n, work):
+    command = ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=counted_calls",
                "--callgrind-out-file=" + os.path.join(work, "callgrind.out"), os.path.join(options.programs, "counted"), "once",
                kind, str(n)]
     done = subprocess.run(command, env=gantry.program_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -221,15 +221,15 @@ def instructions(options, work):
         return 77
     wrong = []
     with Gantry(options.stage, work) as gantry:
-        for function, kind, limit in INSTRUCTIONS:
-            few = collected(options, gantry, function, kind, FEW, work)
-            many = collected(options, gantry, function, kind, MANY, work)
+        for kind, limit in INSTRUCTIONS.items():
+            few = collected(options, gantry, kind, FEW, work)
+            many = collected(options, gantry, kind, MANY, work)
             each = (many - few) / (MANY - FEW)
-            print("{:28} ({}) {:.1f} instructions a call, at most {}".format(function, kind, each, limit))
-            if few == 0 or each <= 0:
-                wrong.append("{} was not seen".format(function))
+            print("{:14} {:.1f} instructions a call, at most {}".format(kind, each, limit))
+            if each < 10:
+                wrong.append("{} was not seen".format(kind))
             elif each > limit:
-                wrong.append("{} ({}): {:.1f} instructions, more than {}".format(function, kind, each, limit))
+                wrong.append("{}: {:.1f} instructions, more than {}".format(kind, each, limit))
     if wrong:
         raise Wrong("; ".join(wrong))
     return 0
