@@ -17,6 +17,7 @@
 #define NONE           UINT32_MAX
 #define MIN_SEGMENT    (UINT64_C(16) << 20)
 #define WINDOW_ALIGN   (UINT64_C(2) << 20) /* of segments in the window: a huge page */
+#define WINDOW_WISH    (UINT64_C(1) << 30)
 
 struct gn_area_segment {
     struct gn_segment segment;
@@ -162,6 +163,20 @@ void gn_area_set_window(struct gn_session *s, void *base, uint64_t bytes)
     pthread_mutex_unlock(&s->link_lock);
 }
 
+/*
+ * The window's segments grow with what it holds, since there can only be so many of them: untouched pages cost nothing.
+ * What programs keep there may be all their data; the data area outside is for what passes through.
+ */
+static int window_size(const struct gn_area *a, uint64_t *size)
+{
+    uint64_t wish = *size;
+    while (wish < a->window_used && wish < WINDOW_WISH)
+        wish *= 2;
+    if (gn_range_ok(a->window_used, wish, a->window_bytes))
+        *size = wish;
+    return gn_range_ok(a->window_used, *size, a->window_bytes) ? 0 : -ENOMEM;
+}
+
 /* Moves a segment's mapping over the next reserved addresses. */
 static int move_to_window(struct gn_area *a, struct gn_segment *segment)
 {
@@ -186,7 +201,7 @@ static int add_segment(struct gn_session *s, uint64_t bytes, bool in_window)
     if (gn_session_lost(s))
         return -EPIPE;
     pthread_mutex_lock(&s->link_lock);
-    int r = in_window && !gn_range_ok(s->area.window_used, size, s->area.window_bytes) ? -ENOMEM : 0;
+    int r = in_window ? window_size(&s->area, &size) : 0;
     if (!r)
         r = gn_link_segment(s->link, size, &fd, &index, &err);
     if (!r) {
