@@ -166,31 +166,84 @@ void gn_device_wake(struct gn_vdevice *d)
     pthread_mutex_unlock(&d->sleep_lock);
 }
 
-void gn_command_over(struct gn_command *c, int32_t error)
+/* The next one whose end may be told, taken off; NULL: none now. */
+static struct gn_command *next_told_locked(struct gn_vqueue *q)
+{
+    bool first = true;
+    gn_list_for_each(c, &q->open, struct gn_command, link)
+    {
+        if (c->ended && (first || !c->ordered)) {
+            gn_list_remove(&c->link);
+            return c;
+        }
+        if (q->in_order)
+            return NULL;
+        first = false;
+    }
+    return NULL;
+}
+
+static void tell_end(struct gn_command *c)
 {
     struct gn_vgpu *v = c->vgpu;
     uint32_t index = head_of(c)->event;
-    struct gn_event_times times = {.submit_ns = c->submit_ns};
     struct gn_list told;
 
     gn_list_init(&told);
-    gn_count(&v->counters->pending, -1);
-    if (c->queue->profiling && c->driver_event && error >= 0)
-        v->api->times(v, c->driver_event, &times);
     drop_objects(c);
-    if (index != GN_NO_EVENT) {
-        pthread_mutex_lock(&v->lock);
-        struct gn_vevent *e = gn_vevent_at(v, index);
-        gn_vevent_over_locked(e, error, &told);
-        pthread_mutex_unlock(&v->lock);
-        gn_vevent_told(v, &told, error);
-        /* From here on the guest may use the index anew. */
-        gn_event_finish(gn_event_at(v->events, index), error < 0 ? error : 0, &times);
-        for (uint32_t i = 0; i < v->n_devices; i++)
-            if (atomic_load_explicit(&v->devices[i].dirty, memory_order_seq_cst))
-                gn_device_wake(&v->devices[i]);
-    }
+    pthread_mutex_lock(&v->lock);
+    gn_vevent_over_locked(gn_vevent_at(v, index), c->end_error, &told);
+    pthread_mutex_unlock(&v->lock);
+    gn_vevent_told(v, &told, c->end_error);
+    /* From here on the guest may use the index anew. */
+    gn_event_finish(gn_event_at(v->events, index), c->end_error, &c->times);
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        if (atomic_load_explicit(&v->devices[i].dirty, memory_order_seq_cst))
+            gn_device_wake(&v->devices[i]);
     command_unref(c);
+}
+
+/*
+ * A driver may report ends in any order, from several threads at once. The program sees them as the queue has them: who has
+ * waited for a command, or for the queue, finds every earlier event complete. So an end waits here for those before it, and one
+ * thread a queue tells them.
+ */
+void gn_command_over(struct gn_command *c, int32_t error)
+{
+    struct gn_vgpu *v = c->vgpu;
+    struct gn_vqueue *q = c->queue;
+
+    gn_count(&v->counters->pending, -1);
+    c->times.submit_ns = c->submit_ns;
+    if (q->profiling && c->driver_event && error >= 0)
+        v->api->times(v, c->driver_event, &c->times);
+    if (head_of(c)->event == GN_NO_EVENT) {
+        drop_objects(c);
+        command_unref(c);
+        return;
+    }
+    /* The last one told would take the queue with it. */
+    struct gn_vobject *queue_object = c->queue_object;
+    atomic_fetch_add_explicit(&queue_object->n_refs, 1, memory_order_relaxed);
+    pthread_mutex_lock(&v->lock);
+    c->ended = true;
+    c->end_error = error < 0 ? error : 0;
+    if (!c->open) {
+        /* The driver never had it. */
+        c->open = true;
+        gn_list_append(&q->open, &c->link);
+    }
+    if (!q->telling) {
+        q->telling = true;
+        while ((c = next_told_locked(q))) {
+            pthread_mutex_unlock(&v->lock);
+            tell_end(c);
+            pthread_mutex_lock(&v->lock);
+        }
+        q->telling = false;
+    }
+    pthread_mutex_unlock(&v->lock);
+    gn_object_unref(queue_object);
 }
 
 /* The command never was: its event's index is the guest's again as soon as it hears of it. */
@@ -303,8 +356,11 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     }
     struct gn_vevent *e = index == GN_NO_EVENT ? NULL : gn_vevent_at(v, index);
     bool watched = e && !gn_list_empty(&e->watches);
-    if (e)
+    if (e) {
+        c->open = true;
+        gn_list_append(&q->open, &c->link);
         gn_vevent_given_locked(e, c);
+    }
     pthread_mutex_unlock(&v->lock);
     command_unref(before_last);
 
@@ -455,6 +511,7 @@ struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uin
     q->in_order = in_order;
     q->profiling = profiling;
     gn_list_init(&q->pending);
+    gn_list_init(&q->open);
     pthread_mutex_lock(&v->lock);
     gn_list_append(&q->device->queues, &q->link);
     pthread_mutex_unlock(&v->lock);

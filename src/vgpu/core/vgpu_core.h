@@ -195,6 +195,8 @@ struct gn_vqueue {
     struct gn_list pending;
     int32_t late_error;       /* of a command that no event shows; the next finish tells it */
     struct gn_command *last;  /* last one given to the driver */
+    struct gn_list open;      /* with an event, given to the driver, whose end the program has not been told; in that order */
+    bool telling;             /* somebody tells the ends of `open`, and will tell those that come meanwhile */
     _Atomic uint32_t n_unflushed;
 };
 
@@ -219,7 +221,9 @@ struct gn_command {
     struct gn_vobject *queue_object; /* the reference that keeps it, until the command is over */
     _Atomic uint32_t n_refs;
     /* vgpu->lock */
-    struct gn_list link;      /* in its queue's pending */
+    struct gn_list link;      /* in its queue's pending, then open */
+    bool open, ended;
+    int32_t end_error;
     uint32_t n_blockers;
     bool ordered, fence;
     int32_t doomed;           /* an event that it waits for has failed */
@@ -240,6 +244,7 @@ struct gn_command {
     /* the submitter */
     void *driver_event;
     uint64_t submit_ns;
+    struct gn_event_times times; /* whoever reports the end, before vgpu->lock */
     uint32_t n_bytes;
     _Alignas(16) unsigned char bytes[];
 };

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ends of commands, reported by a driver in any order: what the program sees of them. */
+#include "vgpu/core/vgpu_core.h"
+
+#include "shm/counters.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+
+#define KIND_QUEUE 1u
+#define N          4u
+
+/* ---- an API whose driver keeps what it is given until the test ends it */
+
+static struct gn_command *given[N];
+static uint32_t n_given;
+static int some_driver_event;
+
+static void admit(struct gn_vgpu *v, struct gn_command *c)
+{
+    (void)v, (void)c;
+}
+
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits,
+                      void **event)
+{
+    (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
+    *event = &some_driver_event;
+    return 0;
+}
+
+/* A finish that finds nothing left to wait for in the driver. */
+static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits,
+                           void **event)
+{
+    (void)v, (void)c, (void)queue, (void)n_waits, (void)waits, (void)event;
+    return 0;
+}
+
+static int32_t submit_refused(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                              void *const *waits, void **event)
+{
+    (void)v, (void)c, (void)queue, (void)n_waits, (void)waits, (void)event;
+    return -6;
+}
+
+static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
+{
+    (void)v, (void)event;
+    given[n_given++] = c;
+    return 0;
+}
+
+static void release_event(struct gn_vgpu *v, void *event)
+{
+    (void)v, (void)event;
+}
+
+static void release(struct gn_vobject *o)
+{
+    gn_queue_free(o->detail);
+}
+
+static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
+static const struct gn_request_class finish = {.name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
+static const struct gn_request_class refused = {.name = "refused", .admit = admit, .submit = submit_refused};
+static const struct gn_vgpu_api api = {
+    .when_over = when_over, .release_event = release_event, .release = release, .queue_kind = KIND_QUEUE};
+
+static struct gn_vgpu vgpu;
+static struct gn_vdevice device;
+static struct gn_counters counters;
+static struct gn_vgpu_boot boot;
+static uint64_t queue_id;
+
+static void start(bool in_order)
+{
+    memset(&vgpu, 0, sizeof vgpu);
+    memset(&device, 0, sizeof device);
+    n_given = 0;
+    vgpu.api = &api;
+    vgpu.boot = &boot;
+    vgpu.counters = &counters;
+    vgpu.devices = &device;
+    vgpu.n_devices = 1;
+    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(vgpu.events != MAP_FAILED);
+    pthread_mutex_init(&vgpu.lock, NULL);
+    pthread_mutex_init(&vgpu.objects.lock, NULL);
+    device.vgpu = &vgpu;
+    gn_list_init(&device.queues);
+    pthread_mutex_init(&device.role, NULL);
+    pthread_mutex_init(&device.sleep_lock, NULL);
+    pthread_cond_init(&device.wake, NULL);
+    gn_objects_own_thread();
+    queue_id = gn_id_make(7, 1);
+    struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, KIND_QUEUE, &some_driver_event);
+    assert_non_null(queue);
+    queue->detail = gn_queue_new(&vgpu, queue, 0, in_order, false);
+    assert_non_null(queue->detail);
+}
+
+static void stop(void)
+{
+    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    assert_true(gn_list_empty(&device.queues));
+    for (uint32_t i = 0; i < GN_EVENT_ENTRIES / GN_OBJECT_CHUNK; i++)
+        free(vgpu.event_chunks[i]);
+    free(vgpu.objects.generations[0]);
+    free((void *)atomic_load(&vgpu.objects.chunks[0]));
+    munmap(vgpu.events, GN_EVENT_TABLE_BYTES);
+    assert_int_equal(vgpu.fault, 0);
+}
+
+static void enqueue(const struct gn_request_class *class, uint32_t event)
+{
+    struct {
+        struct gn_msg msg;
+        struct gn_command_head head;
+    } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0}, {queue_id, {GN_SPAN_NULL, 0, 0}, event, 0}};
+    gn_event_arm(&vgpu.events[event]);
+    gn_command_admit(&vgpu, class, (const void *)&m, sizeof m);
+}
+
+static bool over(uint32_t event)
+{
+    return gn_event_phase(&vgpu.events[event], NULL) == GN_EVENT_DONE;
+}
+
+static void test_in_order_queue_ends_in_order(void **state)
+{
+    (void)state;
+    start(true);
+    for (uint32_t i = 0; i < 3; i++)
+        enqueue(&plain, i);
+    assert_int_equal(n_given, 3);
+    gn_command_over(given[2], 0);
+    gn_command_over(given[1], -5);
+    assert_false(over(0) || over(1) || over(2));
+    gn_command_over(given[0], 0);
+    int32_t error = 0;
+    assert_true(over(0) && over(1) && over(2));
+    gn_event_phase(&vgpu.events[1], &error);
+    assert_int_equal(error, -5);
+    stop();
+}
+
+/* Whoever has finished a queue finds every event of it complete, though the driver has not called back yet. */
+static void test_finish_waits_for_what_is_not_told(void **state)
+{
+    for (int in_order = 0; in_order < 2; in_order++) {
+        (void)state;
+        start(in_order);
+        enqueue(&plain, 0);
+        enqueue(&finish, 1);
+        assert_false(over(1));
+        gn_command_over(given[0], 0);
+        assert_true(over(0) && over(1));
+        stop();
+    }
+}
+
+static void test_out_of_order_queue_ends_as_the_driver_does(void **state)
+{
+    (void)state;
+    start(false);
+    enqueue(&plain, 0);
+    enqueue(&plain, 1);
+    enqueue(&finish, 2);
+    gn_command_over(given[1], 0);
+    assert_true(over(1));
+    assert_false(over(0) || over(2));
+    gn_command_over(given[0], 0);
+    assert_true(over(0) && over(2));
+    stop();
+}
+
+static void test_what_the_driver_refuses_has_its_place(void **state)
+{
+    int32_t error = 0;
+    (void)state;
+    start(true);
+    enqueue(&plain, 0);
+    enqueue(&refused, 1);
+    assert_false(over(1));
+    gn_command_over(given[0], 0);
+    assert_true(over(0) && over(1));
+    gn_event_phase(&vgpu.events[1], &error);
+    assert_int_equal(error, -6);
+    stop();
+}
+
+/* The queue may be released while its commands run. */
+static void test_the_last_end_takes_the_queue_with_it(void **state)
+{
+    (void)state;
+    start(true);
+    enqueue(&plain, 0);
+    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    assert_false(gn_list_empty(&device.queues));
+    gn_command_over(given[0], 0);
+    assert_true(over(0));
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_in_order_queue_ends_in_order),
+        cmocka_unit_test(test_finish_waits_for_what_is_not_told),
+        cmocka_unit_test(test_out_of_order_queue_ends_as_the_driver_does),
+        cmocka_unit_test(test_what_the_driver_refuses_has_its_place),
+        cmocka_unit_test(test_the_last_end_takes_the_queue_with_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
