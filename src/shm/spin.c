@@ -12,7 +12,8 @@
 
 #define LINGER_NS         75u   /* a little less than the shortest round trip over two cache lines */
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
-#define SLICE_NS          2000000u   /* who keeps a processor this long is not one of ours finishing a kernel */
+#define LONG_YIELD_NS     200000u    /* somebody ran: one of ours finishing a kernel, or anybody */
+#define MAX_LONG_YIELDS   2u         /* in one wait: then it was not ours, or not soon */
 #define CROWDED_NS        100000000u /* how long to sleep instead of yielding after that */
 #define CALIBRATION_NS    20000u
 #define CALIBRATION_RUNS  5
@@ -62,13 +63,25 @@ static bool on_my_cpu(uint16_t peer_cpu)
     return peer_cpu != GN_CPU_UNKNOWN && peer_cpu == gn_spin_cpu();
 }
 
+static bool is_crowded(struct gn_spin_pace *pace)
+{
+    uint64_t until = atomic_load_explicit(&pace->crowded_until_ns, memory_order_relaxed);
+    if (until && gn_now_ns() >= until) {
+        atomic_store_explicit(&pace->crowded_until_ns, 0, memory_order_relaxed);
+        until = 0;
+    }
+    return until != 0;
+}
+
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu, struct gn_spin_pace *pace)
 {
     *s = (struct gn_spin){.spin_ns = policy->spin_ns, .peer_cpu = peer_cpu, .pace = pace};
     if (policy->spin_ns == 0)
         return;
     pthread_once(&once, calibrate);
-    if (pace && s->spin_ns < GN_SPIN_PATIENT_NS && atomic_load_explicit(&pace->patient, memory_order_relaxed)) {
+    if (pace && is_crowded(pace)) {
+        s->spin_ns = CLOCK_INTERVAL_NS;
+    } else if (pace && s->spin_ns < GN_SPIN_PATIENT_NS && atomic_load_explicit(&pace->patient, memory_order_relaxed)) {
         s->spin_ns = GN_SPIN_PATIENT_NS;
         s->yields = true;
     }
@@ -81,24 +94,17 @@ void gn_spin_end(const struct gn_spin *s)
 {
     if (!s->pace)
         return;
-    uint64_t now = s->started_ns ? gn_now_ns() : 0;
-    bool patient = now - s->started_ns < GN_SPIN_PATIENT_NS;
-    if (patient == atomic_load_explicit(&s->pace->patient, memory_order_relaxed))
-        return;
-    if (patient && atomic_load_explicit(&s->pace->crowded_until_ns, memory_order_relaxed) > (now ? now : gn_now_ns()))
-        return;
-    atomic_store_explicit(&s->pace->patient, patient, memory_order_relaxed);
+    bool patient = s->started_ns == 0 || gn_now_ns() - s->started_ns < GN_SPIN_PATIENT_NS;
+    if (patient != atomic_load_explicit(&s->pace->patient, memory_order_relaxed))
+        atomic_store_explicit(&s->pace->patient, patient, memory_order_relaxed);
 }
 
-/* Somebody kept this processor for a whole time slice: it is wanted, and a sleeper gets it back sooner than one who
- * yields. */
+/* Somebody keeps this processor: it is wanted, and a sleeper gets it back sooner than one who yields. */
 static void crowded(struct gn_spin *s, uint64_t now)
 {
     s->spin_ns = 0;
-    if (s->pace) {
+    if (s->pace)
         atomic_store_explicit(&s->pace->crowded_until_ns, now + CROWDED_NS, memory_order_relaxed);
-        atomic_store_explicit(&s->pace->patient, false, memory_order_relaxed);
-    }
 }
 
 void gn_spin_linger(const struct gn_spin_policy *policy)
@@ -128,7 +134,7 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
         if (s->yields || on_my_cpu(s->peer_cpu)) {
             sched_yield();
             uint64_t back = gn_now_ns();
-            if (back - now > SLICE_NS)
+            if (back - now > LONG_YIELD_NS && ++s->n_long_yields >= MAX_LONG_YIELDS)
                 crowded(s, back);
             s->n_pauses = pauses_per_linger;
             return true;

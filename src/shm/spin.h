@@ -73,7 +73,7 @@ static inline void gn_spin_prefetch_for_write(const void *line)
  */
 struct gn_spin_pace {
     _Atomic bool patient;
-    _Atomic uint64_t crowded_until_ns; /* no patience before then: others want the processors */
+    _Atomic uint64_t crowded_until_ns; /* hardly any spinning before then: others want the processors; 0: they don't */
 };
 
 /* One spin in progress: a local of the thread that spins. */
@@ -83,6 +83,7 @@ struct gn_spin {
     uint64_t started_ns;  /* 0 until the clock has been read once */
     struct gn_spin_pace *pace;
     bool yields;
+    uint8_t n_long_yields;
     uint16_t peer_cpu;
 };
 
