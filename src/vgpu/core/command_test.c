@@ -25,8 +25,8 @@ static void admit(struct gn_vgpu *v, struct gn_command *c)
     (void)v, (void)c;
 }
 
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits,
-                      void **event)
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                      void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
     *event = &some_driver_event;
@@ -34,8 +34,8 @@ static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint
 }
 
 /* A finish that finds nothing left to wait for in the driver. */
-static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits,
-                           void **event)
+static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                           void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits, (void)event;
     return 0;
@@ -66,7 +66,8 @@ static void release(struct gn_vobject *o)
 }
 
 static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
-static const struct gn_request_class finish = {.name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
+static const struct gn_request_class finish = {
+    .name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
 static const struct gn_request_class refused = {.name = "refused", .admit = admit, .submit = submit_refused};
 static const struct gn_vgpu_api api = {
     .when_over = when_over, .release_event = release_event, .release = release, .queue_kind = KIND_QUEUE};
@@ -87,7 +88,8 @@ static void start(bool in_order)
     vgpu.counters = &counters;
     vgpu.devices = &device;
     vgpu.n_devices = 1;
-    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(vgpu.events != MAP_FAILED);
     pthread_mutex_init(&vgpu.lock, NULL);
     pthread_mutex_init(&vgpu.objects.lock, NULL);
@@ -149,7 +151,8 @@ static void test_in_order_queue_ends_in_order(void **state)
     stop();
 }
 
-/* Whoever has finished a queue finds every event of it complete, though the driver has not called back yet. */
+/* Whoever has finished a queue finds every event of it complete, though the driver has not called back yet.
+ */
 static void test_finish_waits_for_what_is_not_told(void **state)
 {
     for (int in_order = 0; in_order < 2; in_order++) {
