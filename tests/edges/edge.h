@@ -94,6 +94,8 @@ int case_fork(int argc, char **argv);
 int case_fork_exec(int argc, char **argv);
 int case_execed(int argc, char **argv);
 int case_close_fds(int argc, char **argv);
+int case_signals(int argc, char **argv);
+int case_small_stacks(int argc, char **argv);
 int case_steps(int argc, char **argv);
 int case_life(int argc, char **argv);
 int case_idle(int argc, char **argv);

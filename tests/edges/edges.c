@@ -148,6 +148,8 @@ int main(int argc, char **argv)
         {"fork_exec", case_fork_exec},
         {"execed", case_execed},
         {"close_fds", case_close_fds},
+        {"signals", case_signals},
+        {"small_stacks", case_small_stacks},
         {"steps", case_steps},
         {"life", case_life},
         {"idle", case_idle},

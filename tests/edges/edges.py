@@ -169,6 +169,76 @@ def lost_worker(case):
         gantry.settle(before)
 
 
+def crowd(case):
+    """Many programs at once, and again."""
+    with case.gantry() as gantry:
+        with gantry.program([case.edges, "life"]) as p:
+            p.end()
+        before = gantry.settle_first()
+        memory = None
+        for _ in range(2):
+            programs = [gantry.program([case.edges, "life"]) for _ in range(60)]
+            try:
+                for p in programs:
+                    p.end()
+            finally:
+                for p in programs:
+                    p.__exit__()
+            gantry.settle(before)
+            now = resident_kib(gantry.process.pid)
+            # The first crowd makes gantryd's tables as large as they need to be; the second finds them so.
+            if memory and now > memory * (1 + MEMORY):
+                raise Wrong("gantryd holds {} KiB after the second crowd, {} after the first".format(now, memory))
+            memory = now
+
+
+def after_calls(gantry, program, n):
+    """Waits until its worker has taken n messages."""
+    def there():
+        return program.process.poll() is not None or any(v["pid"] == program.pid and v["calls"] >= n for v in gantry.vgpus())
+    if not wait_until(there, 60):
+        raise Wrong("{} does not get to {} calls".format(program.name, n))
+
+
+def killed_anywhere(case):
+    """kill -9 of the program at points spread over its life leaves nothing."""
+    with case.gantry() as gantry:
+        with gantry.program([case.edges, "life"]) as p:
+            p.end()
+        before = gantry.settle_first()
+        for name in ("churn", "dag", "own_contexts"):
+            for n in (0, 1, 2, 3, 5, 8, 13, 40, 150, 600, 2500):
+                with gantry.program([case.edges, name]) as p:
+                    after_calls(gantry, p, n)
+                    p.process.kill()
+                    p.process.wait()
+                gantry.settle(before)
+
+
+def worker_killed_anywhere(case):
+    """So does the worker's, and its busy program is told: each of these ends itself at the first error, with status 1."""
+    with case.gantry() as gantry:
+        with gantry.program([case.edges, "life"]) as p:
+            p.end()
+        before = gantry.settle_first()
+        for name in ("churn", "dag", "one_queue", "live_events"):
+            for n in (12, 40, 150, 600, 2500):
+                with gantry.program([case.edges, name]) as p:
+                    after_calls(gantry, p, n)
+                    if p.process.poll() is None:
+                        try:
+                            os.kill(gantry.worker_of(p), signal.SIGKILL)
+                        except (Wrong, ProcessLookupError):
+                            pass  # it was quicker
+                    while p._read():
+                        pass
+                    status = p.process.wait()
+                    if status not in (0, 1):
+                        raise Wrong("{} ended with status {} when its worker was killed after {} calls: {}".format(
+                            name, status, n, p.errors.decode(errors="replace")))
+                gantry.settle(before)
+
+
 def gone(pids):
     return not any(os.path.exists("/proc/{}".format(pid)) for pid in pids)
 
@@ -309,6 +379,11 @@ CASES = {
     "lost-daemon": lost_daemon,
     "no-daemon": no_daemon,
     "idle": idle,
+    "signals": one_of("signals"),
+    "small-stacks": one_of("small_stacks"),
+    "crowd": crowd,
+    "killed-anywhere": killed_anywhere,
+    "worker-killed-anywhere": worker_killed_anywhere,
 }
 
 

@@ -3,9 +3,11 @@
 #include "edge.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -242,5 +244,87 @@ int case_close_fds(int argc, char **argv)
     NEED(clReleaseMemObject(large));
     edge_close(&e);
     free(host);
+    return 0;
+}
+
+/* ---- */
+
+static _Atomic unsigned n_signals;
+
+static void count_signal(int number)
+{
+    (void)number;
+    atomic_fetch_add_explicit(&n_signals, 1, memory_order_relaxed);
+}
+
+/* A timer interrupts whatever the program is in, two thousand times a second, and restarts nothing. */
+int case_signals(int argc, char **argv)
+{
+    struct sigaction act = {.sa_handler = count_signal};
+    struct itimerval often = {{0, 500}, {0, 500}}, never_again = {{0, 0}, {0, 0}};
+    struct edge e;
+    const size_t bytes = 64 << 20;
+    (void)argc;
+    (void)argv;
+    CHECK(sigaction(SIGALRM, &act, NULL) == 0);
+    edge_open(&e, 0);
+    cl_mem m = edge_buffer(&e, bytes);
+    char *x = malloc(bytes), *y = malloc(bytes);
+    CHECK(x != NULL && y != NULL);
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    for (int i = 0; i < 4; i++) {
+        memset(x, 'a' + i, bytes);
+        NEED(clEnqueueWriteBuffer(e.queue, m, i % 2 ? CL_TRUE : CL_FALSE, 0, bytes, x, 0, NULL, NULL));
+        NEED(clEnqueueReadBuffer(e.queue, m, i < 2 ? CL_TRUE : CL_FALSE, 0, bytes, y, 0, NULL, NULL));
+        NEED(clFinish(e.queue));
+        CHECK(memcmp(x, y, bytes) == 0);
+        edge_whole_life();
+    }
+    while (atomic_load(&n_signals) < 100)
+        NEED(clFinish(e.queue));
+    CHECK(setitimer(ITIMER_REAL, &never_again, NULL) == 0);
+    free(x);
+    free(y);
+    NEED(clReleaseMemObject(m));
+    edge_close(&e);
+    return 0;
+}
+
+static void *on_small_stack(void *arg)
+{
+    struct going_on *g = arg;
+    cl_uint x[16] = {0};
+    cl_event done;
+    cl_kernel k = edge_kernel(&g->e, "add");
+    NEED(clEnqueueWriteBuffer(g->e.queue, g->m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL));
+    for (cl_uint i = 0; i < 100; i++) {
+        edge_set_add(k, g->m, 2);
+        edge_launch(g->e.queue, k, 16, 0, NULL, &done);
+        NEED(clWaitForEvents(1, &done));
+        NEED(clReleaseEvent(done));
+    }
+    NEED(clEnqueueReadBuffer(g->e.queue, g->m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL));
+    for (int i = 0; i < 16; i++)
+        CHECK(x[i] == 200);
+    NEED(clReleaseKernel(k));
+    return NULL;
+}
+
+/* Threads of 64 KiB, as servers with many of them have. */
+int case_small_stacks(int argc, char **argv)
+{
+    struct going_on g = {.n = 0};
+    pthread_attr_t small;
+    pthread_t thread;
+    (void)argc;
+    (void)argv;
+    edge_open(&g.e, 0);
+    g.m = edge_buffer(&g.e, 64);
+    CHECK(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64 << 10) == 0);
+    CHECK(pthread_create(&thread, &small, on_small_stack, &g) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    pthread_attr_destroy(&small);
+    NEED(clReleaseMemObject(g.m));
+    edge_close(&g.e);
     return 0;
 }
