@@ -282,6 +282,69 @@ static void free_in_order(void)
     env_fini(&env);
 }
 
+static void note_times(const char *what, cl_event event)
+{
+    cl_ulong times[4] = {0};
+    bool there = true, in_order = true;
+    note_event_end(what, event);
+    for (cl_uint i = 0; i < 4; i++) {
+        there &= clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i, sizeof(times[i]), &times[i],
+                                         NULL) == CL_SUCCESS;
+        in_order &= !i || times[i - 1] <= times[i];
+    }
+    note("  times: %s, in order: %s", there ? "yes" : "no", in_order ? "yes" : "no");
+    clReleaseEvent(event);
+}
+
+/* Every command has its times, and none is run whose wait list has failed. */
+static void events(void)
+{
+    static char host[BYTES];
+    struct env env;
+    cl_event event, gate, second;
+    int word = 1;
+    env_init(&env);
+    if (!(offered(&env) & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
+        case_end("no SVM");
+    latch_init(&freed);
+    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_PROFILING_ENABLE);
+    char *a = clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0);
+    void *b = clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0);
+    int *fine = clSVMAlloc(env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, BYTES, 0);
+    name_region("a", a, BYTES);
+    CALL(clEnqueueSVMMemFill, queue, a, &word, 4, BYTES, 0, NULL, &event);
+    note_times("fill", event);
+    CALL(clEnqueueSVMMemcpy, queue, CL_FALSE, host, a, BYTES, 0, NULL, &event);
+    note_times("copy", event);
+    CALL(clEnqueueSVMMemcpy, queue, CL_TRUE, a, host, BYTES, 0, NULL, &event);
+    note_times("blocking copy", event);
+    CALL(clEnqueueSVMMap, queue, CL_FALSE, CL_MAP_READ, a, BYTES, 0, NULL, &event);
+    note_times("map", event);
+    CALL(clEnqueueSVMUnmap, queue, a, 0, NULL, &event);
+    note_times("unmap", event);
+    CALL(clEnqueueSVMFree, queue, 1, &b, free_and_write, fine, 0, NULL, &event);
+    note_times("free", event);
+    note("called %u times", freed.count);
+
+    gate = MAKE(clCreateUserEvent, env.context);
+    CALL(clEnqueueSVMMemFill, queue, a, &word, 1, BYTES, 1, &gate, &event);
+    CALL(clEnqueueSVMFree, queue, 1, &b, free_and_write, fine, 1, &gate, &second);
+    CALL(clFlush, queue);
+    CALL(clSetUserEventStatus, gate, -7);
+    note_event_end("fill after a failure", event);
+    note_event_end("free after a failure", second);
+    CALL(clFinish, queue);
+    note("called %u times", freed.count);
+    CALL(clReleaseEvent, event);
+    CALL(clReleaseEvent, second);
+    CALL(clReleaseEvent, gate);
+    CALL(clReleaseCommandQueue, queue);
+    clSVMFree(env.context, a);
+    clSVMFree(env.context, b);
+    clSVMFree(env.context, fine);
+    env_fini(&env);
+}
+
 /* Wait lists that are none. */
 static void bad_waits(void)
 {
@@ -311,5 +374,6 @@ static const struct diff_case svmuse_cases[] = {
     {"gated", gated},         {"large", large},
     {"many", many},           {"buffer_in_place", buffer_in_place},
     {"bad_waits", bad_waits}, {"free_in_order", free_in_order},
+    {"events", events},
 };
 DIFF_FAMILY(svmuse);
