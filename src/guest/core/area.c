@@ -164,8 +164,9 @@ void gn_area_set_window(struct gn_session *s, void *base, uint64_t bytes)
 }
 
 /*
- * The window's segments grow with what it holds, since there can only be so many of them: untouched pages cost nothing.
- * What programs keep there may be all their data; the data area outside is for what passes through.
+ * The window's segments grow with what it holds, since there can only be so many of them: untouched pages
+ * cost nothing. What programs keep there may be all their data; the data area outside is for what passes
+ * through.
  */
 static int window_size(const struct gn_area *a, uint64_t *size)
 {

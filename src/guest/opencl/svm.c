@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory: the commands. Only shared pointers go to the vGPU as they are. The program's other memory is not
- * there: a copy from or to it goes through the data area like any transfer, and it is no argument of a kernel.
+ * Shared virtual memory: the commands. Only shared pointers go to the vGPU as they are. The program's other
+ * memory is not there: a copy from or to it goes through the data area like any transfer, and it is no
+ * argument of a kernel.
  */
 #include "opencl_guest.h"
 #include "transfer.h"

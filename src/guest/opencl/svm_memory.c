@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared virtual memory: the memory. The program keeps a window of addresses free and asks the vGPU to keep the same one
- * free; an allocation is a block of a data segment that both map there. So a pointer holds on both sides,
- * inside other shared memory too, maps copy nothing, and fine-grained sharing is what shared memory does
- * anyway. Nothing of it is set up before the program shows an interest, and it is offered only where the
- * driver goes along (see the vGPU's side).
+ * Shared virtual memory: the memory. The program keeps a window of addresses free and asks the vGPU to keep
+ * the same one free; an allocation is a block of a data segment that both map there. So a pointer holds on
+ * both sides, inside other shared memory too, maps copy nothing, and fine-grained sharing is what shared
+ * memory does anyway. Nothing of it is set up before the program shows an interest, and it is offered only
+ * where the driver goes along (see the vGPU's side).
  */
 #include "opencl_guest.h"
 
