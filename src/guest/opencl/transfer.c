@@ -106,7 +106,8 @@ void gn_settle(struct gn_cl_session *s)
         gn_list_remove(&st->link);
         gn_list_append(&done, &st->link);
         atomic_fetch_sub_explicit(&s->staged_bytes, st->block.bytes, memory_order_relaxed);
-        atomic_fetch_sub_explicit(&s->n_staged, 1, memory_order_relaxed);
+        /* Whoever then sees none, and does not take the lock, sees the bytes too. */
+        atomic_fetch_sub_explicit(&s->n_staged, 1, memory_order_release);
     }
     pthread_mutex_unlock(&s->settle_lock);
     gn_list_for_each(st, &done, struct staged, link)
