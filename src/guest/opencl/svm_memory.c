@@ -78,6 +78,9 @@ static void open_window(struct gn_cl_root *root)
     struct gn_cl_session *s = gn_cl_session_of(&root->o);
     pthread_mutex_lock(&s->svm_open_lock);
     if (!s->svm_opened) {
+        /* In a forked child these are the parent's answers. */
+        for (cl_uint i = 0; i < root->n_devices; i++)
+            root->devices[i]->svm = 0;
         uint64_t *capabilities = calloc(root->n_devices, sizeof *capabilities);
         uint64_t *largest = calloc(root->n_devices, sizeof *largest);
         if (capabilities && largest && agree(s, root, capabilities, largest)) {
