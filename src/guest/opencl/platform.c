@@ -351,8 +351,12 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
         return result ? result : gn_answer(&c, sizeof c, param_value_size, param_value, param_value_size_ret);
     }
     default: {
-        cl_device_svm_capabilities svm = gn_svm_capabilities(d);
-        return gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
+        /* A driver from before shared virtual memory does not know the question. */
+        cl_device_svm_capabilities svm = 0;
+        cl_int result = ask_device(device, param_name, sizeof svm, &svm, NULL);
+        if (!result && svm)
+            svm = gn_svm_capabilities(d);
+        return result ? result : gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
     }
     }
 }
