@@ -83,8 +83,7 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
     struct gn_spin spin;
     uint32_t word = atomic_load_explicit(&e->word, memory_order_acquire); /* E1 pairs E0 */
     if (phase_of(word) != GN_EVENT_DONE) {
-        gn_spin_start(&spin, &waiter->policy, (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed),
-                      waiter->pace);
+        gn_spin_start(&spin, &waiter->policy, (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed));
         for (;;) {
             word = atomic_load_explicit(&e->word, memory_order_acquire);
             if (phase_of(word) == GN_EVENT_DONE)
@@ -107,7 +106,6 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
              */
             gn_park(&e->word, word | GN_EVENT_PARKED, false, waiter->lost);
         }
-        gn_spin_end(&spin);
     }
     *ret_error = read_error(e);
     return 0;

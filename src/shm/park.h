@@ -32,7 +32,6 @@ static inline bool gn_lost_is(const struct gn_lost *lost)
 struct gn_waiter {
     struct gn_spin_policy policy;
     struct gn_lost *lost; /* never NULL; outlives every wait */
-    struct gn_spin_pace *pace; /* NULL: every wait by the policy alone */
 };
 
 /*

@@ -96,7 +96,7 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
     uint32_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
     if (!answers(state, token)) {
         uint16_t peer = (uint16_t)atomic_load_explicit(&r->peer_cpu, memory_order_relaxed);
-        gn_spin_start(&spin, &r->waiter.policy, peer, NULL);
+        gn_spin_start(&spin, &r->waiter.policy, peer);
         for (;;) {
             state = atomic_load_explicit(&slot->state, memory_order_acquire);
             if (answers(state, token))

@@ -195,7 +195,7 @@ int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes
     uint32_t n = (uint32_t)((head_bytes + tail_bytes + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD);
     struct gn_spin spin;
     /* A full ring means that the consumer is busy, wherever it runs; its processor is not known here. */
-    gn_spin_start(&spin, &p->waiter.policy, GN_CPU_UNKNOWN, NULL);
+    gn_spin_start(&spin, &p->waiter.policy, GN_CPU_UNKNOWN);
     for (;;) {
         if (gn_lost_is(p->waiter.lost))
             return -EPIPE;
@@ -313,11 +313,9 @@ int gn_ring_wait(struct gn_ring_consumer *c)
     c->was_empty = !is_ready(c, memory_order_relaxed);
     if (!c->was_empty)
         return 0;
-    for (gn_spin_start(&spin, &c->waiter.policy, c->peer_cpu, c->waiter.pace); gn_spin_again(&spin);) {
-        if (is_ready(c, memory_order_relaxed)) {
-            gn_spin_end(&spin);
+    for (gn_spin_start(&spin, &c->waiter.policy, c->peer_cpu); gn_spin_again(&spin);) {
+        if (is_ready(c, memory_order_relaxed))
             return 0;
-        }
         if (gn_lost_is(c->waiter.lost))
             return -EPIPE;
     }
@@ -339,7 +337,6 @@ int gn_ring_wait(struct gn_ring_consumer *c)
         }
         if (ready || lost) {
             atomic_store_explicit(&c->ring->parked, 0, memory_order_relaxed);
-            gn_spin_end(&spin);
             return ready ? 0 : -EPIPE;
         }
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of the spinning loops. Any thread. A wait that ends within CLOCK_INTERVAL_NS reads no clock and makes no system call;
- * a longer one yields the processor between looks, so that spinning takes nothing from anybody who has work.
+ * The clock of the spinning loops. Any thread. The clock is read once in some microseconds only (and not at
+ * all in a wait that ends before that): a look at it costs as much as several looks at the awaited word. No
+ * system call: the vDSO answers for the clock and rseq for the processor.
  */
 #include "shm/spin.h"
 
@@ -12,9 +13,6 @@
 
 #define LINGER_NS         75u   /* a little less than the shortest round trip over two cache lines */
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
-#define LONG_YIELD_NS     200000u    /* somebody ran: one of ours finishing a kernel, or anybody */
-#define MAX_LONG_YIELDS   2u         /* in one wait: then it was not ours, or not soon */
-#define CROWDED_NS        100000000u /* how long to sleep instead of yielding after that */
 #define CALIBRATION_NS    20000u
 #define CALIBRATION_RUNS  5
 
@@ -63,48 +61,17 @@ static bool on_my_cpu(uint16_t peer_cpu)
     return peer_cpu != GN_CPU_UNKNOWN && peer_cpu == gn_spin_cpu();
 }
 
-static bool is_crowded(struct gn_spin_pace *pace)
+void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu)
 {
-    uint64_t until = atomic_load_explicit(&pace->crowded_until_ns, memory_order_relaxed);
-    if (until && gn_now_ns() >= until) {
-        atomic_store_explicit(&pace->crowded_until_ns, 0, memory_order_relaxed);
-        until = 0;
-    }
-    return until != 0;
-}
-
-void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu, struct gn_spin_pace *pace)
-{
-    *s = (struct gn_spin){.spin_ns = policy->spin_ns, .peer_cpu = peer_cpu, .pace = pace};
+    *s = (struct gn_spin){.spin_ns = policy->spin_ns, .peer_cpu = peer_cpu};
     if (policy->spin_ns == 0)
         return;
-    pthread_once(&once, calibrate);
-    if (pace && is_crowded(pace)) {
-        s->spin_ns = CLOCK_INTERVAL_NS;
-    } else if (pace && s->spin_ns < GN_SPIN_PATIENT_NS && atomic_load_explicit(&pace->patient, memory_order_relaxed)) {
-        s->spin_ns = GN_SPIN_PATIENT_NS;
-        s->yields = true;
-    }
-    /* A peer on this processor cannot answer before it runs: the first look lets it. */
-    if (policy->spin_ns == GN_SPIN_FOREVER || !on_my_cpu(peer_cpu))
-        s->n_pauses = pauses_per_look;
-}
-
-void gn_spin_end(const struct gn_spin *s)
-{
-    if (!s->pace)
+    if (policy->spin_ns != GN_SPIN_FOREVER && on_my_cpu(peer_cpu)) {
+        s->spin_ns = 0;
         return;
-    bool patient = s->started_ns == 0 || gn_now_ns() - s->started_ns < GN_SPIN_PATIENT_NS;
-    if (patient != atomic_load_explicit(&s->pace->patient, memory_order_relaxed))
-        atomic_store_explicit(&s->pace->patient, patient, memory_order_relaxed);
-}
-
-/* Somebody keeps this processor: it is wanted, and a sleeper gets it back sooner than one who yields. */
-static void crowded(struct gn_spin *s, uint64_t now)
-{
-    s->spin_ns = 0;
-    if (s->pace)
-        atomic_store_explicit(&s->pace->crowded_until_ns, now + CROWDED_NS, memory_order_relaxed);
+    }
+    pthread_once(&once, calibrate);
+    s->n_pauses = pauses_per_look;
 }
 
 void gn_spin_linger(const struct gn_spin_policy *policy)
@@ -121,23 +88,12 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
         return false;
     if (s->spin_ns != GN_SPIN_FOREVER) {
         uint64_t now = gn_now_ns();
-        if (s->started_ns == 0) /* the first interval has gone by already */
-            s->started_ns = now - CLOCK_INTERVAL_NS;
-        if (now - s->started_ns >= s->spin_ns) {
+        if (s->deadline_ns == 0) /* the first interval has gone by already */
+            s->deadline_ns = now + (s->spin_ns > CLOCK_INTERVAL_NS ? s->spin_ns - CLOCK_INTERVAL_NS : 0);
+        /* The scheduler may have put this thread on the peer's processor meanwhile. */
+        if (now >= s->deadline_ns || on_my_cpu(s->peer_cpu)) {
             s->spin_ns = 0;
             return false;
-        }
-        /*
-         * Whoever has work for this processor goes first: above all the device's own threads, where the device is this
-         * machine's processors, and the peer, if it is here. On an idle processor this returns at once.
-         */
-        if (s->yields || on_my_cpu(s->peer_cpu)) {
-            sched_yield();
-            uint64_t back = gn_now_ns();
-            if (back - now > LONG_YIELD_NS && ++s->n_long_yields >= MAX_LONG_YIELDS)
-                crowded(s, back);
-            s->n_pauses = pauses_per_linger;
-            return true;
         }
     }
     s->n_pauses = pauses_per_look;

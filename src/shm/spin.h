@@ -3,7 +3,6 @@
 #define GN_SHM_SPIN_H
 
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,7 +18,8 @@ struct gn_spin_policy {
 
 #define GN_SPIN_FOREVER    UINT64_MAX
 #define GN_SPIN_DEFAULT_NS 50000u
-#define GN_SPIN_PATIENT_NS 4000000u /* where the last wait was shorter than this, the next one spins as long */
+/* For who waits on a device that is this machine's processors: spinning would keep them from the kernels waited for. */
+#define GN_SPIN_SHORT_NS   2000u
 #define GN_CPU_UNKNOWN     0xffffu
 
 /* GN_SPIN_DEFAULT_NS, or 0 on a machine with one processor. Calibrates on the first call (about 100 us). */
@@ -66,39 +66,20 @@ static inline void gn_spin_prefetch_for_write(const void *line)
 #endif
 }
 
-/*
- * What the waits of one kind have been like: a wake across processors of a virtual machine costs about 50 us, so a wait
- * for something that comes within milliseconds, like a kernel's end, is better spun through; one for something that
- * doesn't is better slept. Any thread; wrong by a little is fine.
- */
-struct gn_spin_pace {
-    _Atomic bool patient;
-    _Atomic uint64_t crowded_until_ns; /* hardly any spinning before then: others want the processors; 0: they don't */
-};
-
 /* One spin in progress: a local of the thread that spins. */
 struct gn_spin {
     uint32_t n_pauses;    /* pauses left before the clock is read */
     uint64_t spin_ns;     /* the policy's */
-    uint64_t started_ns;  /* 0 until the clock has been read once */
-    struct gn_spin_pace *pace;
-    bool yields;
-    uint8_t n_long_yields;
+    uint64_t deadline_ns; /* 0 until the clock has been read once */
     uint16_t peer_cpu;
 };
 
 /*
- * for (gn_spin_start(&s, policy, peer_cpu, pace); !ready(); )
+ * for (gn_spin_start(&s, policy, peer_cpu); !ready(); )
  *     if (!gn_spin_again(&s))
  *         park();
- * gn_spin_end(&s);
  */
-/* pace may be NULL. */
-void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu,
-                   struct gn_spin_pace *pace);
-
-/* After the wait, however it ended: tells the pace. */
-void gn_spin_end(const struct gn_spin *s);
+void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu);
 
 bool gn_spin_look_at_clock(struct gn_spin *s); /* gn_spin_again's slow half */
 

@@ -3,6 +3,7 @@
 #include "shm/futex.h"
 #include "shm/shm_test.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 static void calibration_gives_a_plausible_pause(void **state)
@@ -18,7 +19,7 @@ static uint64_t count_steps(uint64_t spin_ns, uint16_t peer_cpu, uint64_t limit)
     struct gn_spin_policy policy = {spin_ns};
     struct gn_spin s;
     uint64_t n = 0;
-    gn_spin_start(&s, &policy, peer_cpu, NULL);
+    gn_spin_start(&s, &policy, peer_cpu);
     while (n < limit && gn_spin_again(&s))
         n++;
     if (n < limit) /* once over, it stays over */
@@ -38,57 +39,19 @@ static void a_spin_takes_its_time_and_ends(void **state)
     assert_true(gn_now_ns() - start >= 3000000);
 }
 
-static void short_waits_make_the_next_one_patient(void **state)
+static void nobody_spins_for_a_peer_on_his_own_processor(void **state)
 {
-    struct gn_spin_pace pace = {.patient = false};
-    struct gn_spin_policy policy = {1000000};
-    struct gn_spin s;
-    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
-    assert_int_equal(s.spin_ns, 1000000);
-    /* What it waits for is there at the first look. */
-    gn_spin_end(&s);
-    assert_true(pace.patient);
-    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
-    assert_int_equal(s.spin_ns, GN_SPIN_PATIENT_NS);
-    /* As if it had taken that long: it was in vain. */
-    s.started_ns = gn_now_ns() - GN_SPIN_PATIENT_NS;
-    gn_spin_end(&s);
-    assert_false(pace.patient);
-}
-
-static void a_crowded_processor_is_not_waited_for(void **state)
-{
-    struct gn_spin_pace pace = {.patient = true, .crowded_until_ns = UINT64_MAX};
-    struct gn_spin_policy policy = {1000000};
-    struct gn_spin s;
-    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
-    assert_true(s.spin_ns < 1000000);
-    /* That passes. */
-    pace.crowded_until_ns = 1;
-    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
-    assert_int_equal(s.spin_ns, GN_SPIN_PATIENT_NS);
-    assert_int_equal(pace.crowded_until_ns, 0);
-}
-
-static void no_policy_is_no_patience(void **state)
-{
-    struct gn_spin_pace pace = {.patient = true};
-    struct gn_spin_policy policy = {0};
-    struct gn_spin s;
-    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, &pace);
-    assert_false(gn_spin_again(&s));
-}
-
-static void a_peer_on_this_processor_is_looked_for_after_yielding(void **state)
-{
-    struct gn_spin_policy policy = {1000000}, forever = {GN_SPIN_FOREVER};
-    struct gn_spin s;
-    gn_spin_start(&s, &policy, gn_spin_cpu(), NULL);
-    assert_int_equal(s.n_pauses, 0);
-    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN, NULL);
-    assert_true(s.n_pauses > 0);
-    gn_spin_start(&s, &forever, gn_spin_cpu(), NULL);
-    assert_true(s.n_pauses > 0);
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    int cpu = sched_getcpu();
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(gn_spin_cpu(), cpu);
+    assert_int_equal(count_steps(UINT64_MAX - 1, (uint16_t)cpu, 1000000), 0);
+    assert_int_equal(count_steps(GN_SPIN_FOREVER, (uint16_t)cpu, 100000), 100000);
+    assert_int_equal(count_steps(UINT64_MAX / 2, (uint16_t)(cpu + 1), 100000), 100000);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 static void a_park_is_over_when_the_word_differs_or_the_peer_is_lost(void **state)
@@ -124,10 +87,7 @@ int main(void)
         cmocka_unit_test(calibration_gives_a_plausible_pause),
         cmocka_unit_test(no_time_is_no_look),
         cmocka_unit_test(a_spin_takes_its_time_and_ends),
-        cmocka_unit_test(short_waits_make_the_next_one_patient),
-        cmocka_unit_test(a_crowded_processor_is_not_waited_for),
-        cmocka_unit_test(no_policy_is_no_patience),
-        cmocka_unit_test(a_peer_on_this_processor_is_looked_for_after_yielding),
+        cmocka_unit_test(nobody_spins_for_a_peer_on_his_own_processor),
         cmocka_unit_test(a_park_is_over_when_the_word_differs_or_the_peer_is_lost),
         cmocka_unit_test(a_timed_wait_times_out),
     };

@@ -227,9 +227,8 @@ struct gn_session {
     struct gn_event_entry *events;
     struct gn_ring_producer requests;
     struct gn_replies replies;
-    struct gn_waiter waiter;
+    struct gn_waiter waiter; /* of waits for events; set by the API at attach */
     struct gn_lost lost;
-    struct gn_spin_pace pace; /* of the waits for events */
     struct gn_area area;
     pthread_mutex_t link_lock;   /* one control request at a time */
     pthread_mutex_t socket_lock; /* one frame at a time */

@@ -164,7 +164,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     s->epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
     s->socket = -1;
     gn_lost_init(&s->lost);
-    s->waiter = (struct gn_waiter){gn_spin_policy_default(), &s->lost, &s->pace};
+    s->waiter = (struct gn_waiter){gn_spin_policy_default(), &s->lost};
     pthread_mutex_init(&s->link_lock, NULL);
     pthread_mutex_init(&s->socket_lock, NULL);
     pthread_mutex_init(&s->ids_lock, NULL);

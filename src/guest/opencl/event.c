@@ -134,6 +134,8 @@ cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info 
     cl_ulong value;
     if (!e)
         return CL_INVALID_EVENT;
+    if (param_name == CL_PROFILING_COMMAND_COMPLETE && e->queue && !knows_complete(e->queue->device))
+        return CL_INVALID_VALUE;
     if (!e->queue || !(e->queue->properties & CL_QUEUE_PROFILING_ENABLE) ||
         gn_event_phase(entry_of(e), &error) != GN_EVENT_DONE || error < 0)
         return CL_PROFILING_INFO_NOT_AVAILABLE;
@@ -159,12 +161,8 @@ cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info 
     case CL_PROFILING_COMMAND_START:
         value = t.start_ns;
         break;
-    case CL_PROFILING_COMMAND_COMPLETE:
-        if (!knows_complete(e->queue->device))
-            return CL_INVALID_VALUE;
-        value = t.end_ns;
-        break;
     case CL_PROFILING_COMMAND_END:
+    case CL_PROFILING_COMMAND_COMPLETE:
         value = t.end_ns;
         break;
     default:

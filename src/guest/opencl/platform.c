@@ -90,13 +90,24 @@ static struct gn_session *open_session(uint32_t index)
 
 #define MAX_DEVICES 64u
 
+/* What the devices are shown as; also how this process is to wait for them. */
+static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_DEVICES], cl_uint *ret_n)
+{
+    cl_uint on_processors = 0;
+    if (gn_send_Devices(s, MAX_DEVICES, types, ret_n, &on_processors) || *ret_n > MAX_DEVICES)
+        return false;
+    if (on_processors && s->waiter.policy.spin_ns > GN_SPIN_SHORT_NS)
+        s->waiter.policy.spin_ns = GN_SPIN_SHORT_NS;
+    return true;
+}
+
 static struct gn_cl_root *attach(uint32_t index)
 {
     cl_device_type types[MAX_DEVICES];
     cl_uint n = 0;
     struct gn_session *s = open_session(index);
     struct gn_cl_root *root = s ? (void *)gn_object_new(s, GN_KIND_PLATFORM, NULL) : NULL;
-    if (!root || gn_send_Devices(s, MAX_DEVICES, types, &n) || n > MAX_DEVICES)
+    if (!root || !learn_devices(s, types, &n))
         return NULL;
     root->o.rooted = true;
     root->o.dispatch = &gn_opencl_dispatch;
@@ -126,7 +137,7 @@ static bool revive_locked(struct gn_cl_root *root)
     if (!s)
         return false;
     gn_session_reserve_ids(s, 1 + root->n_devices);
-    if (gn_send_Devices(s, MAX_DEVICES, types, &n) || n != root->n_devices)
+    if (!learn_devices(s, types, &n) || n != root->n_devices)
         return false;
     for (cl_uint i = 0; i < n; i++) {
         root->devices[i]->type = types[i];

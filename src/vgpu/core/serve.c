@@ -258,6 +258,7 @@ static void handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes)
 
 static void ring_loop(struct gn_vgpu *v)
 {
+    const uint64_t spin_ns = v->ring.waiter.policy.spin_ns;
     struct gn_request r;
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed)) {
         gn_request_init(&r, v);
@@ -272,6 +273,9 @@ static void ring_loop(struct gn_vgpu *v)
         }
         gn_vgpu_flush(v);
         gn_objects_bury(v);
+        /* Spinning while the device's own threads want a processor would hold up what the program waits for. */
+        bool busy = v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
+        v->ring.waiter.policy.spin_ns = busy && spin_ns > GN_SPIN_SHORT_NS ? GN_SPIN_SHORT_NS : spin_ns;
         if (gn_ring_wait(&v->ring) == -EPIPE)
             return;
     }
@@ -279,7 +283,7 @@ static void ring_loop(struct gn_vgpu *v)
 
 int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
 {
-    struct gn_waiter waiter = {gn_spin_policy_default(), &v->lost, &v->pace};
+    struct gn_waiter waiter = {gn_spin_policy_default(), &v->lost};
     v->boot = boot;
     v->api = api;
     v->counters = boot->counters.base;

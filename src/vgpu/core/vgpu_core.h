@@ -319,7 +319,7 @@ struct gn_vgpu {
     struct gn_event_entry *events;
     struct gn_ring_consumer ring;
     struct gn_lost lost;
-    struct gn_spin_pace pace; /* of the waits for messages */
+    bool on_processors; /* some device of it is this machine's processors */
     _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
 
     /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */

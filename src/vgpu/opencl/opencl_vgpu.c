@@ -39,9 +39,14 @@ static int start(struct gn_vgpu *v)
     v->devices = calloc(p->n_devices, sizeof *v->devices);
     if (!v->devices || !detail.svm || !gn_object_put(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
         return -1;
-    for (cl_uint i = 0; i < p->n_devices; i++)
+    for (cl_uint i = 0; i < p->n_devices; i++) {
+        cl_device_type type = 0;
         if (!gn_object_put(v, gn_id_make(i + 1, 1), GN_KIND_DEVICE, p->devices[i]))
             return -1;
+        /* What it is, not what it is shown as. */
+        p->dispatch->clGetDeviceInfo(p->devices[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
+        v->on_processors |= (type & CL_DEVICE_TYPE_CPU) != 0;
+    }
     return 0;
 }
 
@@ -50,6 +55,7 @@ cl_int gn_host_Devices(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     const struct gn_cl_platform *p = gn_platform_of(v);
     (void)r;
     *a->n_devices = p->n_devices;
+    *a->on_processors = v->on_processors;
     for (cl_uint i = 0; a->types && i < a->n_types && i < p->n_devices; i++)
         a->types[i] = p->types[i];
     return CL_SUCCESS;
