@@ -37,6 +37,9 @@ def parse_arguments():
     parser.add_argument("--skip-broken", action="store_true",
                         help="leave out cases on which the reference itself crashes, hangs, cannot start or differs "
                              "from one run to the next")
+    parser.add_argument("--lenient", action="store_true",
+                        help="the reference lets misuse pass that the specification refuses: what it calls a success may be "
+                             "an error behind the driver under test, a failed event may have another negative status")
     parser.add_argument("--lines", type=int, default=12, help="differing lines shown for a case")
     parser.add_argument("--timeout", default="60", help="seconds for one case")
     parser.add_argument("--cache", metavar="DIR", help="POCL_CACHE_DIR of the runs")
@@ -119,6 +122,24 @@ def same_extensions(expected, actual):
     return True
 
 
+def strip_status(line):
+    return re.sub(r"status -\d+$", "status negative", line)
+
+
+def only_refuses(expected, actual):
+    """Whether the other differs in nothing but that it refuses calls which the reference lets pass."""
+    if len(expected) != len(actual):
+        return False
+    for left, right in zip(expected, actual):
+        text, _, good = left.partition(" -> ")
+        other_text, _, bad = right.partition(" -> ")
+        refused = text == other_text and re.match(r"(\w+(#\d+)? )?CL_SUCCESS\b", good) and \
+            re.fullmatch(r"CL_(INVALID_\w+|PROFILING_INFO_NOT_AVAILABLE)", bad)
+        if not refused and strip_status(left) != strip_status(right):
+            return False
+    return True
+
+
 def show(expected, actual, limit):
     shown = 0
     for line in difflib.unified_diff(expected, actual, "reference", "other", lineterm="", n=1):
@@ -144,6 +165,9 @@ def compare(reference, other, unstable, options):
             failed += 1
         elif name in unstable:
             print(f"skip {name} (the reference differs from itself)")
+        elif expected != actual and options.lenient and only_refuses(expected, actual):
+            print(f"ok   {name} ({len(expected)} lines, some refused that the reference lets pass)")
+            passed += 1
         elif expected != actual and not (name == "extensions.lists" and same_extensions(expected, actual)):
             print(f"FAIL {name}")
             show(expected, actual, options.lines)

@@ -61,6 +61,19 @@ class Compare(unittest.TestCase):
         status, lines = self.compare(broken, GOOD, "--skip-broken")
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"))
 
+    def test_lenient_reference(self):
+        refused = GOOD.replace("clFlush(queue#1) -> CL_SUCCESS", "clFlush(queue#1) -> CL_INVALID_VALUE")
+        self.assertEqual(self.compare(GOOD, refused)[0], 1)
+        self.assertEqual(self.compare(GOOD, refused, "--lenient")[0], 0)
+        self.assertEqual(self.compare(refused, GOOD, "--lenient")[0], 1)
+        self.assertEqual(self.compare(GOOD, refused.replace("end\n===", "more\nend\n==="), "--lenient")[0], 1)
+        lost = GOOD.replace("clFlush(queue#1) -> CL_SUCCESS", "clFlush(queue#1) -> CL_OUT_OF_RESOURCES")
+        self.assertEqual(self.compare(GOOD, lost, "--lenient")[0], 1)
+        failed = GOOD.replace("clFlush(queue#1) -> CL_SUCCESS", "  fill (event#1): wait CL_SUCCESS, status -5")
+        self.assertEqual(self.compare(failed, failed.replace("-5", "-1"))[0], 1)
+        self.assertEqual(self.compare(failed, failed.replace("-5", "-1"), "--lenient")[0], 0)
+        self.assertEqual(self.compare(failed, failed.replace("-5", "0"), "--lenient")[0], 1)
+
     def test_extensions_may_be_fewer(self):
         line = 'clGetDeviceInfo(device#1, CL_DEVICE_EXTENSIONS) -> CL_SUCCESS size %d = "%s"; larger: CL_SUCCESS\nend\n'
         versions = "clGetDeviceInfo(device#1, CL_DEVICE_EXTENSIONS_WITH_VERSION) -> CL_SUCCESS size 1 =  %s; larger: x\nend\n"
