@@ -24,8 +24,10 @@ struct edge {
     cl_program program;
 };
 
+/* One thread's sentence, whole: the lock is kept until the end. */
 #define EDGE_FAIL(...)                                                                                                 \
     do {                                                                                                               \
+        flockfile(stderr);                                                                                             \
         fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                                                \
         fprintf(stderr, __VA_ARGS__);                                                                                  \
         fputc('\n', stderr);                                                                                           \

@@ -216,11 +216,23 @@ class Program:
                 f.close()
 
 
-def icd_for(library, folder):
-    """A folder of ICD files that names the library; for OCL_ICD_VENDORS."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "gantry.icd"), "w", encoding="utf-8") as f:
-        f.write(os.path.abspath(library) + "\n")
+def built_tree(folder, build):
+    """A tree that looks like an installed one, of what lies in a build folder: nothing needs to be staged for a test."""
+    library = os.path.join(os.path.abspath(build), "src/guest/libgantry-opencl.so")
+    worker = os.path.join(os.path.abspath(build), "src/worker/gantry-worker")
+    gantryd = os.path.join(os.path.abspath(build), "src/daemon/gantryd")
+    for part in (library, worker, gantryd):
+        if not os.path.exists(part):
+            raise Wrong("{} is not built".format(part))
+    vendors = os.path.join(folder, "etc/OpenCL/vendors")
+    os.makedirs(vendors)
+    os.makedirs(os.path.join(folder, "bin"))
+    with open(os.path.join(vendors, "gantry.icd"), "w", encoding="utf-8") as f:
+        f.write(library + "\n")
+    script = os.path.join(folder, "bin/gantryd")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\nGANTRY_WORKER='{}' exec '{}' \"$@\"\n".format(worker, gantryd))
+    os.chmod(script, 0o755)
     return folder
 
 
@@ -228,5 +240,5 @@ def monotonic_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-__all__ = ["Gantry", "LeftBehind", "PATIENCE", "Program", "Wrong", "descendants", "descriptors", "icd_for", "monotonic_ns",
-           "read_file", "resident_kib", "stopped", "threads_of", "wait_until"]
+__all__ = ["Gantry", "LeftBehind", "PATIENCE", "Program", "Wrong", "built_tree", "descendants", "descriptors",
+           "monotonic_ns", "read_file", "resident_kib", "stopped", "threads_of", "wait_until"]
