@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Callbacks into the program: on one thread of Gantry's, signals blocked, in the order of what they tell, under no lock.
- * The watcher hears from the worker and hands over; it never runs a program's code itself, since that may wait for
- * anything.
+ * Callbacks into the program: on one thread of Gantry's, signals blocked, in the order of what they tell,
+ * under no lock. The watcher hears from the worker and hands over; it never runs a program's code itself,
+ * since that may wait for anything.
  */
 #include "opencl_guest.h"
 
@@ -116,7 +116,8 @@ static void fire(struct watch *w, cl_int status)
 }
 
 cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type,
-                                         void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *), void *user_data)
+                                         void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *),
+                                         void *user_data)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
     if (!e)
@@ -208,7 +209,8 @@ static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t
 {
     const struct gn_session_context *head = payload;
     const char *text = (const char *)payload + sizeof *head;
-    if (n < sizeof *head || !head->text_bytes || head->text_bytes > n - sizeof *head || text[head->text_bytes - 1])
+    if (n < sizeof *head || !head->text_bytes || head->text_bytes > n - sizeof *head ||
+        text[head->text_bytes - 1])
         return;
     struct context_notice *notice = malloc(sizeof *notice + head->text_bytes);
     if (!notice)
@@ -221,8 +223,8 @@ static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t
         /* One that is on its way out is not brought back. */
         uint32_t refs = atomic_load_explicit(&l->context->o.n_refs, memory_order_relaxed);
         while (l->context->o.id == head->cookie && refs && !notice->context)
-            if (atomic_compare_exchange_weak_explicit(&l->context->o.n_refs, &refs, refs + 1, memory_order_acquire,
-                                                      memory_order_relaxed))
+            if (atomic_compare_exchange_weak_explicit(&l->context->o.n_refs, &refs, refs + 1,
+                                                      memory_order_acquire, memory_order_relaxed))
                 notice->context = l->context;
     }
     pthread_mutex_unlock(&s->watch_lock);

@@ -67,8 +67,8 @@ cl_int CL_API_CALL gn_clWaitForEvents(cl_uint num_events, const cl_event *event_
     return result;
 }
 
-cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, size_t param_value_size, void *param_value,
-                                     size_t *param_value_size_ret)
+cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, size_t param_value_size,
+                                     void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
     if (!e)
@@ -121,12 +121,14 @@ cl_int CL_API_CALL gn_clReleaseEvent(cl_event event)
 static bool knows_complete(struct gn_cl_device *d)
 {
     char version[256] = "";
-    gn_send_clGetDeviceInfo(d->o.session, (cl_device_id)d, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
+    gn_send_clGetDeviceInfo(d->o.session, (cl_device_id)d, CL_DEVICE_VERSION, sizeof version - 1, version,
+                            NULL);
     return strncmp(version, "OpenCL 1.", 9) != 0;
 }
 
-cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_name, size_t param_value_size,
-                                              void *param_value, size_t *param_value_size_ret)
+cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_name,
+                                              size_t param_value_size, void *param_value,
+                                              size_t *param_value_size_ret)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
     struct gn_event_times t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels. Setting an argument costs no message once the driver has accepted one of its size: it is kept here and
- * travels with the launch. What cannot be judged here is the driver's to judge.
+ * Kernels. Setting an argument costs no message once the driver has accepted one of its size: it is kept here
+ * and travels with the launch. What cannot be judged here is the driver's to judge.
  */
 #include "opencl_guest.h"
 
@@ -26,10 +26,13 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
     k->n_args = result ? 0 : n;
     /* Of a kernel whose program has several devices it is the same on all that have it at all. */
     const struct gn_cl_program *p = k->program;
-    const struct gn_cl_device *device = p->n_devices ? p->devices[0] : p->context->n_devices ? p->context->devices[0] : NULL;
+    const struct gn_cl_device *device = p->n_devices            ? p->devices[0]
+                                        : p->context->n_devices ? p->context->devices[0]
+                                                                : NULL;
     if (!result)
-        gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                                         sizeof k->required, k->required, NULL);
+        gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device,
+                                         CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof k->required, k->required,
+                                         NULL);
     if (facts != stack)
         free(facts);
     return result;
@@ -167,7 +170,8 @@ static struct gn_object *object_in(const struct gn_cl_kernel *k, const void *arg
     return gn_object_beside(&k->o, handle, kind);
 }
 
-/* Is this a live handle of ours, for an argument of which the compiler tells nothing? Looks at no memory that is not. */
+/* Is this a live handle of ours, for an argument of which the compiler tells nothing? Looks at no memory that
+ * is not. */
 static bool plausible(const void *arg_value)
 {
     uintptr_t handle;
@@ -175,7 +179,8 @@ static bool plausible(const void *arg_value)
     return handle && handle % 64 == 0 && gn_handle_known((const void *)handle);
 }
 
-cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const void *arg_value)
+cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
+                                     const void *arg_value)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
     struct gn_arg arg = {.index = (uint16_t)arg_index, .kind = GN_ARG_BYTES, .bytes = (uint32_t)arg_size};
@@ -190,10 +195,13 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
     bool sure = false;
 
     if (class == GN_ARG_CLASS_UNKNOWN)
-        class = !arg_value                                              ? GN_ARG_CLASS_LOCAL
-                : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_SAMPLER) ? GN_ARG_CLASS_SAMPLER
-                : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_MEM)     ? GN_ARG_CLASS_MEM
-                                                                        : GN_ARG_CLASS_VALUE;
+        class =
+            !arg_value ? GN_ARG_CLASS_LOCAL
+            : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_SAMPLER)
+                ? GN_ARG_CLASS_SAMPLER
+            : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_MEM)
+                ? GN_ARG_CLASS_MEM
+                : GN_ARG_CLASS_VALUE;
     switch (class) {
     case GN_ARG_CLASS_LOCAL:
         if (arg_value) {
@@ -282,8 +290,8 @@ cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_ind
     return result;
 }
 
-cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size, void *param_value,
-                                size_t *param_value_size_ret)
+cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size,
+                                void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
     switch (param_name) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory objects and samplers: buffers, sub-buffers, images, pipes. What the program passed as host_ptr travels at
- * creation; memory that must stay at the program's own address (CL_MEM_USE_HOST_PTR) is kept in step by maps and unmaps.
+ * Memory objects and samplers: buffers, sub-buffers, images, pipes. What the program passed as host_ptr
+ * travels at creation; memory that must stay at the program's own address (CL_MEM_USE_HOST_PTR) is kept in
+ * step by maps and unmaps.
  */
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
@@ -51,8 +52,8 @@ static cl_mem_flags derived_flags(cl_mem_flags flags)
     return flags & ACCESS ? flags : flags | CL_MEM_READ_WRITE;
 }
 
-static cl_mem create_buffer(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags, size_t size,
-                            void *host_ptr, cl_int *errcode_ret)
+static cl_mem create_buffer(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags,
+                            size_t size, void *host_ptr, cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     const cl_mem_flags host = flags & HOST_PTR;
@@ -64,14 +65,16 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     if (!m)
         return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
     m->given = gn_copy_list(properties, &m->n_given);
-    enum gn_svm_place place =
-        host_ptr && (host & CL_MEM_USE_HOST_PTR) ? gn_svm_find(c->o.session->detail, host_ptr, size) : GN_SVM_NOT;
+    enum gn_svm_place place = host_ptr && (host & CL_MEM_USE_HOST_PTR)
+                                  ? gn_svm_find(c->o.session->detail, host_ptr, size)
+                                  : GN_SVM_NOT;
     m->svm = place == GN_SVM_INSIDE;
     /* Contents that the driver would refuse with the rest are not read. */
     bool wanted = host_ptr && !m->svm && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
-    cl_int result = place == GN_SVM_BEYOND ? CL_INVALID_BUFFER_SIZE
-                                           : stage(c->o.session, wanted ? host_ptr : NULL, size, &block, &ref);
+    cl_int result = place == GN_SVM_BEYOND
+                        ? CL_INVALID_BUFFER_SIZE
+                        : stage(c->o.session, wanted ? host_ptr : NULL, size, &block, &ref);
     if (result)
         block.segment = GN_NO_BLOCK;
     else
@@ -98,7 +101,8 @@ cl_mem CL_API_CALL gn_clCreateBuffer(cl_context context, cl_mem_flags flags, siz
 }
 
 cl_mem CL_API_CALL gn_clCreateBufferWithProperties(cl_context context, const cl_mem_properties *properties,
-                                                   cl_mem_flags flags, size_t size, void *host_ptr, cl_int *errcode_ret)
+                                                   cl_mem_flags flags, size_t size, void *host_ptr,
+                                                   cl_int *errcode_ret)
 {
     return create_buffer(context, properties, flags, size, host_ptr, errcode_ret);
 }
@@ -124,8 +128,9 @@ cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_f
     return CL_SUCCESS;
 }
 
-cl_int gn_made_clCreatePipe(struct gn_object *made, cl_context context, cl_mem_flags flags, cl_uint pipe_packet_size,
-                            cl_uint pipe_max_packets, const cl_pipe_properties *properties)
+cl_int gn_made_clCreatePipe(struct gn_object *made, cl_context context, cl_mem_flags flags,
+                            cl_uint pipe_packet_size, cl_uint pipe_max_packets,
+                            const cl_pipe_properties *properties)
 {
     struct gn_cl_mem *m = (void *)made;
     (void)pipe_packet_size;
@@ -165,7 +170,8 @@ static uint64_t image_bytes(const cl_image_desc *d, size_t element, size_t *row,
 }
 
 static cl_mem create_image(cl_context context, const cl_mem_properties *properties, cl_mem_flags flags,
-                           const cl_image_format *format, const cl_image_desc *desc, void *host_ptr, cl_int *errcode_ret)
+                           const cl_image_format *format, const cl_image_desc *desc, void *host_ptr,
+                           cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     const cl_mem_flags host = flags & HOST_PTR;
@@ -192,7 +198,9 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
         bool flat = m->type == CL_MEM_OBJECT_IMAGE1D || m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
         m->extent[0] = desc->num_mip_levels > 1 ? 0 : desc->image_width;
         m->extent[1] = lines ? desc->image_array_size : flat ? 1 : desc->image_height;
-        m->extent[2] = layers ? desc->image_array_size : m->type == CL_MEM_OBJECT_IMAGE3D ? desc->image_depth : 1;
+        m->extent[2] = layers                             ? desc->image_array_size
+                       : m->type == CL_MEM_OBJECT_IMAGE3D ? desc->image_depth
+                                                          : 1;
     }
     m->given = gn_copy_list(properties, &m->n_given);
     bool wanted = host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
@@ -218,21 +226,24 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     return (cl_mem)m;
 }
 
-cl_mem CL_API_CALL gn_clCreateImage(cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
-                                    const cl_image_desc *image_desc, void *host_ptr, cl_int *errcode_ret)
+cl_mem CL_API_CALL gn_clCreateImage(cl_context context, cl_mem_flags flags,
+                                    const cl_image_format *image_format, const cl_image_desc *image_desc,
+                                    void *host_ptr, cl_int *errcode_ret)
 {
     return create_image(context, NULL, flags, image_format, image_desc, host_ptr, errcode_ret);
 }
 
 cl_mem CL_API_CALL gn_clCreateImageWithProperties(cl_context context, const cl_mem_properties *properties,
                                                   cl_mem_flags flags, const cl_image_format *image_format,
-                                                  const cl_image_desc *image_desc, void *host_ptr, cl_int *errcode_ret)
+                                                  const cl_image_desc *image_desc, void *host_ptr,
+                                                  cl_int *errcode_ret)
 {
     return create_image(context, properties, flags, image_format, image_desc, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL gn_clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
-                                      size_t image_width, size_t image_height, size_t image_row_pitch, void *host_ptr,
+cl_mem CL_API_CALL gn_clCreateImage2D(cl_context context, cl_mem_flags flags,
+                                      const cl_image_format *image_format, size_t image_width,
+                                      size_t image_height, size_t image_row_pitch, void *host_ptr,
                                       cl_int *errcode_ret)
 {
     cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
@@ -242,8 +253,9 @@ cl_mem CL_API_CALL gn_clCreateImage2D(cl_context context, cl_mem_flags flags, co
     return create_image(context, NULL, flags, image_format, &desc, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL gn_clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
-                                      size_t image_width, size_t image_height, size_t image_depth, size_t image_row_pitch,
+cl_mem CL_API_CALL gn_clCreateImage3D(cl_context context, cl_mem_flags flags,
+                                      const cl_image_format *image_format, size_t image_width,
+                                      size_t image_height, size_t image_depth, size_t image_row_pitch,
                                       size_t image_slice_pitch, void *host_ptr, cl_int *errcode_ret)
 {
     cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE3D,
@@ -257,21 +269,24 @@ cl_mem CL_API_CALL gn_clCreateImage3D(cl_context context, cl_mem_flags flags, co
 
 /* ---- queries */
 
-cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t param_value_size, void *param_value,
-                                   size_t *param_value_size_ret)
+cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t param_value_size,
+                                   void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_mem *m = gn_object_of(memobj, GN_KIND_MEM);
     switch (param_name) {
     case CL_MEM_FLAGS: {
         cl_mem_flags flags = 0;
-        cl_int result = gn_send_clGetMemObjectInfo(m->o.session, memobj, param_name, sizeof flags, &flags, NULL);
+        cl_int result =
+            gn_send_clGetMemObjectInfo(m->o.session, memobj, param_name, sizeof flags, &flags, NULL);
         /* The driver was given a copy of what lies at the program's address. */
         if (m->host_ptr && (flags & CL_MEM_COPY_HOST_PTR))
             flags = (flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR) | CL_MEM_USE_HOST_PTR;
-        return result ? result : gn_answer(&flags, sizeof flags, param_value_size, param_value, param_value_size_ret);
+        return result ? result
+                      : gn_answer(&flags, sizeof flags, param_value_size, param_value, param_value_size_ret);
     }
     case CL_MEM_HOST_PTR:
-        return gn_answer(&m->host_ptr, sizeof m->host_ptr, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&m->host_ptr, sizeof m->host_ptr, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_MEM_MAP_COUNT: {
         pthread_mutex_lock(&m->lock);
         cl_uint n = m->n_maps;
@@ -287,7 +302,8 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
     case CL_MEM_ASSOCIATED_MEMOBJECT:
         return gn_answer(&m->source, sizeof m->source, param_value_size, param_value, param_value_size_ret);
     case CL_MEM_PROPERTIES:
-        return gn_answer(m->given, m->n_given * sizeof *m->given, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(m->given, m->n_given * sizeof *m->given, param_value_size, param_value,
+                         param_value_size_ret);
     default: {
         cl_bool svm = m->svm ? CL_TRUE : CL_FALSE;
         return gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
@@ -295,8 +311,8 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
     }
 }
 
-cl_int gn_local_clGetImageInfo(cl_mem image, cl_image_info param_name, size_t param_value_size, void *param_value,
-                               size_t *param_value_size_ret)
+cl_int gn_local_clGetImageInfo(cl_mem image, cl_image_info param_name, size_t param_value_size,
+                               void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_mem *m = gn_object_of(image, GN_KIND_MEM);
     (void)param_name;
@@ -306,7 +322,8 @@ cl_int gn_local_clGetImageInfo(cl_mem image, cl_image_info param_name, size_t pa
     return gn_answer(&buffer, sizeof buffer, param_value_size, param_value, param_value_size_ret);
 }
 
-cl_int CL_API_CALL gn_clSetMemObjectDestructorCallback(cl_mem memobj, void(CL_CALLBACK *pfn_notify)(cl_mem, void *),
+cl_int CL_API_CALL gn_clSetMemObjectDestructorCallback(cl_mem memobj,
+                                                       void(CL_CALLBACK *pfn_notify)(cl_mem, void *),
                                                        void *user_data)
 {
     struct gn_cl_mem *m = gn_object_of(memobj, GN_KIND_MEM);
@@ -324,7 +341,8 @@ cl_int gn_local_clGetSamplerInfo(cl_sampler sampler, cl_sampler_info param_name,
 {
     struct gn_cl_sampler *s = gn_object_of(sampler, GN_KIND_SAMPLER);
     if (param_name == CL_SAMPLER_CONTEXT)
-        return gn_answer(&s->o.parent, sizeof s->o.parent, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&s->o.parent, sizeof s->o.parent, param_value_size, param_value,
+                         param_value_size_ret);
     cl_uint n = atomic_load_explicit(&s->o.n_refs, memory_order_relaxed);
     return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
 }

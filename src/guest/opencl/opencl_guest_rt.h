@@ -61,7 +61,8 @@ struct gn_cl_queue {
     _Atomic uint64_t n_sent, n_finished; /* commands; all of those counted in n_finished are over */
 };
 
-/* Where maps lie in the data area: those of a buffer that live at once lie in one, as far from each other as in the buffer. */
+/* Where maps lie in the data area: those of a buffer that live at once lie in one, as far from each other as
+ * in the buffer. */
 struct gn_cl_mapping {
     struct gn_block block;
     _Atomic uint32_t n_refs; /* the object's, each map's, each unmap's that is not over */
@@ -80,22 +81,23 @@ struct gn_cl_mem {
     struct gn_object o; /* parent: the context, or the object it is a part of */
     struct gn_cl_context *context;
     cl_mem_object_type type;
-    cl_mem_flags flags; /* as the specification derives them */
-    size_t size;        /* of a buffer */
-    size_t element_bytes; /* of an image */
-    size_t extent[3];     /* of an image; 0: not known */
+    cl_mem_flags flags;            /* as the specification derives them */
+    size_t size;                   /* of a buffer */
+    size_t element_bytes;          /* of an image */
+    size_t extent[3];              /* of an image; 0: not known */
     size_t row_pitch, slice_pitch; /* that host_ptr has, of an image */
-    char *host_ptr;     /* of CL_MEM_USE_HOST_PTR */
-    bool svm;           /* host_ptr is the vGPU's memory too */
+    char *host_ptr;                /* of CL_MEM_USE_HOST_PTR */
+    bool svm;                      /* host_ptr is the vGPU's memory too */
     struct gn_cl_mem *source;
-    size_t offset;      /* in source */
+    size_t offset; /* in source */
     cl_mem_properties *given;
     cl_uint n_given;
     pthread_mutex_t lock;
-    struct gn_cl_map *maps; /* lock */
-    struct gn_cl_mapping *mapping;             /* lock; of the whole buffer, while maps live */
-    size_t map_row_pitch, map_slice_pitch; /* lock; of an image, as its driver lays it out; 0: not asked yet */
-    cl_uint n_maps;         /* lock */
+    struct gn_cl_map *maps;        /* lock */
+    struct gn_cl_mapping *mapping; /* lock; of the whole buffer, while maps live */
+    size_t map_row_pitch,
+        map_slice_pitch; /* lock; of an image, as its driver lays it out; 0: not asked yet */
+    cl_uint n_maps;      /* lock */
     struct gn_destructor *_Atomic destructors;
 };
 
@@ -134,18 +136,19 @@ struct gn_cl_kernel {
     struct gn_cl_program *program;
     cl_uint n_args, n_set;
     struct gn_cl_arg *args;
-    size_t required[3];          /* the work-group size that the source demands; 0: none */
-    _Atomic uint64_t good[4];    /* work-group sizes that the driver has taken, packed: see enqueue.c */
+    size_t required[3];       /* the work-group size that the source demands; 0: none */
+    _Atomic uint64_t good[4]; /* work-group sizes that the driver has taken, packed: see enqueue.c */
     _Atomic uint32_t next_good;
 };
 
 struct gn_cl_event {
-    struct gn_object o; /* its id is its index in the event table; parent: the queue, or a user event's context */
+    struct gn_object
+        o; /* its id is its index in the event table; parent: the queue, or a user event's context */
     struct gn_cl_queue *queue; /* NULL: a user event */
     struct gn_cl_context *context;
     cl_command_type type;
     uint64_t queued_ns;
-    _Atomic bool set;             /* a user event whose status was set */
+    _Atomic bool set;            /* a user event whose status was set */
     struct gn_event_times first; /* of the first piece of a transfer in pieces; start_ns 0: none */
 };
 
@@ -153,20 +156,20 @@ struct gn_cl_event {
 struct gn_cl_session {
     struct gn_session *session;
     pthread_mutex_t settle_lock;
-    struct gn_list staged;       /* settle_lock: transfers whose last step is this process's */
+    struct gn_list staged; /* settle_lock: transfers whose last step is this process's */
     _Atomic uint32_t n_staged;
     _Atomic uint64_t staged_bytes;
     pthread_mutex_t watch_lock;
-    struct gn_list watches;      /* watch_lock: event callbacks */
+    struct gn_list watches; /* watch_lock: event callbacks */
     struct gn_list contexts;
     uint64_t next_cookie;
     pthread_mutex_t stdout_lock;
-    uint64_t stdout_file[2];     /* stdout_lock: device and inode that the worker prints to */
+    uint64_t stdout_file[2];       /* stdout_lock: device and inode that the worker prints to */
     pthread_mutex_t svm_open_lock; /* held while the vGPU is asked, once */
     bool svm_opened;               /* svm_open_lock */
     pthread_mutex_t svm_lock;
-    struct gn_cl_svm **svm;        /* svm_lock: live allocations, by address */
-    size_t n_svm, svm_capacity;    /* svm_lock */
+    struct gn_cl_svm **svm;     /* svm_lock: live allocations, by address */
+    size_t n_svm, svm_capacity; /* svm_lock */
 };
 
 static inline struct gn_cl_session *gn_cl_session_of(const struct gn_object *o)
@@ -197,16 +200,16 @@ int gn_add_destructor(struct gn_destructor *_Atomic *list, void *notify, void *u
 void gn_run_destructors(struct gn_destructor *_Atomic *list, void *handle);
 
 /* clRetain* and clRelease*. */
-#define GN_COUNTED(kind)                                                                                               \
-    static inline cl_int gn_##kind##_retain(struct gn_object *o)                                                       \
-    {                                                                                                                  \
-        gn_object_ref(o);                                                                                              \
-        return CL_SUCCESS;                                                                                             \
-    }                                                                                                                  \
-    static inline cl_int gn_##kind##_release(struct gn_object *o)                                                      \
-    {                                                                                                                  \
-        gn_object_unref(o);                                                                                            \
-        return CL_SUCCESS;                                                                                             \
+#define GN_COUNTED(kind)                                                                                     \
+    static inline cl_int gn_##kind##_retain(struct gn_object *o)                                             \
+    {                                                                                                        \
+        gn_object_ref(o);                                                                                    \
+        return CL_SUCCESS;                                                                                   \
+    }                                                                                                        \
+    static inline cl_int gn_##kind##_release(struct gn_object *o)                                            \
+    {                                                                                                        \
+        gn_object_unref(o);                                                                                  \
+        return CL_SUCCESS;                                                                                   \
     }
 GN_COUNTED(device)
 GN_COUNTED(context)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Platforms and devices: one platform a vendor platform of gantryd's, with the vendor's own strings. A process attaches
- * to all of them at its first look, and a forked child anew.
+ * Platforms and devices: one platform a vendor platform of gantryd's, with the vendor's own strings. A
+ * process attaches to all of them at its first look, and a forked child anew.
  */
 #include "opencl_guest.h"
 
@@ -23,27 +23,72 @@ static struct {
 } platforms = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /*
- * Extensions that add no entry point, or only ones that Gantry carries. One that is not here is not advertised, however
- * harmless: its calls would be missing.
+ * Extensions that add no entry point, or only ones that Gantry carries. One that is not here is not
+ * advertised, however harmless: its calls would be missing.
  */
 static const char *const carried[] = {
-    "cl_khr_3d_image_writes", "cl_khr_async_work_group_copy_fence", "cl_khr_byte_addressable_store",
-    "cl_khr_create_command_queue", "cl_khr_depth_images", "cl_khr_device_enqueue_local_arg_types", "cl_khr_device_uuid",
-    "cl_khr_expect_assume", "cl_khr_extended_async_copies", "cl_khr_extended_bit_ops", "cl_khr_extended_versioning",
-    "cl_khr_fp16", "cl_khr_fp64", "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
-    "cl_khr_icd", "cl_khr_il_program", "cl_khr_image2d_from_buffer", "cl_khr_int64_base_atomics",
-    "cl_khr_int64_extended_atomics", "cl_khr_integer_dot_product", "cl_khr_local_int32_base_atomics",
-    "cl_khr_local_int32_extended_atomics", "cl_khr_mipmap_image", "cl_khr_mipmap_image_writes", "cl_khr_pci_bus_info",
-    "cl_khr_priority_hints", "cl_khr_select_fprounding_mode", "cl_khr_spir", "cl_khr_spirv_linkonce_odr",
-    "cl_khr_spirv_no_integer_wrap_decoration", "cl_khr_srgb_image_writes", "cl_khr_subgroup_ballot",
-    "cl_khr_subgroup_clustered_reduce", "cl_khr_subgroup_extended_types", "cl_khr_subgroup_named_barrier",
-    "cl_khr_subgroup_non_uniform_arithmetic", "cl_khr_subgroup_non_uniform_vote", "cl_khr_subgroup_rotate",
-    "cl_khr_subgroup_shuffle", "cl_khr_subgroup_shuffle_relative", "cl_khr_subgroups", "cl_khr_throttle_hints",
-    "cl_khr_work_group_uniform_arithmetic", "cl_amd_device_attribute_query", "cl_amd_media_ops", "cl_amd_media_ops2",
-    "cl_amd_popcnt", "cl_ext_cxx_for_opencl", "cl_ext_float_atomics", "cl_intel_bfloat16_conversions",
-    "cl_intel_device_attribute_query", "cl_intel_required_subgroup_size", "cl_intel_subgroup_local_block_io",
-    "cl_intel_subgroups", "cl_intel_subgroups_char", "cl_intel_subgroups_long", "cl_intel_subgroups_short",
-    "cl_nv_compiler_options", "cl_nv_copy_opts", "cl_nv_device_attribute_query", "cl_nv_pragma_unroll",
+    "cl_khr_3d_image_writes",
+    "cl_khr_async_work_group_copy_fence",
+    "cl_khr_byte_addressable_store",
+    "cl_khr_create_command_queue",
+    "cl_khr_depth_images",
+    "cl_khr_device_enqueue_local_arg_types",
+    "cl_khr_device_uuid",
+    "cl_khr_expect_assume",
+    "cl_khr_extended_async_copies",
+    "cl_khr_extended_bit_ops",
+    "cl_khr_extended_versioning",
+    "cl_khr_fp16",
+    "cl_khr_fp64",
+    "cl_khr_global_int32_base_atomics",
+    "cl_khr_global_int32_extended_atomics",
+    "cl_khr_icd",
+    "cl_khr_il_program",
+    "cl_khr_image2d_from_buffer",
+    "cl_khr_int64_base_atomics",
+    "cl_khr_int64_extended_atomics",
+    "cl_khr_integer_dot_product",
+    "cl_khr_local_int32_base_atomics",
+    "cl_khr_local_int32_extended_atomics",
+    "cl_khr_mipmap_image",
+    "cl_khr_mipmap_image_writes",
+    "cl_khr_pci_bus_info",
+    "cl_khr_priority_hints",
+    "cl_khr_select_fprounding_mode",
+    "cl_khr_spir",
+    "cl_khr_spirv_linkonce_odr",
+    "cl_khr_spirv_no_integer_wrap_decoration",
+    "cl_khr_srgb_image_writes",
+    "cl_khr_subgroup_ballot",
+    "cl_khr_subgroup_clustered_reduce",
+    "cl_khr_subgroup_extended_types",
+    "cl_khr_subgroup_named_barrier",
+    "cl_khr_subgroup_non_uniform_arithmetic",
+    "cl_khr_subgroup_non_uniform_vote",
+    "cl_khr_subgroup_rotate",
+    "cl_khr_subgroup_shuffle",
+    "cl_khr_subgroup_shuffle_relative",
+    "cl_khr_subgroups",
+    "cl_khr_throttle_hints",
+    "cl_khr_work_group_uniform_arithmetic",
+    "cl_amd_device_attribute_query",
+    "cl_amd_media_ops",
+    "cl_amd_media_ops2",
+    "cl_amd_popcnt",
+    "cl_ext_cxx_for_opencl",
+    "cl_ext_float_atomics",
+    "cl_intel_bfloat16_conversions",
+    "cl_intel_device_attribute_query",
+    "cl_intel_required_subgroup_size",
+    "cl_intel_subgroup_local_block_io",
+    "cl_intel_subgroups",
+    "cl_intel_subgroups_char",
+    "cl_intel_subgroups_long",
+    "cl_intel_subgroups_short",
+    "cl_nv_compiler_options",
+    "cl_nv_copy_opts",
+    "cl_nv_device_attribute_query",
+    "cl_nv_pragma_unroll",
 };
 
 static bool is_carried(const char *name, size_t n)
@@ -56,7 +101,8 @@ static bool is_carried(const char *name, size_t n)
 
 /* ---- attaching */
 
-static struct gn_cl_device *device_new(struct gn_session *s, struct gn_cl_root *root, struct gn_cl_device *parent)
+static struct gn_cl_device *device_new(struct gn_session *s, struct gn_cl_root *root,
+                                       struct gn_cl_device *parent)
 {
     struct gn_cl_device *d = (void *)gn_object_new(s, GN_KIND_DEVICE, parent ? &parent->o : NULL);
     if (!d)
@@ -124,8 +170,8 @@ static struct gn_cl_root *attach(uint32_t index)
     return root->devices ? root : NULL;
 }
 
-/* In a forked child: the handles that the loader keeps come to stand for a session of the child's own. The new session hands
- * out the same ids in the same order. */
+/* In a forked child: the handles that the loader keeps come to stand for a session of the child's own. The
+ * new session hands out the same ids in the same order. */
 static bool revive_locked(struct gn_cl_root *root)
 {
     uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
@@ -188,7 +234,8 @@ static void look_locked(void)
     if (gn_session_platforms(&list))
         return;
     for (uint32_t i = 0; i < list.n; i++) {
-        struct gn_cl_root *root = strcmp(list.items[i].api, "opencl") == 0 ? attach(list.items[i].index) : NULL;
+        struct gn_cl_root *root =
+            strcmp(list.items[i].api, "opencl") == 0 ? attach(list.items[i].index) : NULL;
         if (root)
             platforms.roots[platforms.n++] = root;
     }
@@ -235,16 +282,18 @@ typedef cl_int ask_fn(void *handle, cl_uint name, size_t size, void *value, size
 
 static cl_int ask_platform(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
 {
-    return gn_send_clGetPlatformInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
+    return gn_send_clGetPlatformInfo(((struct gn_object *)handle)->session, handle, name, size, value,
+                                     size_ret);
 }
 
 static cl_int ask_device(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
 {
-    return gn_send_clGetDeviceInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
+    return gn_send_clGetDeviceInfo(((struct gn_object *)handle)->session, handle, name, size, value,
+                                   size_ret);
 }
 
-static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const char *always, size_t size, void *value,
-                                size_t *size_ret)
+static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const char *always, size_t size,
+                                void *value, size_t *size_ret)
 {
     size_t n = 0;
     cl_int result = ask(handle, name, 0, NULL, &n);
@@ -262,7 +311,8 @@ static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const c
     return result;
 }
 
-static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd, size_t size, void *value, size_t *size_ret)
+static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd, size_t size, void *value,
+                              size_t *size_ret)
 {
     size_t n = 0, kept = 0;
     cl_int result = ask(handle, name, 0, NULL, &n);
@@ -283,8 +333,8 @@ static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd,
     return result;
 }
 
-cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size,
-                                  void *param_value, size_t *param_value_size_ret)
+cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name,
+                                  size_t param_value_size, void *param_value, size_t *param_value_size_ret)
 {
     static const cl_bool no = CL_FALSE;
     switch (param_name) {
@@ -296,8 +346,8 @@ cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info para
         return answer_versions(ask_platform, platform, param_name, true, param_value_size, param_value,
                                param_value_size_ret);
     default:
-        return answer_extensions(ask_platform, platform, param_name, "cl_khr_icd", param_value_size, param_value,
-                                 param_value_size_ret);
+        return answer_extensions(ask_platform, platform, param_name, "cl_khr_icd", param_value_size,
+                                 param_value, param_value_size_ret);
     }
 }
 
@@ -314,13 +364,15 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
         return CL_INVALID_PLATFORM;
     bool odd = device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known));
     if (odd || (!num_entries && devices) || (!devices && !num_devices)) {
-        cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries, devices != NULL, num_devices != NULL);
+        cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries, devices != NULL,
+                                           num_devices != NULL);
         if (result || odd)
             return result ? result : CL_DEVICE_NOT_FOUND;
     }
     for (cl_uint i = 0; i < root->n_devices; i++) {
         struct gn_cl_device *d = root->devices[i];
-        bool match = device_type == CL_DEVICE_TYPE_ALL ? d->type != CL_DEVICE_TYPE_CUSTOM : (d->type & device_type) != 0;
+        bool match = device_type == CL_DEVICE_TYPE_ALL ? d->type != CL_DEVICE_TYPE_CUSTOM
+                                                       : (d->type & device_type) != 0;
         if (!match && (device_type & CL_DEVICE_TYPE_DEFAULT) && device_type != CL_DEVICE_TYPE_ALL)
             match = i == 0;
         if (!match)
@@ -334,8 +386,8 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     return n ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
 }
 
-cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value,
-                                size_t *param_value_size_ret)
+cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size,
+                                void *param_value, size_t *param_value_size_ret)
 {
     struct gn_cl_device *d = gn_object_of(device, GN_KIND_DEVICE);
     switch (param_name) {
@@ -344,18 +396,21 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
     case CL_DEVICE_PLATFORM:
         return gn_answer(&d->root, sizeof d->root, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_PARENT_DEVICE:
-        return gn_answer(&d->o.parent, sizeof d->o.parent, param_value_size, param_value, param_value_size_ret);
+        return gn_answer(&d->o.parent, sizeof d->o.parent, param_value_size, param_value,
+                         param_value_size_ret);
     case CL_DEVICE_REFERENCE_COUNT: {
         cl_uint n = d->o.rooted ? 1 : atomic_load_explicit(&d->o.n_refs, memory_order_relaxed);
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     }
     case CL_DEVICE_EXTENSIONS:
-        return answer_extensions(ask_device, device, param_name, "", param_value_size, param_value, param_value_size_ret);
+        return answer_extensions(ask_device, device, param_name, "", param_value_size, param_value,
+                                 param_value_size_ret);
     case CL_DEVICE_EXTENSIONS_WITH_VERSION:
         return answer_versions(ask_device, device, param_name, false, param_value_size, param_value,
                                param_value_size_ret);
     case CL_DEVICE_EXECUTION_CAPABILITIES: {
-        /* A native kernel is a function of the program's, which the worker does not have: the one thing masked out. */
+        /* A native kernel is a function of the program's, which the worker does not have: the one thing
+         * masked out. */
         cl_device_exec_capabilities c = 0;
         cl_int result = ask_device(device, param_name, sizeof c, &c, NULL);
         c &= ~(cl_device_exec_capabilities)CL_EXEC_NATIVE_KERNEL;
@@ -367,13 +422,15 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
         cl_int result = ask_device(device, param_name, sizeof svm, &svm, NULL);
         if (!result && svm)
             svm = gn_svm_capabilities(d);
-        return result ? result : gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
+        return result ? result
+                      : gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
     }
     }
 }
 
-cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device_partition_property *properties,
-                                         cl_uint num_devices, cl_device_id *out_devices, cl_uint *num_devices_ret)
+cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device,
+                                         const cl_device_partition_property *properties, cl_uint num_devices,
+                                         cl_device_id *out_devices, cl_uint *num_devices_ret)
 {
     struct gn_cl_device *d = gn_object_of(in_device, GN_KIND_DEVICE);
     cl_uint n_properties = 0, n = 0;

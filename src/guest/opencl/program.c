@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs. Sources are joined before they travel. A build happens in the vGPU, with a descriptor of this process's
- * working directory, so that what it includes is the program's.
+ * Programs. Sources are joined before they travel. A build happens in the vGPU, with a descriptor of this
+ * process's working directory, so that what it includes is the program's.
  */
 #include "opencl_guest.h"
 
@@ -77,7 +77,8 @@ void gn_follow_stdout(struct gn_cl_session *s)
     if (memcmp(file, s->stdout_file, sizeof file) != 0) {
         const int fd = STDOUT_FILENO;
         uint32_t number = atomic_fetch_add_explicit(&next_folders, 1, memory_order_relaxed);
-        if (!gn_session_send_fds(s->session, GN_SESSION_FOLDERS, number, &fd, 1) && !gn_send_Stdout(s->session, number))
+        if (!gn_session_send_fds(s->session, GN_SESSION_FOLDERS, number, &fd, 1) &&
+            !gn_send_Stdout(s->session, number))
             memcpy(s->stdout_file, file, sizeof file);
     }
     pthread_mutex_unlock(&s->stdout_lock);
@@ -147,8 +148,8 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     if (p)
         p->may_print = may_print(all, at);
     if (!result)
-        result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list, wide, all, bytes,
-                                             binary_status ? status : NULL);
+        result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list, wide,
+                                             all, bytes, binary_status ? status : NULL);
     for (cl_uint i = 0; status && binary_status && i < num_devices; i++)
         if (status[i] != GN_UNTOUCHED)
             binary_status[i] = status[i];
@@ -158,8 +159,9 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     return program_or_error(p, result, errcode_ret);
 }
 
-cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_context context, cl_uint num_devices,
-                                                 const cl_device_id *device_list, const char *kernel_names)
+cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_context context,
+                                                 cl_uint num_devices, const cl_device_id *device_list,
+                                                 const char *kernel_names)
 {
     struct gn_cl_program *p = (void *)made;
     (void)kernel_names;
@@ -167,7 +169,8 @@ cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_cont
     return keep_devices(p, num_devices, device_list);
 }
 
-cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il, size_t length)
+cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il,
+                                     size_t length)
 {
     struct gn_cl_program *p = (void *)made;
     (void)il;
@@ -179,7 +182,8 @@ cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context,
 
 /* ---- building */
 
-/* Sends the working directory ahead of a build; *ret_number is what the build calls it by. 0 folders when that fails. */
+/* Sends the working directory ahead of a build; *ret_number is what the build calls it by. 0 folders when
+ * that fails. */
 static cl_uint send_folder(struct gn_session *s, cl_ulong *ret_number)
 {
     int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -205,8 +209,10 @@ static void tell_program(void *arg)
     free(n);
 }
 
-/* The call's own errors (bad arguments) are its alone; what became of the build is told to whoever asked to be told. */
-static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
+/* The call's own errors (bad arguments) are its alone; what became of the build is told to whoever asked to
+ * be told. */
+static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *notify)(cl_program, void *),
+                    void *user_data)
 {
     bool tell = notify && (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE ||
                            result == CL_COMPILE_PROGRAM_FAILURE || result == CL_LINK_PROGRAM_FAILURE);
@@ -221,8 +227,8 @@ static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *no
 }
 
 /* The errors that are found before the driver hears of a build. */
-static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices, const cl_device_id *device_list, const void *notify,
-                          const void *user_data)
+static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices, const cl_device_id *device_list,
+                          const void *notify, const void *user_data)
 {
     if (!p)
         return CL_INVALID_PROGRAM;
@@ -247,10 +253,11 @@ cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, co
     return built(p, result, pfn_notify, user_data);
 }
 
-cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, const cl_device_id *device_list,
-                                       const char *options, cl_uint num_input_headers, const cl_program *input_headers,
-                                       const char **header_include_names, void(CL_CALLBACK *pfn_notify)(cl_program, void *),
-                                       void *user_data)
+cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
+                                       const cl_device_id *device_list, const char *options,
+                                       cl_uint num_input_headers, const cl_program *input_headers,
+                                       const char **header_include_names,
+                                       void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     cl_ulong folders;
@@ -276,14 +283,15 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, 
         at += n;
     }
     cl_uint n = send_folder(p->o.session, &folders);
-    result = gn_send_Compile(p->o.session, program, num_devices, device_list, options, num_input_headers, input_headers,
-                             header_include_names ? names : NULL, bytes, n, folders);
+    result = gn_send_Compile(p->o.session, program, num_devices, device_list, options, num_input_headers,
+                             input_headers, header_include_names ? names : NULL, bytes, n, folders);
     free(names);
     return built(p, result, pfn_notify, user_data);
 }
 
-cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices, const cl_device_id *device_list,
-                                        const char *options, cl_uint num_input_programs, const cl_program *input_programs,
+cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
+                                        const cl_device_id *device_list, const char *options,
+                                        cl_uint num_input_programs, const cl_program *input_programs,
                                         void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data,
                                         cl_int *errcode_ret)
 {
@@ -306,8 +314,8 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
             p->may_print = true;
     cl_int result = device_list ? keep_devices(p, num_devices, device_list) : CL_SUCCESS;
     if (!result)
-        result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options, num_input_programs,
-                              input_programs, &made);
+        result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options,
+                              num_input_programs, input_programs, &made);
     if (result && !made)
         return program_or_error(p, result, errcode_ret);
     built(p, result, pfn_notify, user_data);
@@ -316,7 +324,8 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
     return (cl_program)p;
 }
 
-cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program, void(CL_CALLBACK *pfn_notify)(cl_program, void *),
+cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program,
+                                                  void(CL_CALLBACK *pfn_notify)(cl_program, void *),
                                                   void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
@@ -341,16 +350,18 @@ static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_si
     size_t *sizes = calloc(n, sizeof *sizes);
     cl_ulong *wide = calloc(n, sizeof *wide);
     unsigned char *all = NULL;
-    cl_int result = sizes && wide ? gn_send_clGetProgramInfo(p->o.session, (cl_program)p, CL_PROGRAM_BINARY_SIZES,
-                                                             n * sizeof *sizes, sizes, NULL)
-                                  : CL_OUT_OF_HOST_MEMORY;
+    cl_int result = sizes && wide
+                        ? gn_send_clGetProgramInfo(p->o.session, (cl_program)p, CL_PROGRAM_BINARY_SIZES,
+                                                   n * sizeof *sizes, sizes, NULL)
+                        : CL_OUT_OF_HOST_MEMORY;
     for (cl_uint i = 0; !result && i < n; i++) {
         wide[i] = out[i] ? sizes[i] : 0;
         total += wide[i];
     }
     if (!result && total) {
         all = malloc(total);
-        result = all ? gn_send_ProgramBinaries(p->o.session, (cl_program)p, wide, n, all, total) : CL_OUT_OF_HOST_MEMORY;
+        result = all ? gn_send_ProgramBinaries(p->o.session, (cl_program)p, wide, n, all, total)
+                     : CL_OUT_OF_HOST_MEMORY;
     }
     for (cl_uint i = 0; !result && i < n; i++) {
         if (wide[i])

@@ -51,7 +51,8 @@ int gn_add_destructor(struct gn_destructor *_Atomic *list, void *notify, void *u
     d->notify = (void(CL_CALLBACK *)(void *, void *))notify;
     d->user_data = user_data;
     d->next = atomic_load_explicit(list, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(list, &d->next, d, memory_order_release, memory_order_relaxed))
+    while (
+        !atomic_compare_exchange_weak_explicit(list, &d->next, d, memory_order_release, memory_order_relaxed))
         ;
     return CL_SUCCESS;
 }

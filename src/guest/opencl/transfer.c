@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads and writes. Small ones cross in one block of the data area; long blocking ones in pieces, so that the worker's
- * copy and ours overlap and both stay in the cache. A read that does not block is finished by whichever call first lets
- * the program know that it is over.
+ * Reads and writes. Small ones cross in one block of the data area; long blocking ones in pieces, so that the
+ * worker's copy and ours overlap and both stay in the cache. A read that does not block is finished by
+ * whichever call first lets the program know that it is over.
  */
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
@@ -13,7 +13,8 @@
 
 #define PIECE_BYTES (512u << 10)
 #define PIECES      4u
-/* What a program may have under way in transfers that it does not wait for, before it is made to wait for the oldest. */
+/* What a program may have under way in transfers that it does not wait for, before it is made to wait for the
+ * oldest. */
 #define STAGED_BYTES (UINT64_C(32) << 20)
 #define LARGE_BYTES  (UINT64_C(1) << 20)
 
@@ -28,7 +29,8 @@ static void copy_layout(const struct gn_layout *l, char *area, bool to_area)
     }
     for (size_t z = 0; z < l->slices; z++) {
         for (size_t y = 0; y < l->rows; y++) {
-            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch, *at = area + z * area_slice + y * area_row;
+            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch,
+                 *at = area + z * area_slice + y * area_row;
             memcpy(to_area ? at : row, to_area ? row : at, l->row_bytes);
         }
     }
@@ -40,11 +42,12 @@ struct staged {
     struct gn_list link;
     struct gn_object *event; /* held */
     struct gn_block block;
-    struct gn_layout to;     /* ptr NULL: nothing to copy */
+    struct gn_layout to; /* ptr NULL: nothing to copy */
     struct gn_cl_mapping *mapping;
 };
 
-cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block, const struct gn_layout *to)
+cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block,
+                       const struct gn_layout *to)
 {
     struct staged *st = calloc(1, sizeof *st);
     if (!st) {
@@ -120,9 +123,9 @@ void gn_settle(struct gn_cl_session *s)
 }
 
 /*
- * Makes room for a large transfer: blocks that are used again stay in the cache and cost no new pages. Only what the
- * driver already has is waited for, since that ends without the program: what is still held back may wait for a user event
- * that this very thread is going to set.
+ * Makes room for a large transfer: blocks that are used again stay in the cache and cost no new pages. Only
+ * what the driver already has is waited for, since that ends without the program: what is still held back may
+ * wait for a user event that this very thread is going to set.
  */
 static void make_room(struct gn_cl_session *s, uint64_t bytes)
 {
@@ -151,8 +154,8 @@ static void make_room(struct gn_cl_session *s, uint64_t bytes)
 
 /* ---- sending */
 
-cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n,
-                        const cl_event *waits, const struct gn_command_show *show)
+cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref,
+                        cl_uint n, const cl_event *waits, const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
     cl_command_queue queue = (cl_command_queue)q;
@@ -160,16 +163,20 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
     atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
     switch (t->kind) {
     case GN_TRANSFER_BUFFER:
-        return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show)
-                        : gn_send_clEnqueueReadBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show);
+        return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n,
+                                                       waits, show)
+                        : gn_send_clEnqueueReadBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n,
+                                                      waits, show);
     case GN_TRANSFER_RECT:
-        return t->write ? gn_send_clEnqueueWriteBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
-                                                           t->buffer_slice_pitch, ref, n, waits, show)
-                        : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
-                                                          t->buffer_slice_pitch, ref, n, waits, show);
+        return t->write
+                   ? gn_send_clEnqueueWriteBufferRect(s, queue, mem, t->origin, t->region,
+                                                      t->buffer_row_pitch, t->buffer_slice_pitch, ref, n,
+                                                      waits, show)
+                   : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
+                                                     t->buffer_slice_pitch, ref, n, waits, show);
     case GN_TRANSFER_SVM:
-        return gn_send_SvmCopy(s, queue, t->write ? t->origin[0] : 0, t->write ? 0 : t->origin[0], t->region[0], ref,
-                               t->region[0], n, waits, show);
+        return gn_send_SvmCopy(s, queue, t->write ? t->origin[0] : 0, t->write ? 0 : t->origin[0],
+                               t->region[0], ref, t->region[0], n, waits, show);
     default:
         return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region, t->area_row_pitch,
                                                       t->area_slice_pitch, ref, n, waits, show)
@@ -244,7 +251,8 @@ struct piece {
 };
 
 /* The oldest piece: waits for it, brings its bytes home. */
-static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struct piece *p, struct gn_event_times *first)
+static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struct piece *p,
+                        struct gn_event_times *first)
 {
     int32_t error = 0;
     if (gn_event_wait(&s->events[p->event->id], &s->waiter, &error))
@@ -257,8 +265,8 @@ static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struc
 }
 
 /* A long blocking transfer of a buffer: PIECES of it are on their way at a time. */
-static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n, const cl_event *waits,
-                              cl_event *event)
+static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n,
+                              const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct piece pieces[PIECES];
@@ -326,11 +334,12 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
     return result;
 }
 
-cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
-                   cl_event *event)
+cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                   const cl_event *waits, cl_event *event)
 {
     gn_settle(q->o.session->detail);
-    if (blocking && (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM) && t->region[0] > PIECE_BYTES)
+    if (blocking && (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM) &&
+        t->region[0] > PIECE_BYTES)
         return transfer_pieces(q, t, n, waits, event);
     return transfer_whole(q, t, blocking, n, waits, event);
 }
@@ -362,10 +371,11 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cons
     return CL_SUCCESS;
 }
 
-static cl_int buffer(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking, size_t offset, size_t size,
-                     const void *ptr, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int buffer(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking, size_t offset,
+                     size_t size, const void *ptr, cl_uint n, const cl_event *waits, cl_event *event)
 {
-    struct gn_transfer t = {.kind = GN_TRANSFER_BUFFER, .write = write, .origin = {offset}, .region = {size, 1, 1}};
+    struct gn_transfer t = {
+        .kind = GN_TRANSFER_BUFFER, .write = write, .origin = {offset}, .region = {size, 1, 1}};
     struct gn_cl_queue *q;
     cl_int result = check(command_queue, mem, false, ptr, n, waits, &t, &q);
     if (result)
@@ -380,16 +390,18 @@ static cl_int buffer(cl_command_queue command_queue, cl_mem mem, bool write, cl_
     return gn_transfer(q, &t, blocking, n, waits, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer_, cl_bool blocking_read,
-                                          size_t offset, size_t size, void *ptr, cl_uint num_events_in_wait_list,
-                                          const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer_,
+                                          cl_bool blocking_read, size_t offset, size_t size, void *ptr,
+                                          cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
+                                          cl_event *event)
 {
     return buffer(command_queue, buffer_, false, blocking_read, offset, size, ptr, num_events_in_wait_list,
                   event_wait_list, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer_, cl_bool blocking_write,
-                                           size_t offset, size_t size, const void *ptr, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL gn_clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer_,
+                                           cl_bool blocking_write, size_t offset, size_t size,
+                                           const void *ptr, cl_uint num_events_in_wait_list,
                                            const cl_event *event_wait_list, cl_event *event)
 {
     return buffer(command_queue, buffer_, true, blocking_write, offset, size, ptr, num_events_in_wait_list,
@@ -407,8 +419,8 @@ static bool pitches(const size_t *origin, const size_t *region, size_t *row, siz
         *slice = region[1] * *row;
     if (*row < region[0] || *slice < region[1] * *row || *slice % *row)
         return false;
-    if (!gn_mul_u64(origin[2], *slice, &start) || !gn_mul_u64(origin[1], *row, &tail) || !gn_add_u64(start, tail, &start) ||
-        !gn_add_u64(start, origin[0], &start))
+    if (!gn_mul_u64(origin[2], *slice, &start) || !gn_mul_u64(origin[1], *row, &tail) ||
+        !gn_add_u64(start, tail, &start) || !gn_add_u64(start, origin[0], &start))
         return false;
     if (!gn_mul_u64(region[2] - 1, *slice, &end) || !gn_mul_u64(region[1] - 1, *row, &tail) ||
         !gn_add_u64(end, tail, &end) || !gn_add_u64(end, region[0], &end) || !gn_add_u64(end, start, &end))
@@ -418,9 +430,10 @@ static bool pitches(const size_t *origin, const size_t *region, size_t *row, siz
     return true;
 }
 
-static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking, const size_t *buffer_origin,
-                   const size_t *host_origin, const size_t *region, size_t buffer_row_pitch, size_t buffer_slice_pitch,
-                   size_t host_row_pitch, size_t host_slice_pitch, const void *ptr, cl_uint n, const cl_event *waits,
+static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking,
+                   const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
+                   size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
+                   size_t host_slice_pitch, const void *ptr, cl_uint n, const cl_event *waits,
                    cl_event *event)
 {
     struct gn_transfer t = {.kind = GN_TRANSFER_RECT, .write = write};
@@ -433,36 +446,45 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
         return CL_INVALID_VALUE;
     t.buffer_row_pitch = buffer_row_pitch;
     t.buffer_slice_pitch = buffer_slice_pitch;
-    if (!pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end, &start) || end > t.mem->size ||
+    if (!pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end, &start) ||
+        end > t.mem->size ||
         !pitches(host_origin, region, &host_row_pitch, &host_slice_pitch, &host_end, &host_start))
         return CL_INVALID_VALUE;
     memcpy(t.origin, buffer_origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
-    t.host = (struct gn_layout){(char *)ptr + host_start, region[0], region[1], region[2], host_row_pitch,
-                                host_slice_pitch, false};
+    t.host = (struct gn_layout){(char *)ptr + host_start, region[0],        region[1], region[2],
+                                host_row_pitch,           host_slice_pitch, false};
     t.type = write ? CL_COMMAND_WRITE_BUFFER_RECT : CL_COMMAND_READ_BUFFER_RECT;
-    t.doubt = t.mem->context != q->context ? GN_ASK(CL_INVALID_CONTEXT) : t.mem->source ? GN_ASK(CL_SUCCESS) : GN_SURE;
+    t.doubt = t.mem->context != q->context ? GN_ASK(CL_INVALID_CONTEXT)
+              : t.mem->source              ? GN_ASK(CL_SUCCESS)
+                                           : GN_SURE;
     return gn_transfer(q, &t, blocking, n, waits, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueReadBufferRect(cl_command_queue command_queue, cl_mem buffer_, cl_bool blocking_read,
-                                              const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
-                                              size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
-                                              size_t host_slice_pitch, void *ptr, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL gn_clEnqueueReadBufferRect(cl_command_queue command_queue, cl_mem buffer_,
+                                              cl_bool blocking_read, const size_t *buffer_origin,
+                                              const size_t *host_origin, const size_t *region,
+                                              size_t buffer_row_pitch, size_t buffer_slice_pitch,
+                                              size_t host_row_pitch, size_t host_slice_pitch, void *ptr,
+                                              cl_uint num_events_in_wait_list,
                                               const cl_event *event_wait_list, cl_event *event)
 {
-    return rect(command_queue, buffer_, false, blocking_read, buffer_origin, host_origin, region, buffer_row_pitch,
-                buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event);
+    return rect(command_queue, buffer_, false, blocking_read, buffer_origin, host_origin, region,
+                buffer_row_pitch, buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr,
+                num_events_in_wait_list, event_wait_list, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem buffer_, cl_bool blocking_write,
-                                               const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
-                                               size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
-                                               size_t host_slice_pitch, const void *ptr, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL gn_clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem buffer_,
+                                               cl_bool blocking_write, const size_t *buffer_origin,
+                                               const size_t *host_origin, const size_t *region,
+                                               size_t buffer_row_pitch, size_t buffer_slice_pitch,
+                                               size_t host_row_pitch, size_t host_slice_pitch,
+                                               const void *ptr, cl_uint num_events_in_wait_list,
                                                const cl_event *event_wait_list, cl_event *event)
 {
-    return rect(command_queue, buffer_, true, blocking_write, buffer_origin, host_origin, region, buffer_row_pitch,
-                buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event);
+    return rect(command_queue, buffer_, true, blocking_write, buffer_origin, host_origin, region,
+                buffer_row_pitch, buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr,
+                num_events_in_wait_list, event_wait_list, event);
 }
 
 bool gn_inside_image(const struct gn_cl_mem *m, const size_t *origin, const size_t *region)
@@ -473,9 +495,9 @@ bool gn_inside_image(const struct gn_cl_mem *m, const size_t *origin, const size
     return true;
 }
 
-static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking, const size_t *origin,
-                    const size_t *region, size_t row_pitch, size_t slice_pitch, const void *ptr, cl_uint n,
-                    const cl_event *waits, cl_event *event)
+static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_bool blocking,
+                    const size_t *origin, const size_t *region, size_t row_pitch, size_t slice_pitch,
+                    const void *ptr, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE, .write = write, .doubt = GN_ASK(CL_SUCCESS)};
     struct gn_cl_queue *q;
@@ -485,8 +507,10 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
     if (!origin || !region || !gn_inside_image(t.mem, origin, region))
         return CL_INVALID_VALUE;
     size_t row = region[0] * t.mem->element_bytes;
-    bool rows_are_slices = t.mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, empty = !region[0] || !region[1] || !region[2];
-    size_t least_row = row_pitch ? row_pitch : row, least_slice = rows_are_slices ? least_row : least_row * region[1];
+    bool rows_are_slices = t.mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY,
+         empty = !region[0] || !region[1] || !region[2];
+    size_t least_row = row_pitch ? row_pitch : row,
+           least_slice = rows_are_slices ? least_row : least_row * region[1];
     bool odd = least_row < row || (slice_pitch && slice_pitch < least_slice);
     if (odd) {
         /* The driver judges these pitches, so it gets them, and data that lie so. */
@@ -503,27 +527,30 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
     /* The layers of an array of lines stand in its second dimension, a slice pitch apart. */
-    t.host = rows_are_slices
-                 ? (struct gn_layout){(char *)ptr, row, region[1], region[2], slice_pitch, slice_pitch * region[1], odd}
-                 : (struct gn_layout){(char *)ptr, row, region[1], region[2], row_pitch, slice_pitch, odd};
+    t.host =
+        rows_are_slices
+            ? (struct gn_layout){(char *)ptr, row, region[1], region[2], slice_pitch, slice_pitch * region[1],
+                                 odd}
+            : (struct gn_layout){(char *)ptr, row, region[1], region[2], row_pitch, slice_pitch, odd};
     t.type = write ? CL_COMMAND_WRITE_IMAGE : CL_COMMAND_READ_IMAGE;
     return gn_transfer(q, &t, blocking, n, waits, event);
 }
 
 cl_int CL_API_CALL gn_clEnqueueReadImage(cl_command_queue command_queue, cl_mem image_, cl_bool blocking_read,
-                                         const size_t *origin, const size_t *region, size_t row_pitch, size_t slice_pitch,
-                                         void *ptr, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
-                                         cl_event *event)
+                                         const size_t *origin, const size_t *region, size_t row_pitch,
+                                         size_t slice_pitch, void *ptr, cl_uint num_events_in_wait_list,
+                                         const cl_event *event_wait_list, cl_event *event)
 {
     return image(command_queue, image_, false, blocking_read, origin, region, row_pitch, slice_pitch, ptr,
                  num_events_in_wait_list, event_wait_list, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image_, cl_bool blocking_write,
-                                          const size_t *origin, const size_t *region, size_t input_row_pitch,
-                                          size_t input_slice_pitch, const void *ptr, cl_uint num_events_in_wait_list,
-                                          const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image_,
+                                          cl_bool blocking_write, const size_t *origin, const size_t *region,
+                                          size_t input_row_pitch, size_t input_slice_pitch, const void *ptr,
+                                          cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
+                                          cl_event *event)
 {
-    return image(command_queue, image_, true, blocking_write, origin, region, input_row_pitch, input_slice_pitch, ptr,
-                 num_events_in_wait_list, event_wait_list, event);
+    return image(command_queue, image_, true, blocking_write, origin, region, input_row_pitch,
+                 input_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event);
 }

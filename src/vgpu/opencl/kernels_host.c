@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels and launches. Arguments travel with the launch; the driver's kernel is given only those that differ from what
- * it has.
+ * Kernels and launches. Arguments travel with the launch; the driver's kernel is given only those that differ
+ * from what it has.
  */
 #include "opencl_host.h"
 
@@ -85,7 +85,8 @@ cl_int gn_host_KernelFacts(struct gn_vgpu *v, struct gn_request *r, const struct
 
 cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Kernels *a)
 {
-    cl_kernel *kernels = a->num_kernels ? gn_request_alloc(r, gn_times(a->num_kernels, sizeof *kernels)) : NULL;
+    cl_kernel *kernels =
+        a->num_kernels ? gn_request_alloc(r, gn_times(a->num_kernels, sizeof *kernels)) : NULL;
     cl_uint n = 0;
     if (a->num_kernels && !kernels)
         return CL_OUT_OF_HOST_MEMORY;
@@ -106,7 +107,8 @@ static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, u
     if (*at == bytes)
         return NULL;
     if (!gn_range_ok(*at, sizeof *arg, bytes) ||
-        !gn_range_ok(*at + sizeof *arg, gn_arg_tail(arg->kind, arg->bytes), bytes) || arg->bytes > GN_ARG_MAX_BYTES) {
+        !gn_range_ok(*at + sizeof *arg, gn_arg_tail(arg->kind, arg->bytes), bytes) ||
+        arg->bytes > GN_ARG_MAX_BYTES) {
         *fault = true;
         return NULL;
     }
@@ -156,7 +158,8 @@ static bool same_arg(const struct gn_applied_arg *have, const struct gn_arg *arg
     return memcmp(&have->arg, arg, sizeof *arg) == 0 && (!tail || memcmp(have->tail, arg + 1, tail) == 0);
 }
 
-/* Remembers what the driver's kernel was given; on no memory it forgets, and the argument is given again next time. */
+/* Remembers what the driver's kernel was given; on no memory it forgets, and the argument is given again next
+ * time. */
 static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
 {
     uint32_t tail = gn_arg_tail(arg->kind, arg->bytes);
@@ -171,8 +174,8 @@ static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
     have->arg = *arg;
 }
 
-static cl_int apply_arg(const cl_icd_dispatch *cl, cl_kernel kernel, struct gn_kernel_detail *k, const struct gn_arg *arg,
-                        void *driver)
+static cl_int apply_arg(const cl_icd_dispatch *cl, cl_kernel kernel, struct gn_kernel_detail *k,
+                        const struct gn_arg *arg, void *driver)
 {
     if (arg->index < k->n_args && same_arg(&k->applied[arg->index], arg))
         return CL_SUCCESS;
@@ -262,11 +265,10 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     if (!result && w->task)
         result = cl->clEnqueueTask(queue, kernel->driver, n_waits, waits, event);
     else if (!result)
-        result = cl->clEnqueueNDRangeKernel(queue, kernel->driver, w->work_dim,
-                                            w->present & 1 ? (const size_t *)w->global_work_offset : NULL,
-                                            w->present & 2 ? (const size_t *)w->global_work_size : NULL,
-                                            w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits,
-                                            event);
+        result = cl->clEnqueueNDRangeKernel(
+            queue, kernel->driver, w->work_dim, w->present & 1 ? (const size_t *)w->global_work_offset : NULL,
+            w->present & 2 ? (const size_t *)w->global_work_size : NULL,
+            w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits, event);
     pthread_mutex_unlock(&k->lock);
     return result;
 }

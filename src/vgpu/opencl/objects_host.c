@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stands for a host pointer that the program gave where none is allowed: the driver must see one to refuse it. */
+/* Stands for a host pointer that the program gave where none is allowed: the driver must see one to refuse
+ * it. */
 static char some_host_memory[64];
 
 cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DestroyObject *a)
@@ -21,7 +22,8 @@ cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const stru
 cl_int gn_host_DeviceType(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DeviceType *a)
 {
     cl_uint n;
-    cl_device_id *devices = a->has_devices ? gn_request_alloc(r, gn_times(a->num_entries, sizeof *devices)) : NULL;
+    cl_device_id *devices =
+        a->has_devices ? gn_request_alloc(r, gn_times(a->num_entries, sizeof *devices)) : NULL;
     if (a->has_devices && !devices)
         return CL_OUT_OF_HOST_MEMORY;
     return gn_cl(v)->clGetDeviceIDs(gn_platform_of(v)->id, a->device_type, a->num_entries, devices,
@@ -47,7 +49,8 @@ struct context_notice {
     uint64_t id;
 };
 
-static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes, void *user_data)
+static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes,
+                                     void *user_data)
 {
     struct context_notice *n = user_data;
     struct {
@@ -62,7 +65,8 @@ static void CL_CALLBACK context_says(const char *text, const void *private_info,
     gn_vgpu_tell(n->v, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
 }
 
-void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a, cl_int *result)
+void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a,
+                      cl_int *result)
 {
     struct context_notice *notice = NULL;
     cl_context_properties *properties = NULL;
@@ -82,16 +86,16 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
         notice->v = v;
         notice->id = ((const uint64_t *)((const char *)gn_request_message(r) + sizeof(struct gn_msg)))[0];
     }
-    void *context = gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices, notice ? context_says : NULL, notice,
-                                              result);
+    void *context = gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices,
+                                              notice ? context_says : NULL, notice, result);
     if (!context)
         free(notice);
     return context;
 }
 
 /* A device that is neither a root one nor among those named has no name that the program knows. */
-static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r, const struct gn_args_ContextDevices *a,
-                            cl_device_id device)
+static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r,
+                            const struct gn_args_ContextDevices *a, cl_device_id device)
 {
     const struct gn_cl_platform *p = gn_platform_of(v);
     for (cl_uint i = 0; a->device_list && i < a->num_devices; i++)
@@ -122,8 +126,8 @@ cl_int gn_host_ContextDevices(struct gn_vgpu *v, struct gn_request *r, const str
 }
 
 /*
- * Memory at the program's own address cannot be the driver's: its contents travel, and the guest brings them back where
- * the specification says so (map, and unmap).
+ * Memory at the program's own address cannot be the driver's: its contents travel, and the guest brings them
+ * back where the specification says so (map, and unmap).
  */
 static cl_mem_flags driver_flags(cl_mem_flags flags, bool has_host_ptr, const void **host_ptr)
 {
@@ -155,7 +159,8 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
         return NULL;
     }
     if (a->properties)
-        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, a->size, (void *)host_ptr, result);
+        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, a->size,
+                                                      (void *)host_ptr, result);
     return gn_cl(v)->clCreateBuffer(a->context, flags, a->size, (void *)host_ptr, result);
 }
 
@@ -219,11 +224,11 @@ cl_int gn_host_MapProbe(struct gn_vgpu *v, struct gn_request *r, const struct gn
         region[i] = a->place[i + 3];
     }
     if (detail->element_bytes)
-        ptr = cl->clEnqueueMapImage(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin, region, &row_pitch,
-                                    &slice_pitch, 0, NULL, &mapped, &result);
+        ptr = cl->clEnqueueMapImage(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin, region,
+                                    &row_pitch, &slice_pitch, 0, NULL, &mapped, &result);
     else
-        ptr = cl->clEnqueueMapBuffer(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin[0], region[0], 0, NULL,
-                                     &mapped, &result);
+        ptr = cl->clEnqueueMapBuffer(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin[0], region[0],
+                                     0, NULL, &mapped, &result);
     if (result)
         return result;
     result = cl->clEnqueueUnmapMemObject(a->command_queue, a->mem, ptr, 1, &mapped, NULL);
@@ -243,7 +248,8 @@ cl_int gn_host_UserEvent(struct gn_vgpu *v, struct gn_request *r, const struct g
     return CL_SUCCESS;
 }
 
-cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_UserEventStatus *a)
+cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r,
+                               const struct gn_args_UserEventStatus *a)
 {
     (void)r;
     if (gn_user_event_set(v, a->event, a->status))

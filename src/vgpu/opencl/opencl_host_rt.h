@@ -43,7 +43,7 @@ struct gn_kernel_detail {
     struct gn_applied_arg {
         struct gn_arg arg; /* kind 0: not set */
         void *tail;        /* of arg: malloc'd */
-    } *applied;            /* what the driver's kernel was given last */
+    } * applied;           /* what the driver's kernel was given last */
 };
 
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
@@ -68,11 +68,12 @@ static inline uint64_t gn_product(const uint64_t *region)
 }
 
 /* Bytes that an image region may touch in host memory with these pitches; 0: tight. */
-static inline uint64_t gn_image_span(const struct gn_vobject *image, const uint64_t *region, uint64_t row_pitch,
-                                     uint64_t slice_pitch)
+static inline uint64_t gn_image_span(const struct gn_vobject *image, const uint64_t *region,
+                                     uint64_t row_pitch, uint64_t slice_pitch)
 {
     const struct gn_mem_detail *detail = image ? image->detail : NULL;
-    return detail ? gn_pitched_bytes(detail->element_bytes, region, row_pitch, slice_pitch, detail->lines) : 0;
+    return detail ? gn_pitched_bytes(detail->element_bytes, region, row_pitch, slice_pitch, detail->lines)
+                  : 0;
 }
 
 #endif

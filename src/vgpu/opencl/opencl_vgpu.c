@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL vGPU: plugs the vendor's driver into the core. Objects' life, completion of commands, and what the program
- * learns at attach.
+ * The OpenCL vGPU: plugs the vendor's driver into the core. Objects' life, completion of commands, and what
+ * the program learns at attach.
  */
 #include "base/log.h"
 #include "opencl_host.h"
@@ -84,14 +84,16 @@ static int mem_made(struct gn_vobject *o)
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
     detail->lines = type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
-        cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes, &detail->element_bytes, NULL);
+        cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes,
+                           &detail->element_bytes, NULL);
     /* What is a part of another object takes no memory of its own. */
     cl_mem whole = NULL;
     cl->clGetMemObjectInfo(o->driver, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL);
     void *at = NULL; /* a buffer over shared virtual memory is counted there */
     cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof at, &at, NULL);
     if (!whole && !(at && gn_svm_live(o->vgpu, (uintptr_t)at, 0)))
-        cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof detail->charged_bytes, &detail->charged_bytes, NULL);
+        cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof detail->charged_bytes, &detail->charged_bytes,
+                               NULL);
     gn_count(&o->vgpu->counters->memory_bytes, (int64_t)detail->charged_bytes);
     o->detail = detail;
     return 0;
@@ -127,7 +129,8 @@ static void release(struct gn_vobject *o)
     case GN_KIND_MEM:
         cl->clReleaseMemObject(o->driver);
         if (o->detail)
-            gn_count(&o->vgpu->counters->memory_bytes, -(int64_t)((struct gn_mem_detail *)o->detail)->charged_bytes);
+            gn_count(&o->vgpu->counters->memory_bytes,
+                     -(int64_t)((struct gn_mem_detail *)o->detail)->charged_bytes);
         free(o->detail);
         break;
     case GN_KIND_SAMPLER:

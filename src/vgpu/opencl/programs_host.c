@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs: made, built, linked, read back. Building runs on the helper thread, in the program's own working directory,
- * since a source may include files by relative names.
+ * Programs: made, built, linked, read back. Building runs on the helper thread, in the program's own working
+ * directory, since a source may include files by relative names.
  */
 #include "base/log.h"
 #include "opencl_host.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromSource *a,
-                                cl_int *result)
+void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r,
+                                const struct gn_args_ProgramFromSource *a, cl_int *result)
 {
     const char *source = a->source ? a->source : "";
     size_t bytes = a->source ? a->bytes : 0;
@@ -21,8 +21,8 @@ void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r, const s
     return gn_cl(v)->clCreateProgramWithSource(a->context, 1, &source, &bytes, result);
 }
 
-void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromBinaries *a,
-                                  cl_int *result)
+void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r,
+                                  const struct gn_args_ProgramFromBinaries *a, cl_int *result)
 {
     size_t *lengths = gn_request_alloc(r, gn_times(a->num_devices, sizeof *lengths));
     const unsigned char **binaries = gn_request_alloc(r, gn_times(a->num_devices, sizeof *binaries));
@@ -62,15 +62,16 @@ cl_int gn_host_ProgramReleaseCallback(struct gn_vgpu *v, struct gn_request *r,
     return gn_cl(v)->clSetProgramReleaseCallback(a->program, a->has_notify ? release_told : NULL, NULL);
 }
 
-/* Stands in the program's working directory from here on; a build without one stays where the last one was. */
+/* Stands in the program's working directory from here on; a build without one stays where the last one was.
+ */
 static void stand_in_folders(struct gn_vgpu *v, uint64_t number, cl_uint n)
 {
     int fds[64];
     if (!n || gn_vgpu_take_folders(v, number, n, fds))
         return;
     if (fchdir(fds[0]))
-        gn_log(GN_LOG_WARN, "vgpu=%08x the program's working directory is out of reach: %s, ignoring", v->boot->id,
-               strerror(errno));
+        gn_log(GN_LOG_WARN, "vgpu=%08x the program's working directory is out of reach: %s, ignoring",
+               v->boot->id, strerror(errno));
     for (cl_uint i = 0; i < n; i++)
         close(fds[i]);
 }
@@ -113,20 +114,22 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
             at += n + 1;
         }
     }
-    return gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options, a->num_input_headers,
-                                      a->input_headers, names, NULL, NULL);
+    return gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options,
+                                      a->num_input_headers, a->input_headers, names, NULL, NULL);
 }
 
 void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Link *a, cl_int *result)
 {
     (void)r;
-    cl_program program = gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options,
-                                                 a->num_input_programs, a->input_programs, NULL, NULL, result);
+    cl_program program =
+        gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options, a->num_input_programs,
+                                a->input_programs, NULL, NULL, result);
     *a->left_program = program != NULL;
     return program;
 }
 
-cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramBinaries *a)
+cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r,
+                               const struct gn_args_ProgramBinaries *a)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_uint n = 0;
