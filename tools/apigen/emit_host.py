@@ -25,7 +25,7 @@ def expression(call, text, command):
         word = m.group(0)
         p = next((q for q in call.params if q.name == word), None)
         if p is None:
-            return {"product": "gn_product", "image_span": "gn_image_span"}.get(word, word)
+            return {"product": "gn_product", "rect_span": "gn_rect_span", "image_span": "gn_image_span"}.get(word, word)
         if p.mode == "handle":
             return f"c->refs[{refs(call).index(p)}]"
         return f"w->{word}"

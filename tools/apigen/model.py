@@ -387,7 +387,7 @@ class Checker:
             self.fail(f"{p.name} points at void: its length is in bytes", p.line)
         if p.length and p.mode != "fixed":
             for word in re.findall(r"[a-z_]\w*", p.length):
-                if word not in names and word not in ("sizeof", "product", "image_span") and not word.startswith("cl_"):
+                if word not in names and word not in ("sizeof", "product", "rect_span", "image_span") and not word.startswith("cl_"):
                     self.fail(f"the length of {p.name} uses {word}, which is no parameter", p.line)
         if p.valid and p.valid not in names:
             self.fail(f"{p.valid} is no parameter", p.line)

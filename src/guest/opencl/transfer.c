@@ -169,11 +169,12 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
                                                       waits, show);
     case GN_TRANSFER_RECT:
         return t->write
-                   ? gn_send_clEnqueueWriteBufferRect(s, queue, mem, t->origin, t->region,
-                                                      t->buffer_row_pitch, t->buffer_slice_pitch, ref, n,
-                                                      waits, show)
+                   ? gn_send_clEnqueueWriteBufferRect(
+                         s, queue, mem, t->origin, t->region, t->buffer_row_pitch, t->buffer_slice_pitch,
+                         t->area_row_pitch, t->area_slice_pitch, ref, n, waits, show)
                    : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
-                                                     t->buffer_slice_pitch, ref, n, waits, show);
+                                                     t->buffer_slice_pitch, t->area_row_pitch,
+                                                     t->area_slice_pitch, ref, n, waits, show);
     case GN_TRANSFER_SVM:
         return gn_send_SvmCopy(s, queue, t->write ? t->origin[0] : 0, t->write ? 0 : t->origin[0],
                                t->region[0], ref, t->region[0], n, waits, show);
@@ -199,9 +200,10 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     struct gn_block block;
     int32_t error = 0;
     bool lines = t->kind == GN_TRANSFER_IMAGE && t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    uint64_t bytes = t->host.in_step ? gn_pitched_bytes(t->mem->element_bytes, t->region, t->area_row_pitch,
-                                                        t->area_slice_pitch, lines)
-                                     : gn_layout_bytes(&t->host);
+    uint64_t bytes = t->host.in_step
+                         ? gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes,
+                                            t->region, t->area_row_pitch, t->area_slice_pitch, lines)
+                         : gn_layout_bytes(&t->host);
     if (!blocking && bytes > LARGE_BYTES) {
         make_room(s->detail, bytes);
         /* The answer says that the driver has it: the next one may wait for it. */
@@ -410,20 +412,21 @@ cl_int CL_API_CALL gn_clEnqueueWriteBuffer(cl_command_queue command_queue, cl_me
 
 /* The pitches of a rectangle, defaults filled in; false when they break the specification's rules. */
 static bool pitches(const size_t *origin, const size_t *region, size_t *row, size_t *slice, uint64_t *ret_end,
-                    uint64_t *ret_start)
+                    uint64_t *ret_start, bool *ret_odd)
 {
     uint64_t start, end, tail;
     if (!*row)
         *row = region[0];
     if (!*slice)
         *slice = region[1] * *row;
-    if (*row < region[0] || *slice < region[1] * *row || *slice % *row)
-        return false;
+    *ret_odd = *row < region[0] || *slice < region[1] * *row || (*row && *slice % *row);
     if (!gn_mul_u64(origin[2], *slice, &start) || !gn_mul_u64(origin[1], *row, &tail) ||
         !gn_add_u64(start, tail, &start) || !gn_add_u64(start, origin[0], &start))
         return false;
-    if (!gn_mul_u64(region[2] - 1, *slice, &end) || !gn_mul_u64(region[1] - 1, *row, &tail) ||
-        !gn_add_u64(end, tail, &end) || !gn_add_u64(end, region[0], &end) || !gn_add_u64(end, start, &end))
+    end = start;
+    if (region[0] && region[1] && region[2] &&
+        (!gn_mul_u64(region[2] - 1, *slice, &end) || !gn_mul_u64(region[1] - 1, *row, &tail) ||
+         !gn_add_u64(end, tail, &end) || !gn_add_u64(end, region[0], &end) || !gn_add_u64(end, start, &end)))
         return false;
     *ret_start = start;
     *ret_end = end;
@@ -442,20 +445,28 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
     cl_int result = check(command_queue, mem, false, ptr, n, waits, &t, &q);
     if (result)
         return result;
-    if (!buffer_origin || !host_origin || !region || !region[0] || !region[1] || !region[2])
+    if (!buffer_origin || !host_origin || !region)
         return CL_INVALID_VALUE;
+    const size_t given_row_pitch = host_row_pitch, given_slice_pitch = host_slice_pitch;
+    bool odd, odd_host, empty = !region[0] || !region[1] || !region[2];
     t.buffer_row_pitch = buffer_row_pitch;
     t.buffer_slice_pitch = buffer_slice_pitch;
-    if (!pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end, &start) ||
+    if (!pitches(buffer_origin, region, &buffer_row_pitch, &buffer_slice_pitch, &end, &start, &odd) ||
         end > t.mem->size ||
-        !pitches(host_origin, region, &host_row_pitch, &host_slice_pitch, &host_end, &host_start))
+        !pitches(host_origin, region, &host_row_pitch, &host_slice_pitch, &host_end, &host_start, &odd_host))
         return CL_INVALID_VALUE;
+    if (odd_host) {
+        /* The driver judges these pitches, so it gets them, and data that lie so. */
+        t.area_row_pitch = given_row_pitch;
+        t.area_slice_pitch = given_slice_pitch;
+    }
     memcpy(t.origin, buffer_origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
     t.host = (struct gn_layout){(char *)ptr + host_start, region[0],        region[1], region[2],
-                                host_row_pitch,           host_slice_pitch, false};
+                                host_row_pitch,           host_slice_pitch, odd_host};
     t.type = write ? CL_COMMAND_WRITE_BUFFER_RECT : CL_COMMAND_READ_BUFFER_RECT;
     t.doubt = t.mem->context != q->context ? GN_ASK(CL_INVALID_CONTEXT)
+              : odd || odd_host || empty   ? GN_ASK(CL_INVALID_VALUE)
               : t.mem->source              ? GN_ASK(CL_SUCCESS)
                                            : GN_SURE;
     return gn_transfer(q, &t, blocking, n, waits, event);

@@ -23,7 +23,7 @@ struct gn_transfer {
     struct gn_cl_mem *mem;
     size_t origin[3], region[3]; /* BUFFER: origin[0] and region[0], in bytes; SVM: an address, and bytes */
     size_t buffer_row_pitch, buffer_slice_pitch;
-    size_t area_row_pitch, area_slice_pitch; /* IMAGE: how the driver finds it in the area; 0: tight */
+    size_t area_row_pitch, area_slice_pitch; /* RECT, IMAGE: how the driver finds it there; 0: tight */
     struct gn_layout host;
     cl_command_type type;
     int doubt;

@@ -61,10 +61,16 @@ void gn_svm_forget(struct gn_vgpu *v, uint64_t id);
 
 static const size_t gn_zero3[3];
 
-/* Bytes of a region; UINT64_MAX when that does not fit. An absent region is none. */
+/* Bytes of a region; UINT64_MAX when that does not fit. */
 static inline uint64_t gn_product(const uint64_t *region)
 {
     return gn_times(gn_times(region[0], region[1]), region[2]);
+}
+
+/* Bytes that a rectangle of a buffer may touch in host memory with these pitches; 0: tight. */
+static inline uint64_t gn_rect_span(const uint64_t *region, uint64_t row_pitch, uint64_t slice_pitch)
+{
+    return gn_pitched_bytes(1, region, row_pitch, slice_pitch, false);
 }
 
 /* Bytes that an image region may touch in host memory with these pitches; 0: tight. */
