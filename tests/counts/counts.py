@@ -48,6 +48,8 @@ MESSAGES = {
     "read_large": (1, 0),
     "fill": (1, 0),
 }
+# How often bytes cross through a shared buffer that both sides copy, and by other ways; what is not here moves none.
+TRANSFERS = {"write_small": 1, "write_later": 1, "read_small": 1, "read_large": 1}
 
 
 def messages(options, work):
@@ -58,20 +60,24 @@ def messages(options, work):
 
             def counts():
                 v = gantry.vgpu_of(p)
-                return v["calls"], v["sync_calls"]
+                return v["calls"], v["sync_calls"], v["copies"]["two"], v["copies"]["mapped"], v["copies"]["bypass"]
 
             def cost(kind, n):
                 before = counts()
                 p.do(kind, n)
                 after = counts()
-                return after[0] - before[0], after[1] - before[1]
+                return [a - b for a, b in zip(after, before)]
 
             for kind, expected in MESSAGES.items():
                 few, many = cost(kind, 1), cost(kind, N + 1)
-                got = tuple((many[i] - few[i]) / N for i in range(2))
-                print("{:14} {:g} messages, {:g} of them waited for".format(kind, *got))
-                if got != expected:
-                    wrong.append("{}: {} messages a call and not {}".format(kind, got, expected))
+                got = tuple((b - a) / N for a, b in zip(few, many))
+                print("{:14} {:g} messages, {:g} of them waited for; transfers: {:g} of two copies, {:g} mapped, {:g} bypass".format(
+                    kind, *got))
+                if got != expected + (TRANSFERS.get(kind, 0), 0, 0):
+                    wrong.append("{}: {} a call and not {}".format(kind, got, expected + (TRANSFERS.get(kind, 0), 0, 0)))
+            if gantry.vgpu_of(p)["memory_bytes"] != 1 << 20:
+                wrong.append("the vGPU holds {} bytes and not those of its one buffer".format(
+                    gantry.vgpu_of(p)["memory_bytes"]))
             p.process.stdin.close()
             p.end()
     if wrong:
