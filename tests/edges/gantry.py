@@ -109,7 +109,7 @@ class Gantry(Daemon):
         self.settle(before)
         return before
 
-    def settle(self, before):
+    def settle(self, before, seconds=20):
         """Waits until the traces are what they were; Wrong when they never are."""
         now = {}
 
@@ -118,7 +118,7 @@ class Gantry(Daemon):
             now = self.traces()
             return now == before
 
-        if not wait_until(same, 20):
+        if not wait_until(same, seconds):
             raise Wrong("left behind: " + "; ".join("{}: {} instead of {}".format(k, now[k], before[k])
                                                     for k in before if now[k] != before[k]))
 
