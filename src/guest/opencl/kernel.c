@@ -183,12 +183,15 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
                                      const void *arg_value)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
-    struct gn_arg arg = {.index = (uint16_t)arg_index, .kind = GN_ARG_BYTES, .bytes = (uint32_t)arg_size};
+    struct gn_arg arg = {.index = (uint16_t)arg_index,
+                         .kind = GN_ARG_BYTES,
+                         .bytes = (uint32_t)(arg_size < UINT32_MAX ? arg_size : UINT32_MAX)};
     if (!k)
         return CL_INVALID_KERNEL;
     if (arg_index >= k->n_args)
         return CL_INVALID_ARG_INDEX;
-    if (arg_size > GN_ARG_MAX_BYTES && k->args[arg_index].fact.class != GN_ARG_CLASS_LOCAL)
+    /* Without a value it is local memory, of which a device may have any amount. */
+    if (arg_size > GN_ARG_MAX_BYTES && arg_value)
         return CL_INVALID_ARG_SIZE;
     struct gn_cl_arg *a = &k->args[arg_index];
     uint32_t class = a->fact.class;

@@ -107,8 +107,8 @@ static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, u
     if (*at == bytes)
         return NULL;
     if (!gn_range_ok(*at, sizeof *arg, bytes) ||
-        !gn_range_ok(*at + sizeof *arg, gn_arg_tail(arg->kind, arg->bytes), bytes) ||
-        arg->bytes > GN_ARG_MAX_BYTES) {
+        (arg->kind == GN_ARG_BYTES && arg->bytes > GN_ARG_MAX_BYTES) ||
+        !gn_range_ok(*at + sizeof *arg, gn_arg_tail(arg->kind, arg->bytes), bytes)) {
         *fault = true;
         return NULL;
     }
