@@ -40,7 +40,11 @@ def bytes_of(call, p):
     return f"gn_times({expression(call, p.length, False)}, {element(p)})"
 
 
-def request(call, out):
+def pads(api, call):
+    return any(name == "zero_end" for _, name, _, _ in layout(api, call))
+
+
+def request(api, call, out):
     """A request that is answered: decode into args, then the driver, or the hand."""
     out(f"static void host_{call.name}(struct gn_vgpu *v, struct gn_request *r)\n{{")
     out(f"    const struct gn_wire_{call.name} *w = gn_request_message(r);")
@@ -68,6 +72,8 @@ def request(call, out):
     for p in call.wire_params():
         if p.mode in ("in", "out", "handles", "string", "list") and not p.optional:
             out(f"    gn_request_need(r, &w->{p.name});")
+    if pads(api, call):
+        out("    r->fault |= w->zero_end != 0;")
     out("    if (gn_request_faulty(r))\n        return;")
     driver_args = []
     for p in call.params:
@@ -92,10 +98,12 @@ def request(call, out):
     out("}\n")
 
 
-def command(call, out):
+def command(api, call, out):
     wire = f"struct gn_wire_{call.name}"
     out(f"static void admit_{call.name}(struct gn_vgpu *v, struct gn_command *c)\n{{")
     out(f"    {wire} *w = gn_command_message(c);\n    (void)v;\n    (void)w;")
+    if pads(api, call):
+        out("    c->fault |= w->zero_end != 0;")
     for i, p in enumerate(refs(call)):
         out(f"    gn_command_ref(c, {i}, {kind(p.kind)}, w->{p.name});")
     for p in call.wire_params():
@@ -186,7 +194,7 @@ def emit_source(api, out):
     out('#include "opencl_host.h"\n\n#include <stddef.h>\n')
     for c in api.calls:
         if c.travels:
-            (command if c.served == "command" else request)(c, out)
+            (command if c.served == "command" else request)(api, c, out)
     out("const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {")
     for c in api.calls:
         if not c.travels:

@@ -146,6 +146,7 @@ void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *spa
 void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes)
 {
     static char nothing;
+    c->fault |= ref->zero != 0;
     if (ref->segment == GN_SPAN_NULL)
         return NULL;
     if (!bytes)
@@ -636,6 +637,7 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     c->n_bytes = n_bytes;
     memcpy(c->bytes, bytes, n_bytes);
     const uint32_t *waits = find_waits(c);
+    c->fault |= head->zero != 0;
     if (!c->fault)
         class->admit(v, c);
     c->ordered = class->ordered && !c->n_waits;

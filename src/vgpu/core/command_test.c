@@ -210,6 +210,22 @@ static void test_the_last_end_takes_the_queue_with_it(void **state)
     stop();
 }
 
+/* What must be zero is: it may mean something one day. */
+static void test_padding_is_zero(void **state)
+{
+    struct {
+        struct gn_msg msg;
+        struct gn_command_head head;
+    } m;
+    (void)state;
+    start(true);
+    m.msg = (struct gn_msg){sizeof m, 0, 0, GN_NO_REPLY, 0};
+    m.head = (struct gn_command_head){queue_id, {GN_SPAN_NULL, 0, 0}, GN_NO_EVENT, 1};
+    gn_command_admit(&vgpu, &plain, (const void *)&m, sizeof m);
+    assert_int_equal(atomic_exchange(&vgpu.fault, 0), 1);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_out_of_order_queue_ends_as_the_driver_does),
         cmocka_unit_test(test_what_the_driver_refuses_has_its_place),
         cmocka_unit_test(test_the_last_end_takes_the_queue_with_it),
+        cmocka_unit_test(test_padding_is_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

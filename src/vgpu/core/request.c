@@ -149,6 +149,7 @@ void gn_request_need(struct gn_request *r, const struct gn_span *span)
 
 void *gn_request_area(struct gn_request *r, const struct gn_area_ref *ref, uint64_t bytes)
 {
+    r->fault |= ref->zero != 0;
     if (ref->segment == GN_SPAN_NULL || !bytes)
         return NULL;
     void *at = gn_vgpu_area(r->vgpu, ref->segment, ref->offset, bytes);

@@ -239,7 +239,9 @@ static void handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes)
     const struct gn_msg *msg = gn_request_message(r);
     const struct gn_request_class *class =
         n_bytes >= sizeof *msg && msg->op < v->api->n_requests ? &v->api->requests[msg->op] : NULL;
-    if (!class || !class->name || msg->size != n_bytes || n_bytes < class->fixed_bytes) {
+    if (!class || !class->name || msg->size != n_bytes || n_bytes < class->fixed_bytes ||
+        (msg->flags & ~GN_MSG_ASK) || (!(msg->flags & GN_MSG_ASK) && msg->assumed) ||
+        ((msg->flags & GN_MSG_ASK) && !class->submit)) {
         gn_vgpu_fault(v, "a message is malformed", class && class->name ? class->name : "unknown op");
         return;
     }

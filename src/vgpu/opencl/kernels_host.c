@@ -106,7 +106,7 @@ static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, u
     const struct gn_arg *arg = (const void *)(run + *at);
     if (*at == bytes)
         return NULL;
-    if (!gn_range_ok(*at, sizeof *arg, bytes) ||
+    if (!gn_range_ok(*at, sizeof *arg, bytes) || arg->zero ||
         (arg->kind == GN_ARG_BYTES && arg->bytes > GN_ARG_MAX_BYTES) ||
         !gn_range_ok(*at + sizeof *arg, gn_arg_tail(arg->kind, arg->bytes), bytes)) {
         *fault = true;

@@ -13,6 +13,7 @@ static void host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r)
     a.param_value_size = w->param_value_size;
     a.param_value = gn_request_out(r, &w->param_value, gn_times(w->param_value_size, 1));
     a.param_value_size_ret = gn_request_out(r, &w->param_value_size_ret, gn_times(1, sizeof(size_t)));
+    r->fault |= w->zero_end != 0;
     if (gn_request_faulty(r))
         return;
     r->result = gn_cl(v)->clGetDeviceInfo ? gn_cl(v)->clGetDeviceInfo(a.device, a.param_name, a.param_value_size, a.param_value, a.param_value_size_ret) : CL_INVALID_OPERATION;
@@ -25,6 +26,7 @@ static void host_Context(struct gn_vgpu *v, struct gn_request *r)
     a.num_devices = w->num_devices;
     a.devices = gn_request_objects(r, GN_KIND_DEVICE, &w->devices, w->num_devices);
     gn_request_need(r, &w->devices);
+    r->fault |= w->zero_end != 0;
     if (gn_request_faulty(r))
         return;
     cl_int result = CL_SUCCESS;
@@ -79,6 +81,7 @@ static void host_Build(struct gn_vgpu *v, struct gn_request *r)
     a.device_list = gn_request_objects(r, GN_KIND_DEVICE, &w->device_list, w->num_devices);
     a.options = gn_request_string(r, &w->options);
     a.log = gn_request_out(r, &w->log, gn_times(1, sizeof(cl_uint)));
+    r->fault |= w->zero_end != 0;
     if (gn_request_faulty(r))
         return;
     r->result = gn_host_Build(v, r, &a);
@@ -96,6 +99,7 @@ static void host_clGetFormats(struct gn_vgpu *v, struct gn_request *r)
     a.num_entries = w->num_entries;
     a.formats = gn_request_out(r, &w->formats, gn_times(w->num_entries, sizeof(cl_ulong)));
     a.num_formats = gn_request_out(r, &w->num_formats, gn_times(1, sizeof(cl_uint)));
+    r->fault |= w->zero_end != 0;
     if (gn_request_faulty(r))
         return;
     r->result = gn_cl(v)->clGetFormats ? gn_cl(v)->clGetFormats(a.context, a.near, a.num_entries, a.formats, a.num_formats) : CL_INVALID_OPERATION;
@@ -123,6 +127,7 @@ static void host_clSetDevices(struct gn_vgpu *v, struct gn_request *r)
     a.context = gn_driver_of(a.context_object);
     a.num_devices = w->num_devices;
     a.devices = gn_request_objects(r, GN_KIND_DEVICE, &w->devices, w->num_devices);
+    r->fault |= w->zero_end != 0;
     if (gn_request_faulty(r))
         return;
     r->result = gn_cl(v)->clSetDevices ? gn_cl(v)->clSetDevices(a.context, a.num_devices, a.devices) : CL_INVALID_OPERATION;
@@ -149,6 +154,7 @@ static void host_Forget(struct gn_vgpu *v, struct gn_request *r)
     struct gn_args_Forget a = {0};
     a.object = w->object;
     a.kind = w->kind;
+    r->fault |= w->zero_end != 0;
     if (gn_request_faulty(r))
         return;
     r->result = gn_host_Forget(v, r, &a);
@@ -163,6 +169,7 @@ static void host_Kernels(struct gn_vgpu *v, struct gn_request *r)
     a.ids = gn_request_in(r, &w->ids, gn_times(w->n, sizeof(cl_ulong)));
     a.n = w->n;
     gn_request_need(r, &w->ids);
+    r->fault |= w->zero_end != 0;
     if (gn_request_faulty(r))
         return;
     r->result = gn_host_Kernels(v, r, &a);
@@ -173,6 +180,7 @@ static void admit_clEnqueueRead(struct gn_vgpu *v, struct gn_command *c)
     struct gn_wire_clEnqueueRead *w = gn_command_message(c);
     (void)v;
     (void)w;
+    c->fault |= w->zero_end != 0;
     gn_command_ref(c, 0, GN_KIND_MEM, w->buffer);
     c->area = gn_command_area(c, &w->ptr, gn_times(gn_product(w->region), 1));
 }
@@ -213,6 +221,7 @@ static void admit_clEnqueueMigrate(struct gn_vgpu *v, struct gn_command *c)
     struct gn_wire_clEnqueueMigrate *w = gn_command_message(c);
     (void)v;
     (void)w;
+    c->fault |= w->zero_end != 0;
     gn_command_objects(c, GN_KIND_MEM, &w->mem_objects, w->num_mem_objects);
 }
 
@@ -232,6 +241,7 @@ static void admit_Launch(struct gn_vgpu *v, struct gn_command *c)
     struct gn_wire_Launch *w = gn_command_message(c);
     (void)v;
     (void)w;
+    c->fault |= w->zero_end != 0;
     gn_command_ref(c, 0, GN_KIND_PROGRAM, w->program);
     gn_command_in(c, &w->args, gn_times(w->args_bytes, 1));
     if (!c->fault)
