@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does exactly as many calls of one kind as a line on stdin says ("KIND N"), and answers "did T0 T1": CLOCK_REALTIME before
- * and after, in nanoseconds. Before T0 it has done the same a thousand times, so that nothing is done for the first time.
- * `counted once KIND N` does so at once, and ends, without the thousand: for callgrind.
+ * Does exactly as many calls of one kind as a line on stdin says ("KIND N"), and answers "did T0 T1":
+ * CLOCK_REALTIME before and after, in nanoseconds. Before T0 it has done the same a thousand times, so that
+ * nothing is done for the first time. `counted once KIND N` does so at once, and ends, without the thousand:
+ * for callgrind.
  */
 #include <CL/cl.h>
 
@@ -15,13 +16,13 @@
 
 #define WARM 1000u
 
-#define NEED(call)                                                                                                     \
-    do {                                                                                                               \
-        cl_int rc_ = (call);                                                                                           \
-        if (rc_ != CL_SUCCESS) {                                                                                       \
-            fprintf(stderr, "%s returned %d\n", #call, (int)rc_);                                                      \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
+#define NEED(call)                                                                                           \
+    do {                                                                                                     \
+        cl_int rc_ = (call);                                                                                 \
+        if (rc_ != CL_SUCCESS) {                                                                             \
+            fprintf(stderr, "%s returned %d\n", #call, (int)rc_);                                            \
+            exit(1);                                                                                         \
+        }                                                                                                    \
     } while (0)
 
 static cl_platform_id platform;
@@ -242,6 +243,8 @@ int main(int argc, char **argv)
         void (*call)(void) = find(kind);
         counted_calls(call, WARM);
         NEED(clFinish(queue));
+        /* The worker, too, is awake from here on: one on its way to sleep would be seen to go there. */
+        null_call();
         unsigned long long before = real_ns();
         counted_calls(call, n);
         unsigned long long after = real_ns();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Much memory: a thousand buffers, transfers that wait, long transfers, a source text larger than the ring. */
+/* Much memory: a thousand buffers, transfers that wait, long transfers, a source text larger than the ring.
+ */
 #include "edge.h"
 
 #include <string.h>

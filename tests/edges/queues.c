@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An out-of-order queue given a random graph of commands, and a context over two devices. Whether an order was kept is
- * seen in the data: every command changes what it writes in a way that does not commute.
+ * An out-of-order queue given a random graph of commands, and a context over two devices. Whether an order
+ * was kept is seen in the data: every command changes what it writes in a way that does not commute.
  */
 #include "edge.h"
 
@@ -60,8 +60,8 @@ static void run_graph(const struct edge *e, cl_command_queue *queues, cl_uint n_
         for (cl_uint j = 0; j < N; j++)
             cells[i].value[j] = edge_random(&seed);
         cells[i].mem = edge_buffer(e, sizeof cells[i].value);
-        NEED(clEnqueueWriteBuffer(queues[0], cells[i].mem, CL_TRUE, 0, sizeof cells[i].value, cells[i].value, 0, NULL,
-                                  NULL));
+        NEED(clEnqueueWriteBuffer(queues[0], cells[i].mem, CL_TRUE, 0, sizeof cells[i].value, cells[i].value,
+                                  0, NULL, NULL));
     }
     for (cl_uint command = 0; command < N_COMMANDS; command++) {
         cl_command_queue q = queues[edge_random(&seed) % n_queues];
@@ -157,8 +157,9 @@ int case_dag(int argc, char **argv)
     return 0;
 }
 
-/* The same graph over the queues of two devices, so that most waits cross from one to the other. (Of PoCL's devices not the one
- * named basic: it blocks itself when a command of another queue waits for one of its own.) */
+/* The same graph over the queues of two devices, so that most waits cross from one to the other. (Of PoCL's
+ * devices not the one named basic: it blocks itself when a command of another queue waits for one of its
+ * own.) */
 int case_two_devices(int argc, char **argv)
 {
     struct edge e;
@@ -181,7 +182,8 @@ int case_two_devices(int argc, char **argv)
     NEED(rc);
     NEED(clBuildProgram(e.program, 0, NULL, "", NULL, NULL));
     for (int i = 0; i < 2; i++) {
-        queues[i] = clCreateCommandQueue(e.context, devices[i], i ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
+        queues[i] =
+            clCreateCommandQueue(e.context, devices[i], i ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
         NEED(rc);
     }
     e.queue = queues[0];

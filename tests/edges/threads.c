@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sixteen threads: on one queue; each with a context, queue and kernel of its own; making and releasing everything. */
+/* Sixteen threads: on one queue; each with a context, queue and kernel of its own; making and releasing
+ * everything. */
 #include "edge.h"
 
 #include <string.h>
