@@ -233,6 +233,7 @@ static void local_and_constant(void)
     CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
     env_dump_buffer(&env, "sums", out, 64);
     CALL(clSetKernelArg, kernel, 1, 0, NULL);
+    CALL(clSetKernelArg, kernel, 1, 65540, NULL);
     CALL(clSetKernelArg, kernel, 1, 16, &k);
     cl_ulong local_size = 0;
     clGetDeviceInfo(env.device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(local_size), &local_size, NULL);
