@@ -278,6 +278,7 @@ def lost_daemon(case):
                 raise Wrong("it took {} ms to say that there is no daemon".format((monotonic_ns() - began) // 10**6))
             # A new gantryd takes the dead one's place.
             again = case.gantry()
+            os.rmdir(again.socket_dir)
             again.socket_dir, again.socket, again.address = gantry.socket_dir, gantry.socket, gantry.address
             with again:
                 with again.program([case.edges, "life"]) as p:
