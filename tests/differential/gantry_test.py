@@ -3,7 +3,8 @@
 """Compares a vendor's driver with Gantry in front of it, call by call: a daemon of its own, then compare.py.
 
     gantry_test.py STAGE DIFFTEST pocl        the machine's drivers
-    gantry_test.py STAGE DIFFTEST oclgrind    a second, quite different driver; what it crashes on by itself is left out
+    gantry_test.py STAGE DIFFTEST oclgrind    a second, quite different driver; what it crashes on by itself is left out,
+                                              and misuse that it lets pass may be refused
 """
 
 import os
@@ -20,6 +21,16 @@ import daemon   # noqa: E402
 SKIP = 77
 OCLGRIND = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
 OCLGRIND_CASE_S = "10"
+# Where oclgrind itself departs from the specification, and Gantry does not follow it.
+OCLGRIND_DEPARTS = {
+    "subbuffer.create": "gives a CL_MEM_HOST_PTR to buffers that have none",
+    "subbuffer.share": "gives a CL_MEM_HOST_PTR to buffers that have none",
+    "map.flavours": "CL_MEM_MAP_COUNT is always 0",
+    "map.nested": "CL_MEM_MAP_COUNT is always 0",
+    "context.create": "appends memory to an empty list of properties",
+    "image.errors": "answers an image query about a buffer with memory that nobody wrote",
+    "extensions.functions": "does not know clIcdGetPlatformIDsKHR by platform",
+}
 
 
 def main():
@@ -42,11 +53,19 @@ def main():
             with open(os.path.join(vendors, "oclgrind.icd"), "w", encoding="utf-8") as f:
                 f.write(OCLGRIND + "\n")
             settings["OCL_ICD_VENDORS"] = vendors
-            command += ["--native-vendors", vendors, "--skip-broken", "--timeout", OCLGRIND_CASE_S]
+            command += ["--native-vendors", vendors, "--skip-broken", "--lenient", "--timeout", OCLGRIND_CASE_S]
         with daemon.Daemon(stage, work, env=settings) as gantry:
             env = {**daemon.clean_env(), "GANTRY_CONNECT": gantry.address,
                    **{k: v for k, v in settings.items() if k.startswith("POCL_")}}
-            return subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
+            if vendor != "oclgrind":
+                return subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
+            result = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+            print(result.stdout)
+            failed = {line.split()[1] for line in result.stdout.splitlines() if line.startswith("FAIL ")}
+            for case in sorted(failed & set(OCLGRIND_DEPARTS)):
+                print("oclgrind departs from the specification: {} {}".format(case, OCLGRIND_DEPARTS[case]))
+            ran = result.stdout.splitlines()[-1:] and " passed, " in result.stdout.splitlines()[-1]
+            return 0 if ran and failed <= set(OCLGRIND_DEPARTS) else 1
 
 
 if __name__ == "__main__":
