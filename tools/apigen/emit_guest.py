@@ -216,7 +216,7 @@ def generated(call):
 
 
 def emit_header(api, out):
-    out("/* Written by apigen: do not edit. */")
+    out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
     out(f"#ifndef GN_{api.name.upper()}_GUEST_H\n#define GN_{api.name.upper()}_GUEST_H\n")
     out('#include "guest/opencl/opencl_guest_rt.h"\n')
     out("/* Requests: encode, send, wait. */")
@@ -245,7 +245,7 @@ def emit_header(api, out):
 
 
 def emit_source(api, out):
-    out("/* Written by apigen: do not edit. */")
+    out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
     out('#include "opencl_guest.h"\n#include "opencl_wire.h"\n\n#include <string.h>\n')
     for c in api.calls:
         if c.travels:

@@ -166,7 +166,7 @@ def parents(call):
 
 
 def emit_header(api, out):
-    out("/* Written by apigen: do not edit. */")
+    out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
     out(f"#ifndef GN_{api.name.upper()}_HOST_H\n#define GN_{api.name.upper()}_HOST_H\n")
     out('#include "vgpu/opencl/opencl_host_rt.h"\n#include "opencl_wire.h"\n')
     for c in api.calls:
@@ -190,7 +190,7 @@ def emit_header(api, out):
 
 
 def emit_source(api, out):
-    out("/* Written by apigen: do not edit. */")
+    out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
     out('#include "opencl_host.h"\n\n#include <stddef.h>\n')
     for c in api.calls:
         if c.travels:

@@ -43,7 +43,7 @@ def offsets(fields):
 
 
 def emit(api, out):
-    out("/* Written by apigen: do not edit. */")
+    out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
     out(f"#ifndef GN_{api.name.upper()}_WIRE_H\n#define GN_{api.name.upper()}_WIRE_H\n")
     out('#include "wire/wire.h"\n\n#include <assert.h>\n#include <stddef.h>\n')
     out("enum gn_kind {")

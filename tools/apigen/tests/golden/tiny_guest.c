@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Written by apigen: do not edit. */
 #include "opencl_guest.h"
 #include "opencl_wire.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Written by apigen: do not edit. */
 #ifndef GN_TINY_GUEST_H
 #define GN_TINY_GUEST_H
