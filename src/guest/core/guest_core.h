@@ -237,7 +237,7 @@ struct gn_session {
     uint32_t *generations;
     pthread_mutex_t events_lock;
     uint32_t *free_events, n_free_events, n_events, events_capacity; /* events_lock */
-    uint32_t *zombies, n_zombies, zombies_capacity;                   /* released, not yet terminal */
+    uint32_t *zombies, n_zombies, first_zombie; /* events_lock: a ring of events_capacity, let go before they ended */
     void *detail;                                                     /* the API's */
 };
 

@@ -191,33 +191,53 @@ void gn_object_unref(struct gn_object *o)
 
 /* ---- events */
 
+static bool grow_events_locked(struct gn_session *s)
+{
+    uint32_t capacity = s->events_capacity ? s->events_capacity * 2 : 256;
+    if (s->events_capacity == GN_EVENT_ENTRIES)
+        return false;
+    uint32_t *free_events = realloc(s->free_events, capacity * sizeof *free_events);
+    if (free_events)
+        s->free_events = free_events;
+    uint32_t *zombies = free_events ? malloc(capacity * sizeof *zombies) : NULL;
+    if (!zombies)
+        return false;
+    for (uint32_t i = 0; i < s->n_zombies; i++)
+        zombies[i] = s->zombies[(s->first_zombie + i) % s->events_capacity];
+    free(s->zombies);
+    s->zombies = zombies;
+    s->first_zombie = 0;
+    s->events_capacity = capacity;
+    return true;
+}
+
+static void bury_locked(struct gn_session *s, uint32_t index)
+{
+    s->zombies[(s->first_zombie + s->n_zombies++) % s->events_capacity] = index;
+}
+
+/* An index that was let go before its event had ended: the oldest, if it has by now. One look a call; one that has not goes
+ * to the end, so that an event that never ends keeps nobody waiting. */
+static uint32_t oldest_zombie_locked(struct gn_session *s)
+{
+    if (!s->n_zombies)
+        return GN_NO_EVENT;
+    uint32_t index = s->zombies[s->first_zombie];
+    s->first_zombie = (s->first_zombie + 1) % s->events_capacity;
+    s->n_zombies--;
+    if (gn_event_phase(&s->events[index], NULL) == GN_EVENT_DONE)
+        return index;
+    bury_locked(s, index);
+    return GN_NO_EVENT;
+}
+
 uint32_t gn_event_index_take(struct gn_session *s)
 {
-    uint32_t index = GN_NO_EVENT;
     pthread_mutex_lock(&s->events_lock);
-    /* A few of those that had not ended when they were let go. */
-    for (uint32_t looks = 0; s->n_zombies && looks < 4; looks++) {
-        uint32_t last = s->n_zombies - 1, pick = (uint32_t)(s->zombies[last] * 2654435761u) % s->n_zombies;
-        if (gn_event_phase(&s->events[s->zombies[pick]], NULL) != GN_EVENT_DONE)
-            continue;
-        s->free_events[s->n_free_events++] = s->zombies[pick];
-        s->zombies[pick] = s->zombies[last];
-        s->n_zombies--;
-    }
-    if (!s->n_free_events && s->n_events == s->events_capacity && s->events_capacity < GN_EVENT_ENTRIES) {
-        uint32_t capacity = s->events_capacity ? s->events_capacity * 2 : 256;
-        uint32_t *free_events = realloc(s->free_events, capacity * sizeof *free_events);
-        if (free_events)
-            s->free_events = free_events;
-        uint32_t *zombies = realloc(s->zombies, capacity * sizeof *zombies);
-        if (zombies)
-            s->zombies = zombies;
-        if (free_events && zombies)
-            s->events_capacity = capacity;
-    }
-    if (s->n_free_events)
+    uint32_t index = oldest_zombie_locked(s);
+    if (index == GN_NO_EVENT && s->n_free_events)
         index = s->free_events[--s->n_free_events];
-    else if (s->n_events < s->events_capacity)
+    else if (index == GN_NO_EVENT && (s->n_events < s->events_capacity || grow_events_locked(s)))
         index = s->n_events++;
     pthread_mutex_unlock(&s->events_lock);
     if (index != GN_NO_EVENT)
@@ -232,6 +252,6 @@ void gn_event_index_put(struct gn_session *s, uint32_t index)
     if (over)
         s->free_events[s->n_free_events++] = index;
     else
-        s->zombies[s->n_zombies++] = index;
+        bury_locked(s, index);
     pthread_mutex_unlock(&s->events_lock);
 }
