@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from gantry import (Gantry, LeftBehind, Wrong, built_tree, monotonic_ns, resident_kib, stopped, threads_of, wait_until)
+from gantry import (Gantry, LeftBehind, Wrong, built_tree, held_kib, monotonic_ns, resident_kib, stopped, threads_of, wait_until)
 
 LOST_S = 2       # within which a loss must be known everywhere
 NOBODY_S = 1     # within which a program must be told that there is no daemon
@@ -34,12 +34,12 @@ class Case:
         """A program that must end so; then all is as it was. Several times: what leaks, leaks again."""
         with gantry.program([self.edges, "life"]) as p:
             p.end()
-        before, memory = gantry.settle_first(), resident_kib(gantry.process.pid)
+        before, memory, held = gantry.settle_first(), resident_kib(gantry.process.pid), held_kib(gantry.process.pid)
         for _ in range(times):
             with gantry.program([*case]) as p:
                 p.end(status)
             gantry.settle(before)
-        more = resident_kib(gantry.process.pid) - memory
+        more = held_kib(gantry.process.pid) - held
         if more > memory * MEMORY:
             raise Wrong("gantryd holds {} KiB more than before, of {}".format(more, memory))
 
@@ -56,7 +56,7 @@ def leave(how, status):
         with case.gantry() as gantry:
             with gantry.program([case.edges, "life"]) as p:
                 p.end()
-            before, memory = gantry.settle_first(), resident_kib(gantry.process.pid)
+            before, memory, held = gantry.settle_first(), resident_kib(gantry.process.pid), held_kib(gantry.process.pid)
             for _ in range(3):
                 with gantry.program([case.edges, "leave", how]) as p:
                     p.hear("ready")
@@ -64,7 +64,7 @@ def leave(how, status):
                         p.process.kill()
                     p.end(status)
                 gantry.settle(before)
-            more = resident_kib(gantry.process.pid) - memory
+            more = held_kib(gantry.process.pid) - held
             if more > memory * MEMORY:
                 raise Wrong("gantryd holds {} KiB more than before, of {}".format(more, memory))
     return run

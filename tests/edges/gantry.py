@@ -63,11 +63,20 @@ def descriptors(pid):
     return found
 
 
-def resident_kib(pid):
+def status_kib(pid, field):
     for line in read_file("/proc/{}/status".format(pid)).splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(field + ":"):
             return int(line.split()[1])
     raise Wrong("process {} has no memory: is it gone?".format(pid))
+
+
+def resident_kib(pid):
+    return status_kib(pid, "VmRSS")
+
+
+def held_kib(pid):
+    """What the process itself holds: a page of its program or libraries, read when code first runs, is the kernel's to keep."""
+    return status_kib(pid, "RssAnon")
 
 
 class Gantry(Daemon):
