@@ -16,6 +16,11 @@
 #define GN_ICD2_TAG CL_ICD2_TAG_KHR
 #endif
 
+/* Of the same, and younger than Debian 12's headers. */
+#ifndef CL_PLATFORM_UNLOADABLE_KHR
+#define CL_PLATFORM_UNLOADABLE_KHR 0x0921
+#endif
+
 /* ---- objects; each begins with struct gn_object */
 
 struct gn_cl_root { /* platform */

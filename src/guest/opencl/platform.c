@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef CL_PLATFORM_UNLOADABLE_KHR
-#define CL_PLATFORM_UNLOADABLE_KHR 0x0921
-#endif
-
 #define ICD_SUFFIX "GANTRY"
 
 static struct {
