@@ -78,6 +78,7 @@ void gn_spin_linger(const struct gn_spin_policy *policy)
 {
     if (policy->spin_ns == 0)
         return;
+    pthread_once(&once, calibrate);
     for (uint32_t i = 0; i < pauses_per_linger; i++)
         gn_spin_pause();
 }
