@@ -8,11 +8,17 @@
 
 #include "base/clock.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #define LINGER_NS         75u   /* a little less than the shortest round trip over two cache lines */
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
+#define SETTLE_NS         15000u
+#define ROOM_LOOK_NS      5000000u
 #define CALIBRATION_NS    20000u
 #define CALIBRATION_RUNS  5
 
@@ -20,7 +26,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint64_t pause_ps = 40000;
 static uint32_t pauses_per_look = 50;
 static uint32_t pauses_per_linger = 2;
-static bool one_cpu;
+static unsigned n_processors;
 
 static void calibrate(void)
 {
@@ -41,7 +47,7 @@ static void calibrate(void)
     pause_ps = best_ps ? best_ps : 1;
     pauses_per_look = (uint32_t)(CLOCK_INTERVAL_NS * UINT64_C(1000) / pause_ps) + 1;
     pauses_per_linger = (uint32_t)(LINGER_NS * UINT64_C(1000) / pause_ps);
-    one_cpu = sysconf(_SC_NPROCESSORS_ONLN) == 1;
+    n_processors = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 uint64_t gn_spin_pause_ps(void)
@@ -53,7 +59,7 @@ uint64_t gn_spin_pause_ps(void)
 struct gn_spin_policy gn_spin_policy_default(void)
 {
     pthread_once(&once, calibrate);
-    return (struct gn_spin_policy){.spin_ns = one_cpu ? 0 : GN_SPIN_DEFAULT_NS};
+    return (struct gn_spin_policy){.spin_ns = n_processors == 1 ? 0 : GN_SPIN_DEFAULT_NS};
 }
 
 static bool on_my_cpu(uint16_t peer_cpu)
@@ -61,12 +67,43 @@ static bool on_my_cpu(uint16_t peer_cpu)
     return peer_cpu != GN_CPU_UNKNOWN && peer_cpu == gn_spin_cpu();
 }
 
+/*
+ * Are there no more runnable threads than processors? Then a spinner takes nothing from anybody. Looked up at most every
+ * ROOM_LOOK_NS, by a few system calls, so the answer may be that old.
+ */
+static _Atomic uint64_t next_look_ns;
+static _Atomic bool room;
+
+static bool look_for_room(void)
+{
+    char text[64];
+    unsigned running = UINT_MAX;
+    int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return sscanf(text, "%*s %*s %*s %u/", &running) == 1 && running <= n_processors;
+}
+
+/* Settled only after a while of spinning: right at the start of a wait the peer still works on what was sent. */
+static bool is_roomy(uint64_t now, uint64_t spun_ns)
+{
+    if (now >= atomic_load_explicit(&next_look_ns, memory_order_relaxed)) {
+        if (spun_ns < SETTLE_NS)
+            return true;
+        atomic_store_explicit(&room, look_for_room(), memory_order_relaxed);
+        atomic_store_explicit(&next_look_ns, now + ROOM_LOOK_NS, memory_order_relaxed);
+    }
+    return atomic_load_explicit(&room, memory_order_relaxed);
+}
+
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu)
 {
-    *s = (struct gn_spin){.spin_ns = policy->spin_ns, .peer_cpu = peer_cpu};
+    *s = (struct gn_spin){.spin_ns = policy->spin_ns, .roomy_ns = policy->roomy_ns, .peer_cpu = peer_cpu};
     if (policy->spin_ns == 0)
         return;
-    if (policy->spin_ns != GN_SPIN_FOREVER && on_my_cpu(peer_cpu)) {
+    if (policy->spin_ns != GN_SPIN_FOREVER && !policy->roomy_ns && on_my_cpu(peer_cpu)) {
         s->spin_ns = 0;
         return;
     }
@@ -89,10 +126,12 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
         return false;
     if (s->spin_ns != GN_SPIN_FOREVER) {
         uint64_t now = gn_now_ns();
-        if (s->deadline_ns == 0) /* the first interval has gone by already */
-            s->deadline_ns = now + (s->spin_ns > CLOCK_INTERVAL_NS ? s->spin_ns - CLOCK_INTERVAL_NS : 0);
+        if (s->started_ns == 0) /* the first interval has gone by already */
+            s->started_ns = now - CLOCK_INTERVAL_NS;
+        uint64_t spun_ns = now - s->started_ns;
+        bool over = spun_ns >= s->spin_ns && (spun_ns >= s->roomy_ns || !is_roomy(now, spun_ns));
         /* The scheduler may have put this thread on the peer's processor meanwhile. */
-        if (now >= s->deadline_ns || on_my_cpu(s->peer_cpu)) {
+        if (over || (!s->roomy_ns && on_my_cpu(s->peer_cpu))) {
             s->spin_ns = 0;
             return false;
         }

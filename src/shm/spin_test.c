@@ -16,7 +16,7 @@ static void calibration_gives_a_plausible_pause(void **state)
 
 static uint64_t count_steps(uint64_t spin_ns, uint16_t peer_cpu, uint64_t limit)
 {
-    struct gn_spin_policy policy = {spin_ns};
+    struct gn_spin_policy policy = {.spin_ns = spin_ns};
     struct gn_spin s;
     uint64_t n = 0;
     gn_spin_start(&s, &policy, peer_cpu);
@@ -54,6 +54,19 @@ static void nobody_spins_for_a_peer_on_his_own_processor(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+/* Whether there is room is the machine's affair; what a wait without more time than `spin_ns` does is not. */
+static void room_lengthens_a_spin_and_never_shortens_it(void **state)
+{
+    struct gn_spin_policy policy = {.spin_ns = 1000000, .roomy_ns = 3000000};
+    struct gn_spin s;
+    uint64_t start = gn_now_ns();
+    gn_spin_start(&s, &policy, gn_spin_cpu());
+    while (gn_spin_again(&s))
+        ;
+    assert_true(gn_now_ns() - start >= 1000000);
+    assert_false(gn_spin_again(&s));
+}
+
 static void a_park_is_over_when_the_word_differs_or_the_peer_is_lost(void **state)
 {
     struct gn_lost lost;
@@ -88,6 +101,7 @@ int main(void)
         cmocka_unit_test(no_time_is_no_look),
         cmocka_unit_test(a_spin_takes_its_time_and_ends),
         cmocka_unit_test(nobody_spins_for_a_peer_on_his_own_processor),
+        cmocka_unit_test(room_lengthens_a_spin_and_never_shortens_it),
         cmocka_unit_test(a_park_is_over_when_the_word_differs_or_the_peer_is_lost),
         cmocka_unit_test(a_timed_wait_times_out),
     };
