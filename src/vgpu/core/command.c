@@ -414,8 +414,10 @@ static void flush_device(struct gn_vdevice *d, uint32_t at_least)
             if (atomic_load_explicit(&q->n_unflushed, memory_order_relaxed) < at_least)
                 continue;
             atomic_store_explicit(&q->n_unflushed, 0, memory_order_relaxed);
+            /* A queue stays listed until its last holder has taken it off: one that nobody holds is not brought back. */
+            if (!gn_object_ref_if_held(q->object))
+                continue;
             o = q->object;
-            atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
             break;
         }
         pthread_mutex_unlock(&v->lock);

@@ -72,6 +72,14 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
 struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, bool *ret_lie);
 void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind);
 void gn_object_unref(struct gn_vobject *o);
+/* A reference on an object that a list names without holding it; false when its end has begun. */
+static inline bool gn_object_ref_if_held(struct gn_vobject *o)
+{
+    uint32_t n = atomic_load_explicit(&o->n_refs, memory_order_relaxed);
+    while (n && !atomic_compare_exchange_weak_explicit(&o->n_refs, &n, n + 1, memory_order_acquire, memory_order_relaxed))
+        ;
+    return n != 0;
+}
 void gn_object_record(struct gn_vobject *o, const struct gn_request *r);
 /* A thread of the vGPU's own says so once, and may then call the driver's releases. */
 void gn_objects_own_thread(void);
