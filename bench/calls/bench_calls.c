@@ -33,6 +33,7 @@ struct bench {
     cl_event done;    /* complete */
     char *host;       /* LARGEST bytes, touched */
     uint64_t count;   /* calls of each measurement; 0: its own default */
+    uint64_t group;   /* calls of a group; 0: the measurement's own default */
     bool json;
     bool first; /* no figure printed yet */
 };
@@ -274,8 +275,9 @@ static const struct measurement measurements[] = {
 
 static void measure(struct bench *b, const struct measurement *m)
 {
-    uint64_t calls = b->count > 0 ? b->count : m->calls;
-    size_t n = (size_t)((calls + m->group - 1) / m->group);
+    const uint64_t calls = b->count > 0 ? b->count : m->calls;
+    const uint64_t group = b->group > 0 ? b->group : m->group;
+    size_t n = (size_t)((calls + group - 1) / group);
     uint64_t *samples_ns = allocate(n, sizeof(*samples_ns));
 
     for (unsigned i = 0; i < 3; i++)
@@ -287,26 +289,39 @@ static void measure(struct bench *b, const struct measurement *m)
         if (m->pause_ns > 0)
             nanosleep(&(struct timespec){.tv_nsec = (long)m->pause_ns}, NULL);
         start_ns = gn_now_ns();
-        for (unsigned i = 0; i < m->group; i++)
+        for (uint64_t i = 0; i < group; i++)
             m->call(b, m->bytes);
-        samples_ns[s] = (gn_now_ns() - start_ns) / m->group;
+        samples_ns[s] = (gn_now_ns() - start_ns) / group;
         if (m->drain)
             need(clFinish(b->queue), "clFinish");
     }
-    print_figure(b, m->name, m->bytes, n * m->group, summarise(samples_ns, n));
+    print_figure(b, m->name, m->bytes, n * group, summarise(samples_ns, n));
     free(samples_ns);
 }
 
 static const char usage[] =
-    "usage: bench-calls [--only NAME] [--bytes N] [--count N] [--json]\n"
+    "usage: bench-calls [--only NAME] [--bytes N] [--count N] [--group N] [--json]\n"
     "Measures single OpenCL calls on the first device of the first platform.\n"
     "  --only NAME  one measurement (--list names them); --bytes N only those of that size\n"
-    "  --count N    make N calls of each, rounded up to whole groups\n";
+    "  --count N    make N calls of each, rounded up to whole groups\n"
+    "  --group N    calls between two readings of the clock (and, for enqueues, two clFinish)\n";
 
 static void list(void)
 {
     for (size_t i = 0; i < N_MEASUREMENTS; i++)
         printf("%s %zu\n", measurements[i].name, measurements[i].bytes);
+}
+
+static bool parse_count(const char *option, const char *text, uint64_t *count)
+{
+    char *end;
+
+    errno = 0;
+    *count = strtoull(text, &end, 10);
+    if (errno == 0 && *end == '\0' && *count > 0 && *count <= UINT64_C(100000000))
+        return true;
+    fprintf(stderr, "bench-calls: %s wants a number from 1 to 100000000, not \"%s\"\n", option, text);
+    return false;
 }
 
 int main(int argc, char **argv)
@@ -315,6 +330,7 @@ int main(int argc, char **argv)
         {"only", required_argument, NULL, 'o'},
         {"bytes", required_argument, NULL, 'b'},
         {"count", required_argument, NULL, 'c'},
+        {"group", required_argument, NULL, 'g'},
         {"json", no_argument, NULL, 'j'},
         {"list", no_argument, NULL, 'l'},
         {"help", no_argument, NULL, 'h'},
@@ -324,7 +340,6 @@ int main(int argc, char **argv)
     const char *only = NULL;
     const char *bytes = NULL;
     size_t n_run = 0;
-    char *end;
     int c;
 
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -336,13 +351,12 @@ int main(int argc, char **argv)
             bytes = optarg;
             break;
         case 'c':
-            errno = 0;
-            b.count = strtoull(optarg, &end, 10);
-            if (errno != 0 || *end != '\0' || b.count == 0 || b.count > UINT64_C(100000000)) {
-                fprintf(stderr, "bench-calls: --count wants a number from 1 to 100000000, not \"%s\"\n",
-                        optarg);
+            if (!parse_count("--count", optarg, &b.count))
                 return 2;
-            }
+            break;
+        case 'g':
+            if (!parse_count("--group", optarg, &b.group))
+                return 2;
             break;
         case 'j':
             b.json = true;

@@ -16,6 +16,8 @@ KINDS = ["image_formats", "create_sampler", "work_group_info", "event_status", "
          "write"]
 # What the bars speak of. A launch makes the driver itself call the system, so on the host's side it has no bar.
 BARS = {"image_formats": ("program", "host"), "create_sampler": ("program", "host"), "enqueue": ("program",)}
+# Enqueues between two clFinish, for the two counts.
+GROUPS = 10, 100
 # The bar is none at all; less than one in a thousand calls is a timer or a clock adjustment, not the path of a call.
 NONE = 0.001
 
@@ -34,12 +36,14 @@ def parse(path):
     return counts
 
 
-def count(context, program, kind, calls, on_gantry):
-    """System calls of (program, Gantry) for so many calls of one kind."""
+def count(context, program, kind, calls, group, on_gantry):
+    """System calls of (program, Gantry) for so many calls of one kind, in groups of `group` if that is not 0."""
     with tempfile.TemporaryDirectory(prefix="gantry-bench-") as folder:
         program_file = os.path.join(folder, "program")
         host_file = os.path.join(folder, "host")
         command = ["strace", "-f", "-c", "-o", program_file, program, "--only", kind, "--count", str(calls), "--json"]
+        if group:
+            command += ["--group", str(group)]
         if kind in ("read", "write"):
             command += ["--bytes", "4"]
         if on_gantry:
@@ -79,11 +83,16 @@ def run_section(context):
         # Waiting calls make several system calls each, which strace slows a hundred times: fewer of those.
         scale = 10 if kind in ("launch", "read", "write", "enqueue") else 1
         low, high = few // scale, many // scale
+        groups = 0, 0
+        if kind == "enqueue":
+            # A clFinish ends each group and may sleep: as many groups in both counts, so that it cancels out.
+            groups = GROUPS
+            low, high = (group * ((many - few) // scale // GROUPS[1]) for group in GROUPS)
         for on_gantry in (False, True):
             if on_gantry and context.stage is None:
                 continue
-            small = count(context, program, kind, low, on_gantry)
-            large = count(context, program, kind, high, on_gantry)
+            small = count(context, program, kind, low, groups[0], on_gantry)
+            large = count(context, program, kind, high, groups[1], on_gantry)
             for i, side in enumerate(("program", "host") if on_gantry else ("native",)):
                 each, total = per_call(small[i], large[i], high - low)
                 sides[side] = {"total": total, "each": each}
