@@ -40,7 +40,7 @@ static int run_probe(const struct gn_machine *m, char *const argv[], int signal_
         if (rc == 1 && f.op == GN_LINK_ERROR) {
             struct gn_link_error e;
             if (gn_frame_payload(&f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
-                gn_frame_string_ok(e.fix, sizeof e.fix))
+                gn_frame_string_ok(e.fix, sizeof e.fix) && e.what[0])
                 rc = gn_fail(err, ENODEV, e.fix, "%s", e.what);
             else
                 rc = gn_fail(err, EPROTO, NULL, "its probe failed");
@@ -123,8 +123,8 @@ static int take_fact(void *arg, const struct gn_frame *f)
         gn_frame_string_ok(d.name, sizeof d.name) && gn_frame_string_ok(d.vendor, sizeof d.vendor) &&
         gn_frame_string_ok(d.version, sizeof d.version) &&
         gn_frame_string_ok(d.driver_version, sizeof d.driver_version)) {
-        struct gn_platform_record *to = m->platforms + m->n_platforms - 1;
-        if (m->n_platforms == 0 || to->driver != probed->driver || to->n_devices == GN_WORKER_MAX_DEVICES)
+        struct gn_platform_record *to = m->n_platforms ? &m->platforms[m->n_platforms - 1] : NULL;
+        if (!to || to->driver != probed->driver || to->n_devices == GN_WORKER_MAX_DEVICES)
             return -EPROTO;
         to->devices[to->n_devices++].facts = d;
         return 0;
