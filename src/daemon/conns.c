@@ -301,26 +301,10 @@ static void ready(struct gn_source *s, uint32_t events)
         gn_conn_close(c);
 }
 
-void gn_conns_accept(struct gn_source *listener, uint32_t events)
+void gn_conns_take(struct gn_daemon *d, int fd)
 {
-    struct gn_daemon *d = gn_container_of(listener, struct gn_daemon, listener);
     struct ucred cred;
     socklen_t n = sizeof cred;
-    int fd = d->n_conns < MAX_CONNS ? accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-    if (fd < 0) {
-        if (d->n_conns >= MAX_CONNS || errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
-            errno == ENOBUFS) {
-            gn_log(GN_LOG_WARN,
-                   "cannot take another connection (%u there): %s; new ones wait until one is closed",
-                   d->n_conns, d->n_conns >= MAX_CONNS ? "their limit is reached" : strerror(errno));
-            /* With none to wait for, trying again is all that is left. */
-            if (d->n_conns) {
-                d->listening = false;
-                gn_loop_change(&d->loop, listener, 0);
-            }
-        }
-        return;
-    }
     struct gn_conn *c = calloc(1, sizeof *c);
     if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
         free(c);
@@ -338,4 +322,25 @@ void gn_conns_accept(struct gn_source *listener, uint32_t events)
     d->n_conns++;
     if (gn_loop_add(&d->loop, &c->socket, EPOLLIN, ready) < 0)
         gn_conn_close(c);
+}
+
+void gn_conns_accept(struct gn_source *listener, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(listener, struct gn_daemon, listener);
+    int fd = d->n_conns < MAX_CONNS ? accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    if (fd >= 0) {
+        gn_conns_take(d, fd);
+        return;
+    }
+    if (d->n_conns >= MAX_CONNS || errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+        errno == ENOBUFS) {
+        gn_log(GN_LOG_WARN,
+               "cannot take another connection (%u there): %s; new ones wait until one is closed", d->n_conns,
+               d->n_conns >= MAX_CONNS ? "their limit is reached" : strerror(errno));
+        /* With none to wait for, trying again is all that is left. */
+        if (d->n_conns) {
+            d->listening = false;
+            gn_loop_change(&d->loop, listener, 0);
+        }
+    }
 }

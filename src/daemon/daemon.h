@@ -117,6 +117,8 @@ void gn_notify_ready(void);
 
 /* conns.c */
 void gn_conns_accept(struct gn_source *listener, uint32_t events);
+/* A connected Unix socket that does not block; gantryd's from now on. */
+void gn_conns_take(struct gn_daemon *d, int fd);
 void gn_conn_close(struct gn_conn *c);
 /* Frames to the program; a program that does not read is closed. */
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds,

@@ -65,21 +65,27 @@ void gn_loop_bury(struct gn_loop *l, struct gn_corpse *corpse, void (*bury)(stru
     gn_list_append(&l->corpses, &corpse->link);
 }
 
+int gn_loop_turn(struct gn_loop *l, int timeout_ms)
+{
+    struct epoll_event events[BATCH];
+    int n = epoll_wait(l->epoll_fd, events, BATCH, timeout_ms);
+    if (n < 0)
+        return errno == EINTR ? 0 : -errno;
+    for (int i = 0; i < n; i++) {
+        struct gn_source *s = events[i].data.ptr;
+        if (s->fd >= 0) /* not closed by a callback of this round */
+            s->ready(s, events[i].events);
+    }
+    bury_all(l);
+    return n;
+}
+
 int gn_loop_run(struct gn_loop *l)
 {
-    while (!l->stopped) {
-        struct epoll_event events[BATCH];
-        int n = epoll_wait(l->epoll_fd, events, BATCH, -1);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        for (int i = 0; i < n; i++) {
-            struct gn_source *s = events[i].data.ptr;
-            if (s->fd >= 0) /* not closed by a callback of this round */
-                s->ready(s, events[i].events);
-        }
-        bury_all(l);
-    }
-    return 0;
+    int n = 0;
+    while (!l->stopped && n >= 0)
+        n = gn_loop_turn(l, -1);
+    return n < 0 ? n : 0;
 }
 
 void gn_loop_stop(struct gn_loop *l)

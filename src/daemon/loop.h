@@ -44,6 +44,9 @@ void gn_loop_close(struct gn_loop *l, struct gn_source *s);
 /* Calls bury(corpse) after this round of events. */
 void gn_loop_bury(struct gn_loop *l, struct gn_corpse *corpse, void (*bury)(struct gn_corpse *));
 
+/* One round: waits for events, at most so long (-1: for ever), and calls who is ready. How many that were, or
+ * -errno. */
+int gn_loop_turn(struct gn_loop *l, int timeout_ms);
 /* Until gn_loop_stop. 0 or -errno. */
 int gn_loop_run(struct gn_loop *l);
 void gn_loop_stop(struct gn_loop *l);
