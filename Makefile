@@ -14,7 +14,7 @@ SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all help deps stage install test test-quick test-programs bench demo clean format check-format
+.PHONY: all help deps stage install test test-quick test-programs fuzz bench demo clean format check-format
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -43,6 +43,7 @@ help:
 	@echo 'make test             everything: the suites, then again under ASan+UBSan, then threads under TSan'
 	@echo 'make test-quick       what takes less than a minute'
 	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
+	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
 	@echo 'make bench            measure; results in $(BUILD)/bench/'
 	@echo 'make clean            remove all build folders'
 	@echo
@@ -77,6 +78,17 @@ test-quick: all
 test-programs: stage
 	@/usr/bin/python3 tests/programs/runner.py --stage $(BUILD)/stage $(PROGRAM)
 
+FUZZ_SECONDS ?= 60
+
+$(BUILD)-fuzz/build.ninja:
+	@CC=clang $(MESON) setup $(BUILD)-fuzz -Dfuzz=true -Db_lundef=false
+
+fuzz:
+	@tools/deps.sh build test fuzz
+	@$(MAKE) --no-print-directory $(BUILD)-fuzz/build.ninja
+	@ninja -C $(BUILD)-fuzz -j $(JOBS) fuzzers
+	@python3 tools/fuzz.py --build $(BUILD)-fuzz --seconds $(FUZZ_SECONDS) $(TARGET)
+
 bench: stage
 	@tools/deps.sh build bench
 	@$(MESON) test -C $(BUILD) --benchmark --no-rebuild --verbose
@@ -93,4 +105,4 @@ check-format:
 	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format --dry-run -Werror
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz

@@ -3,7 +3,7 @@
 #
 # Installs what is missing on Debian or Ubuntu; changes nothing when all is there. docs/dependencies.md has each package's reason.
 #
-#   tools/deps.sh [build] [test] [bench]     all three when none is named
+#   tools/deps.sh [build] [test] [bench] [fuzz]     the first three when none is named
 #   tools/deps.sh --list [GROUP]...          print the packages instead
 #   tools/deps.sh --check [GROUP]...         print the missing ones and exit 1 if there are any
 set -u
@@ -19,6 +19,9 @@ python3-simtk libopenmm-plugins'
 # The loads are our own; whole programs are measured with these.
 bench='ocl-icd-opencl-dev pocl-opencl-icd clpeak ffmpeg hashcat'
 
+# libFuzzer comes with clang.
+fuzz='clang libclang-rt-dev'
+
 fail()
 {
     echo "deps: $1" >&2
@@ -31,8 +34,8 @@ for arg; do
     case $arg in
     --list) mode=list ;;
     --check) mode=check ;;
-    build | test | bench) groups="$groups $arg" ;;
-    *) fail "unknown argument '$arg' (groups: build test bench; options: --list --check)" ;;
+    build | test | bench | fuzz) groups="$groups $arg" ;;
+    *) fail "unknown argument '$arg' (groups: build test bench fuzz; options: --list --check)" ;;
     esac
 done
 [ -n "$groups" ] || groups='build test bench'
@@ -43,6 +46,7 @@ for group in $groups; do
     build) wanted="$wanted $build" ;;
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
+    fuzz) wanted="$wanted $fuzz" ;;
     esac
 done
 # A package may stand in two groups.

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control API: any text, from anybody, gets one JSON object, with the version and an answer or an error
+ * in it. */
+#include "control/control.h"
+
+#include <jansson.h>
+
+#include "fuzz.h"
+
+static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
+{
+    const char *devices[] = {"a device"};
+    struct gn_control_vgpu v = {.id = 1,
+                                .tenant = "default",
+                                .program = ctx,
+                                .platform = "a platform",
+                                .link = "shm",
+                                .mode = "remote",
+                                .state = "idle",
+                                .memory_bytes = UINT64_MAX,
+                                .n_devices = 1,
+                                .devices = devices};
+    each(arg, &v);
+}
+
+static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg)
+{
+    struct gn_control_device d = {.name = ctx,
+                                  .vendor = "",
+                                  .api = "opencl",
+                                  .platform = "a platform",
+                                  .type = "cpu",
+                                  .present_as = "gpu",
+                                  .version = "1",
+                                  .driver_version = "1"};
+    each(arg, &d);
+}
+
+static void status(void *ctx, struct gn_control_status *ret)
+{
+    *ret = (struct gn_control_status){.version = ctx};
+}
+
+static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
+{
+    struct gn_control_driver d = {.api = "opencl", .library = ctx};
+    each(arg, &d);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    /* Names come from programs: the text's own beginning is one. */
+    char name[32] = "";
+    if (size)
+        memcpy(name, data, size < sizeof name - 1 ? size : sizeof name - 1);
+    struct gn_control_source source = {
+        .ctx = name, .vgpus = vgpus, .devices = devices, .status = status, .drivers = drivers};
+    char *reply = gn_control_handle(&source, (const char *)data, size);
+    FUZZ_CHECK(reply);
+    json_error_t where;
+    json_t *root = json_loads(reply, JSON_REJECT_DUPLICATES, &where);
+    FUZZ_CHECK(json_is_object(root) &&
+               json_integer_value(json_object_get(root, "version")) == GN_CONTROL_VERSION);
+    FUZZ_CHECK(json_object_size(root) == 2);
+    json_t *error = json_object_get(root, "error");
+    FUZZ_CHECK(!error || json_is_string(json_object_get(error, "what")));
+    json_decref(root);
+    free(reply);
+    return 0;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gantryd against everybody who talks to it at once: programs, their workers, the template. Its own code, in
+ * this process, with sockets whose other ends the input plays; no process is started. Whatever they say, in
+ * whatever order: it lives, and when all of them are gone nothing is left, not a vGPU, not a connection, not
+ * a descriptor.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/spawn.h"
+#include "fuzz.h"
+#include "link/worker_wire.h"
+
+#define N       4
+#define NOBODY  0x7ffffff0 /* above every pid: a signal to it goes nowhere */
+#define MAX_FDS 12
+
+static struct gn_daemon d;
+static int clients[N], workers[N], deaths[N];
+static uint32_t spawn_seq[N];
+static int n_spawned, template_fd, null_fd;
+static struct gn_frame_reader template_reader;
+
+/* Instead of spawn.c and orphans.c. */
+int gn_worker_spawn(const char *path, char *const argv[], int *ret_socket, pid_t *ret_pid,
+                    struct gn_error *err)
+{
+    int ends[2];
+    if (template_fd >= 0) {
+        gn_frame_reader_fini(&template_reader);
+        close(template_fd);
+        template_fd = -1;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return gn_fail(err, errno, NULL, "cannot make a socket");
+    template_fd = ends[1];
+    gn_frame_reader_init(&template_reader, template_fd);
+    *ret_socket = ends[0];
+    *ret_pid = NOBODY;
+    return 0;
+}
+
+int gn_worker_find(char *ret_path, size_t n, struct gn_error *err)
+{
+    return snprintf(ret_path, n, "nowhere") > 0 ? 0 : -1;
+}
+
+void gn_raise_descriptor_limit(void)
+{
+}
+
+void gn_orphans_adopt(void)
+{
+}
+
+void gn_orphans_kill(struct gn_daemon *daemon)
+{
+}
+
+static int count_descriptors(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    FUZZ_CHECK(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void set_up(void)
+{
+    memset(&d, 0, sizeof d);
+    gn_list_init(&d.conns);
+    gn_list_init(&d.vgpus);
+    FUZZ_CHECK(gn_loop_init(&d.loop) == 0);
+    d.listener.fd = d.signals.fd = -1;
+    d.listening = true;
+    d.machine.n_drivers = 1;
+    strcpy(d.machine.drivers[0].api, "opencl");
+    strcpy(d.machine.drivers[0].library, "libnone.so");
+    d.machine.n_platforms = 1;
+    d.machine.platforms = calloc(1, sizeof *d.machine.platforms);
+    FUZZ_CHECK(d.machine.platforms);
+    strcpy(d.machine.platforms[0].api, "opencl");
+    strcpy(d.machine.platforms[0].name, "a platform");
+    d.machine.platforms[0].n_devices = 1;
+    strcpy(d.machine.platforms[0].devices[0].facts.name, "a device");
+    d.grace.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    FUZZ_CHECK(gn_loop_add(&d.loop, &d.grace, EPOLLIN, gn_vgpus_grace) == 0);
+    template_fd = -1;
+    FUZZ_CHECK(gn_hosts_init(&d) == 0);
+    for (int i = 0; i < N; i++)
+        clients[i] = workers[i] = deaths[i] = -1;
+    n_spawned = 0;
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* What gantryd has asked the template for. */
+static void read_template(void)
+{
+    struct gn_frame f;
+    while (template_fd >= 0 && gn_frame_read(&template_reader, &f) == 1) {
+        FUZZ_CHECK(f.op == GN_WORKER_SPAWN && f.n_fds == 1);
+        int i = n_spawned++ % N;
+        close_end(&workers[i]);
+        workers[i] = gn_frame_take_fd(&template_reader, 0);
+        spawn_seq[i] = f.seq;
+    }
+}
+
+static void turn(void)
+{
+    FUZZ_CHECK(gn_loop_turn(&d.loop, 0) >= 0);
+    read_template();
+}
+
+static void send_some(int fd, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n,
+                      int n_fds)
+{
+    int fds[GN_FRAME_MAX_FDS];
+    for (int i = 0; i < GN_FRAME_MAX_FDS; i++)
+        fds[i] = null_fd;
+    if (fd >= 0)
+        (void)gn_frame_send(fd, 0, op, flags, seq, payload, n, fds, n_fds);
+}
+
+static void connect_client(int i)
+{
+    int ends[2];
+    close_end(&clients[i]);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+        return;
+    clients[i] = ends[1];
+    gn_conns_take(&d, ends[0]);
+}
+
+static void say_hello(int i, uint8_t how)
+{
+    struct gn_link_hello h = {.magic = GN_LINK_MAGIC, .version = GN_LINK_VERSION};
+    gn_frame_string_set(h.program, sizeof h.program, "a program");
+    if (how == 1)
+        h.magic++;
+    if (how == 2)
+        h.version++;
+    if (how == 3)
+        h.zero = 1;
+    if (how == 4)
+        memset(h.program, 'x', sizeof h.program);
+    if (how == 5)
+        memset(h.program, 0x1b, 20);
+    send_some(clients[i], GN_LINK_HELLO, 0, 1, &h, sizeof h, how == 6);
+}
+
+static void ask_for_vgpu(int i, struct fuzz *f)
+{
+    struct gn_link_attach a = {.platform = fuzz_u8(f)};
+    uint8_t how = fuzz_u8(f);
+    a.stdio = how & 3;
+    a.weight = how & 4 ? fuzz_u32(f) : 0;
+    a.memory_bytes = how & 8 ? fuzz_u64(f) : 0;
+    a.zero = how == 255;
+    if (how & 16)
+        fuzz_take(f, a.tenant, 8);
+    send_some(clients[i], GN_LINK_ATTACH, 0, fuzz_u8(f), &a, sizeof a,
+              how & 32 ? fuzz_u8(f) % 5 : __builtin_popcount(a.stdio));
+}
+
+/* The template's answer for a spawn: honest, of another, or with a descriptor that cannot be watched. */
+static void answer_spawn(int i, uint8_t how)
+{
+    struct gn_worker_spawned s = {.pid = NOBODY + (uint32_t)i};
+    int fd = -1;
+    if (template_fd < 0)
+        return;
+    close_end(&deaths[i]);
+    if (how & 1)
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    else
+        fd = deaths[i] = eventfd(0, EFD_CLOEXEC);
+    (void)gn_frame_send(template_fd, 0, GN_WORKER_SPAWNED, 0, how & 2 ? 12345 : spawn_seq[i], &s, sizeof s,
+                        &fd, how & 4 ? 0 : 1);
+    if (how & 1)
+        close(fd);
+}
+
+static void die(int i)
+{
+    uint64_t one = 1;
+    if (deaths[i] >= 0)
+        (void)!write(deaths[i], &one, sizeof one);
+}
+
+static void any_frame(int fd, struct fuzz *f)
+{
+    uint16_t op = fuzz_u8(f), flags = op >> 7;
+    uint8_t seq = fuzz_u8(f);
+    size_t n = fuzz_u8(f);
+    const uint8_t *payload = fuzz_bytes(f, &n);
+    send_some(fd, op & 0x7f, flags, seq, payload, n, seq >> 5);
+}
+
+static void step(uint8_t what, struct fuzz *f)
+{
+    int i = what >> 4 & (N - 1);
+    switch (what & 15) {
+    case 0:
+        connect_client(i);
+        break;
+    case 1: {
+        size_t n = fuzz_u8(f);
+        const uint8_t *at = fuzz_bytes(f, &n);
+        if (clients[i] >= 0)
+            (void)!send(clients[i], at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        break;
+    }
+    case 2:
+        say_hello(i, fuzz_u8(f));
+        break;
+    case 3:
+        ask_for_vgpu(i, f);
+        break;
+    case 4: {
+        struct gn_link_segment s = {fuzz_u64(f)};
+        send_some(clients[i], GN_LINK_SEGMENT, 0, 2, &s, sizeof s, 0);
+        break;
+    }
+    case 5: {
+        size_t n = fuzz_u8(f);
+        const uint8_t *text = fuzz_bytes(f, &n);
+        send_some(clients[i], GN_LINK_CONTROL, n & 1, 3, text, n, 0);
+        break;
+    }
+    case 6:
+        close_end(&clients[i]);
+        break;
+    case 7:
+        answer_spawn(i, fuzz_u8(f));
+        break;
+    case 8:
+        any_frame(template_fd, f);
+        break;
+    case 9:
+        any_frame(workers[i], f);
+        break;
+    case 10:
+        send_some(workers[i], GN_WORKER_BOOTED, 0, 0, NULL, 0, 0);
+        break;
+    case 11: {
+        struct gn_worker_ended e = {NOBODY + (uint32_t)i, (int32_t)fuzz_u8(f)};
+        send_some(template_fd, GN_WORKER_ENDED, 0, 0, &e, sizeof e, 0);
+        break;
+    }
+    case 12:
+        die(i);
+        break;
+    case 13:
+        close_end(&workers[i]);
+        break;
+    case 14: /* a second later */
+        gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link) if (v->kill_at_ns) v->kill_at_ns = 1;
+        gn_vgpus_grace(&d.grace, EPOLLIN);
+        break;
+    default: {
+        char into[4096];
+        if (clients[i] >= 0)
+            while (recv(clients[i], into, sizeof into, MSG_DONTWAIT) > 0)
+                continue;
+        if (fuzz_u8(f) == 255 && template_fd >= 0)
+            shutdown(template_fd, SHUT_RDWR);
+    }
+    }
+}
+
+static void all_go(void)
+{
+    for (int i = 0; i < N; i++)
+        close_end(&clients[i]);
+    turn();
+    gn_list_for_each(c, &d.conns, struct gn_conn, link) gn_conn_close(c);
+    if (template_fd >= 0)
+        shutdown(template_fd, SHUT_RDWR);
+    for (int i = 0; i < N; i++) {
+        close_end(&workers[i]);
+        die(i);
+        close_end(&deaths[i]);
+    }
+    /* A worker whose pidfd the input has lost track of: its end is told like any other's. */
+    for (int i = 0; i < 8; i++) {
+        gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link) if (v->process.fd >= 0)
+        {
+            uint64_t one = 1;
+            (void)!write(v->process.fd, &one, sizeof one);
+        }
+        turn();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz f = fuzz_of(data, size);
+    if (!null_fd) {
+        null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        gn_log_init("fuzz", GN_LOG_DEBUG);
+        gn_log_to(null_fd);
+    }
+    int before = count_descriptors();
+    set_up();
+    while (f.left) {
+        uint8_t what = fuzz_u8(&f);
+        step(what, &f);
+        if (!(what & 0x80))
+            turn();
+    }
+    all_go();
+    FUZZ_CHECK(gn_list_empty(&d.conns) && d.n_conns == 0);
+    FUZZ_CHECK(gn_list_empty(&d.vgpus));
+    gn_hosts_fini(&d);
+    gn_loop_close(&d.loop, &d.grace);
+    gn_loop_fini(&d.loop);
+    gn_machine_fini(&d.machine);
+    if (template_fd >= 0) {
+        gn_frame_reader_fini(&template_reader);
+        close_end(&template_fd);
+    }
+    FUZZ_CHECK(count_descriptors() == before);
+    return 0;
+}
