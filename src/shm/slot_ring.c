@@ -313,6 +313,8 @@ int gn_ring_wait(struct gn_ring_consumer *c)
     c->was_empty = !is_ready(c, memory_order_relaxed);
     if (!c->was_empty)
         return 0;
+    if (c->waiter.policy.spin_ns)
+        gn_spin_part(&c->parting, c->peer_cpu);
     for (gn_spin_start(&spin, &c->waiter.policy, c->peer_cpu); gn_spin_again(&spin);) {
         if (is_ready(c, memory_order_relaxed))
             return 0;

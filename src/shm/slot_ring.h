@@ -110,6 +110,7 @@ struct gn_ring_consumer {
     bool was_empty;    /* the last wait did not find its message at the first look */
     int fault;         /* 0 or the sticky -EPROTO */
     uint64_t n_parks;  /* counter */
+    struct gn_spin_parting parting;
 };
 
 /* `start` is where the producers start, or where an earlier consumer of this ring stopped (its head). -EINVAL

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -19,6 +20,10 @@
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
 #define SETTLE_NS         15000u
 #define ROOM_LOOK_NS      5000000u
+#define PART_AFTER        8u        /* waits in a row */
+#define PART_FIRST_NS     1000000u  /* between two attempts, at first */
+#define PART_LAST_NS      256000000u
+#define PART_FORGET_NS    1000000000u
 #define CALIBRATION_NS    20000u
 #define CALIBRATION_RUNS  5
 
@@ -74,7 +79,8 @@ static bool on_my_cpu(uint16_t peer_cpu)
 static _Atomic uint64_t next_look_ns;
 static _Atomic bool room;
 
-static bool look_for_room(void)
+/* How many threads run or could; UINT_MAX when that can't be told. */
+static unsigned count_runnable(void)
 {
     char text[64];
     unsigned running = UINT_MAX;
@@ -83,7 +89,7 @@ static bool look_for_room(void)
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = 0;
-    return sscanf(text, "%*s %*s %*s %u/", &running) == 1 && running <= n_processors;
+    return sscanf(text, "%*s %*s %*s %u/", &running) == 1 ? running : UINT_MAX;
 }
 
 /* Settled only after a while of spinning: right at the start of a wait the peer still works on what was sent. */
@@ -92,10 +98,45 @@ static bool is_roomy(uint64_t now, uint64_t spun_ns)
     if (now >= atomic_load_explicit(&next_look_ns, memory_order_relaxed)) {
         if (spun_ns < SETTLE_NS)
             return true;
-        atomic_store_explicit(&room, look_for_room(), memory_order_relaxed);
+        atomic_store_explicit(&room, count_runnable() <= n_processors, memory_order_relaxed);
         atomic_store_explicit(&next_look_ns, now + ROOM_LOOK_NS, memory_order_relaxed);
     }
     return atomic_load_explicit(&room, memory_order_relaxed);
+}
+
+/* Leaves this processor for another one of those allowed, and is allowed all of them again at once. */
+static bool move_away(void)
+{
+    cpu_set_t allowed, others;
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return false;
+    others = allowed;
+    CPU_CLR(gn_spin_cpu(), &others);
+    return CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others) &&
+           !sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu)
+{
+    if (!on_my_cpu(peer_cpu)) {
+        p->n_together = 0;
+        return;
+    }
+    if (++p->n_together < PART_AFTER)
+        return;
+    p->n_together = 0;
+    uint64_t now = gn_now_ns();
+    if (now < p->next_ns)
+        return;
+    /* Parted long ago, and together again by accident: that is no reason to hesitate. */
+    if (!p->interval_ns || now - p->next_ns > PART_FORGET_NS)
+        p->interval_ns = PART_FIRST_NS;
+    else if (p->interval_ns < PART_LAST_NS)
+        p->interval_ns *= 2;
+    p->next_ns = now + p->interval_ns;
+    /* This thread is one of them; a processor must be left over. */
+    if (count_runnable() < n_processors && move_away())
+        p->n_moves++;
 }
 
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu)

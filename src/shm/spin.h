@@ -67,6 +67,21 @@ static inline void gn_spin_prefetch_for_write(const void *line)
 #endif
 }
 
+/*
+ * Two threads that wake each other on one processor stay there: each finds the other asleep, so the scheduler
+ * sees nothing to spread. Then every message costs two switches, ten times what it costs across processors.
+ * Whoever waits on behalf of a peer calls this before each wait; when the peer's last messages all came from his own
+ * processor and another one has nothing to do, it moves the calling thread there. Free but for a
+ * comparison as long as the two are apart; looks and moves (a few system calls) are rare and grow rarer where
+ * they do not help. Zeroed at first; one thread.
+ */
+struct gn_spin_parting {
+    uint32_t n_together;
+    uint64_t next_ns, interval_ns;
+    uint32_t n_moves; /* counter */
+};
+void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu);
+
 /* One spin in progress: a local of the thread that spins. */
 struct gn_spin {
     uint32_t n_pauses;    /* pauses left before the clock is read */
