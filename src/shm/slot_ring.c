@@ -301,6 +301,16 @@ static bool is_ready(struct gn_ring_consumer *c, memory_order order)
            lap(c->head, c->capacity);
 }
 
+void gn_ring_nudge(struct gn_ring_consumer *c)
+{
+    if (!atomic_load_explicit(&c->ring->parked, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&c->nudged, true, memory_order_relaxed);
+    /* As P2. Had the consumer just woken by itself, it finds the nudge behind its next park and only looks once more. */
+    if (atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
+        gn_futex_wake(&c->ring->parked, 1, false);
+}
+
 int gn_ring_wait(struct gn_ring_consumer *c)
 {
     struct gn_spin spin;
@@ -313,7 +323,7 @@ int gn_ring_wait(struct gn_ring_consumer *c)
     c->was_empty = !is_ready(c, memory_order_relaxed);
     if (!c->was_empty)
         return 0;
-    if (c->waiter.policy.spin_ns)
+    if (c->waiter.policy.spin_ns > GN_SPIN_SHORT_NS && c->waiter.policy.spin_ns != GN_SPIN_FOREVER)
         gn_spin_part(&c->parting, c->peer_cpu);
     for (gn_spin_start(&spin, &c->waiter.policy, c->peer_cpu); gn_spin_again(&spin);) {
         if (is_ready(c, memory_order_relaxed))
@@ -336,6 +346,8 @@ int gn_ring_wait(struct gn_ring_consumer *c)
             gn_park(&c->ring->parked, 1, false, c->waiter.lost);
             ready = is_ready(c, memory_order_relaxed);
             lost = gn_lost_is(c->waiter.lost);
+            if (atomic_exchange_explicit(&c->nudged, false, memory_order_relaxed))
+                return 0;
         }
         if (ready || lost) {
             atomic_store_explicit(&c->ring->parked, 0, memory_order_relaxed);

@@ -111,6 +111,7 @@ struct gn_ring_consumer {
     int fault;         /* 0 or the sticky -EPROTO */
     uint64_t n_parks;  /* counter */
     struct gn_spin_parting parting;
+    _Atomic bool nudged;
 };
 
 /* `start` is where the producers start, or where an earlier consumer of this ring stopped (its head). -EINVAL
@@ -131,9 +132,12 @@ int gn_ring_try_receive(struct gn_ring_consumer *c, unsigned char buf[static GN_
 void gn_ring_release(struct gn_ring_consumer *c);
 
 /*
- * Spins, then parks, until a receive would return something else than -EAGAIN. 0, or -EPIPE when the peer is
- * lost and the ring is empty.
+ * Spins, then parks, until a receive would return something else than -EAGAIN, or a nudge ends the park. 0, or
+ * -EPIPE when the peer is lost and the ring is empty.
  */
 int gn_ring_wait(struct gn_ring_consumer *c);
+
+/* Ends a park of the consumer's, so that it spins again: a message is expected soon. Any thread of its process. */
+void gn_ring_nudge(struct gn_ring_consumer *c);
 
 #endif

@@ -310,6 +310,25 @@ static void a_message_wakes_the_consumer(void **state)
     done(f);
 }
 
+static void a_nudge_ends_a_park_and_nothing_else(void **state)
+{
+    struct fixture *f = at(0);
+    struct sleeper s = {.f = f, .wait = wait_message};
+    unsigned char buf[GN_RING_MAX_BYTES];
+    pthread_t thread;
+    gn_ring_nudge(&f->c); /* nobody sleeps */
+    start_sleeper(&s, &thread);
+    gn_ring_nudge(&f->c);
+    pthread_join(thread, NULL);
+    assert_int_equal(s.result, 0);
+    assert_int_equal(gn_ring_try_receive(&f->c, buf), -EAGAIN);
+    start_sleeper(&s, &thread);
+    assert_int_equal(send_pattern(f, 1, 8, 8, NULL), 0);
+    pthread_join(thread, NULL);
+    receive_pattern(f, 1, 8);
+    done(f);
+}
+
 static void room_wakes_every_starved_producer(void **state)
 {
     struct fixture *f = at(0);
@@ -410,6 +429,7 @@ int main(void)
         cmocka_unit_test(an_inner_slot_that_is_a_first_slot_is_a_fault),
         cmocka_unit_test(a_run_longer_than_what_was_sent_is_a_fault_over_the_wrap),
         cmocka_unit_test(a_message_wakes_the_consumer),
+        cmocka_unit_test(a_nudge_ends_a_park_and_nothing_else),
         cmocka_unit_test(room_wakes_every_starved_producer),
         cmocka_unit_test(a_lost_peer_wakes_everybody),
         cmocka_unit_test(a_hostile_consumer_cannot_hang_a_sender_for_ever),

@@ -72,10 +72,6 @@ static bool on_my_cpu(uint16_t peer_cpu)
     return peer_cpu != GN_CPU_UNKNOWN && peer_cpu == gn_spin_cpu();
 }
 
-/*
- * Are there no more runnable threads than processors? Then a spinner takes nothing from anybody. Looked up at most every
- * ROOM_LOOK_NS, by a few system calls, so the answer may be that old.
- */
 static _Atomic uint64_t next_look_ns;
 static _Atomic bool room;
 
@@ -92,16 +88,23 @@ static unsigned count_runnable(void)
     return sscanf(text, "%*s %*s %*s %u/", &running) == 1 ? running : UINT_MAX;
 }
 
-/* Settled only after a while of spinning: right at the start of a wait the peer still works on what was sent. */
-static bool is_roomy(uint64_t now, uint64_t spun_ns)
+bool gn_spin_room(void)
 {
+    pthread_once(&once, calibrate);
+    uint64_t now = gn_now_ns();
     if (now >= atomic_load_explicit(&next_look_ns, memory_order_relaxed)) {
-        if (spun_ns < SETTLE_NS)
-            return true;
         atomic_store_explicit(&room, count_runnable() <= n_processors, memory_order_relaxed);
         atomic_store_explicit(&next_look_ns, now + ROOM_LOOK_NS, memory_order_relaxed);
     }
     return atomic_load_explicit(&room, memory_order_relaxed);
+}
+
+/* Looked up only after a while of spinning: right at the start of a wait the peer still works on what was sent. */
+static bool is_roomy(uint64_t now, uint64_t spun_ns)
+{
+    if (spun_ns < SETTLE_NS && now >= atomic_load_explicit(&next_look_ns, memory_order_relaxed))
+        return true;
+    return gn_spin_room();
 }
 
 /* Leaves this processor for another one of those allowed, and is allowed all of them again at once. */
@@ -134,8 +137,8 @@ void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu)
     else if (p->interval_ns < PART_LAST_NS)
         p->interval_ns *= 2;
     p->next_ns = now + p->interval_ns;
-    /* This thread is one of them; a processor must be left over. */
-    if (count_runnable() < n_processors && move_away())
+    /* The two share a processor: as many threads as processors leave one without work. */
+    if (count_runnable() <= n_processors && move_away())
         p->n_moves++;
 }
 

@@ -82,6 +82,9 @@ struct gn_spin_parting {
 };
 void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu);
 
+/* Are there no more runnable threads than processors? Then a spinner takes nothing from anybody. The answer may be 5 ms old. */
+bool gn_spin_room(void);
+
 /* One spin in progress: a local of the thread that spins. */
 struct gn_spin {
     uint32_t n_pauses;    /* pauses left before the clock is read */

@@ -54,6 +54,34 @@ static void nobody_spins_for_a_peer_on_his_own_processor(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+static void who_parts_may_go_where_he_could_before(void **state)
+{
+    struct gn_spin_parting apart = {0}, together = {0};
+    cpu_set_t before, after;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    for (int i = 0; i < 100; i++) {
+        gn_spin_part(&apart, GN_CPU_UNKNOWN);
+        gn_spin_part(&together, gn_spin_cpu());
+    }
+    assert_int_equal(apart.n_moves, 0); /* whether the others found room is the machine's affair */
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+}
+
+static void who_has_one_processor_stays(void **state)
+{
+    struct gn_spin_parting p = {0};
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    for (int i = 0; i < 100; i++)
+        gn_spin_part(&p, gn_spin_cpu());
+    assert_int_equal(p.n_moves, 0);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 /* Whether there is room is the machine's affair; what a wait without more time than `spin_ns` does is not. */
 static void room_lengthens_a_spin_and_never_shortens_it(void **state)
 {
@@ -101,6 +129,8 @@ int main(void)
         cmocka_unit_test(no_time_is_no_look),
         cmocka_unit_test(a_spin_takes_its_time_and_ends),
         cmocka_unit_test(nobody_spins_for_a_peer_on_his_own_processor),
+        cmocka_unit_test(who_parts_may_go_where_he_could_before),
+        cmocka_unit_test(who_has_one_processor_stays),
         cmocka_unit_test(room_lengthens_a_spin_and_never_shortens_it),
         cmocka_unit_test(a_park_is_over_when_the_word_differs_or_the_peer_is_lost),
         cmocka_unit_test(a_timed_wait_times_out),

@@ -245,6 +245,9 @@ void gn_command_over(struct gn_command *c, int32_t error)
     }
     pthread_mutex_unlock(&v->lock);
     gn_object_unref(queue_object);
+    /* The program is likely to go on at once: its next message should meet a thread that looks for it. */
+    if (v->on_processors && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) && gn_spin_room())
+        gn_ring_nudge(&v->ring);
 }
 
 /* The command never was: its event's index is the guest's again as soon as it hears of it. */
