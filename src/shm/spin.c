@@ -20,6 +20,7 @@
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
 #define SETTLE_NS         15000u
 #define ROOM_LOOK_NS      5000000u
+#define YIELD_AFTER_NS    8000u
 #define PART_AFTER        8u        /* waits in a row */
 #define PART_FIRST_NS     1000000u  /* between two attempts, at first */
 #define PART_LAST_NS      256000000u
@@ -179,6 +180,9 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
             s->spin_ns = 0;
             return false;
         }
+        /* What is waited for may be waiting for this processor: then it gets it, and otherwise nobody does. */
+        if (s->roomy_ns && spun_ns >= YIELD_AFTER_NS)
+            sched_yield();
     }
     s->n_pauses = pauses_per_look;
     return true;
