@@ -4,6 +4,7 @@
 #include "link/address.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,8 +19,31 @@ static int set_path(const char *prefix, const char *path, struct gn_address *ret
         return gn_fail(err, ENAMETOOLONG, "use a shorter path",
                        "the socket path %s%s is too long: at most %d bytes fit", prefix, path,
                        GN_ADDRESS_MAX_PATH);
+    ret->tcp = false;
     memcpy(ret->path, prefix, n);
     memcpy(ret->path + n, path, m + 1);
+    return 0;
+}
+
+static int parse_tcp(const char *text, const char *at, struct gn_address *ret, struct gn_error *err)
+{
+    const char *host = at, *end = at[0] == '[' ? strchr(at, ']') : strrchr(at, ':'), *colon = end;
+    if (at[0] == '[') {
+        host++;
+        colon = end ? end + 1 : NULL;
+    }
+    char *after = NULL;
+    unsigned long port = colon && *colon == ':' && colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &after, 10)
+                                                                                       : ULONG_MAX;
+    size_t n = end ? (size_t)(end - host) : 0;
+    /* An address of version 6 has colons of its own: which of them is the port's? */
+    if (port > UINT16_MAX || *after || !n || n > GN_ADDRESS_MAX_HOST || (at[0] != '[' && memchr(host, ':', n)))
+        return gn_fail(err, EINVAL, "write tcp:HOST:PORT, an IPv6 address in brackets", "\"%s\" is not an address", text);
+    ret->tcp = true;
+    ret->port = (uint16_t)port;
+    memcpy(ret->host, host, n);
+    ret->host[n] = 0;
+    ret->path[0] = 0;
     return 0;
 }
 
@@ -28,9 +52,8 @@ int gn_address_parse(const char *text, struct gn_address *ret, struct gn_error *
     if (strncmp(text, "unix:", 5) == 0 && text[5])
         return set_path("", text + 5, ret, err);
     if (strncmp(text, "tcp:", 4) == 0)
-        return gn_fail(err, EPROTONOSUPPORT, "use unix:PATH", "%s: tcp addresses are not supported yet",
-                       text);
-    return gn_fail(err, EINVAL, "write unix:PATH", "\"%s\" is not an address", text);
+        return parse_tcp(text, text + 4, ret, err);
+    return gn_fail(err, EINVAL, "write unix:PATH or tcp:HOST:PORT", "\"%s\" is not an address", text);
 }
 
 int gn_address_resolve(const char *text, struct gn_address *ret, struct gn_error *err)

@@ -2,18 +2,25 @@
 #ifndef GN_LINK_ADDRESS_H
 #define GN_LINK_ADDRESS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/error.h"
 
 /* The longest path that a Unix socket's address holds, without its NUL. */
 #define GN_ADDRESS_MAX_PATH 107
 
-/* Where a gantryd listens. Only `unix:` is spoken yet; a bare absolute path is not an address. */
+#define GN_ADDRESS_MAX_HOST 255
+
+/* Where a gantryd listens; a bare absolute path is not an address. */
 struct gn_address {
-    char path[GN_ADDRESS_MAX_PATH + 1];
+    bool tcp;
+    char path[GN_ADDRESS_MAX_PATH + 1]; /* of a Unix socket */
+    char host[GN_ADDRESS_MAX_HOST + 1]; /* tcp: a name or an address, without brackets */
+    uint16_t port;
 };
 
-/* "unix:PATH". 0, -EINVAL (not an address), -EPROTONOSUPPORT (a kind this build does not speak),
- * -ENAMETOOLONG. */
+/* "unix:PATH", "tcp:HOST:PORT" (an IPv6 address stands in brackets). 0, -EINVAL (not an address), -ENAMETOOLONG. */
 int gn_address_parse(const char *text, struct gn_address *ret, struct gn_error *err);
 
 /* A given address, else $GANTRY_CONNECT, else $XDG_RUNTIME_DIR/gantry/gantry.sock if there, else

@@ -18,7 +18,7 @@ static void addresses_are_parsed(void **state)
 {
     struct gn_address a;
     struct gn_error err;
-    char longest[GN_ADDRESS_MAX_PATH + 16];
+    char longest[GN_ADDRESS_MAX_HOST + 16];
     assert_int_equal(gn_address_parse("unix:/tmp/g.sock", &a, &err), 0);
     assert_string_equal(a.path, "/tmp/g.sock");
     assert_int_equal(gn_address_parse("unix:relative", &a, NULL), 0);
@@ -27,8 +27,26 @@ static void addresses_are_parsed(void **state)
     assert_int_equal(gn_address_parse("", &a, &err), -EINVAL);
     assert_int_equal(gn_address_parse("/tmp/g.sock", &a, &err), -EINVAL);
     assert_int_equal(gn_address_parse("UNIX:/tmp/g.sock", &a, &err), -EINVAL);
-    assert_int_equal(gn_address_parse("tcp:host:1", &a, &err), -EPROTONOSUPPORT);
-    assert_non_null(strstr(err.what, "tcp:host:1"));
+    assert_false(a.tcp);
+    assert_int_equal(gn_address_parse("tcp:host:1", &a, &err), 0);
+    assert_true(a.tcp);
+    assert_string_equal(a.host, "host");
+    assert_int_equal(a.port, 1);
+    assert_int_equal(gn_address_parse("tcp:[::1]:65535", &a, &err), 0);
+    assert_string_equal(a.host, "::1");
+    assert_int_equal(a.port, 65535);
+    static const char *const bad[] = {"tcp:", "tcp:host", "tcp:host:", "tcp::1", "tcp:host:65536", "tcp:host:1x", "tcp:host:-1",
+                                      "tcp:::1:2", "tcp:[::1]", "tcp:[::1]2", "tcp:[]:2", "tcp:[::1:2", "tcp:host: 1"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(gn_address_parse(bad[i], &a, &err), -EINVAL);
+        assert_non_null(strstr(err.what, bad[i]));
+    }
+    memset(longest, 'h', sizeof longest);
+    memcpy(longest, "tcp:", 4);
+    memcpy(longest + 4 + GN_ADDRESS_MAX_HOST, ":1", 3);
+    assert_int_equal(gn_address_parse(longest, &a, &err), 0);
+    memcpy(longest + 4 + GN_ADDRESS_MAX_HOST, "h:1", 4);
+    assert_int_equal(gn_address_parse(longest, &a, &err), -EINVAL);
 
     memset(longest, 'p', sizeof longest);
     memcpy(longest, "unix:", 5);

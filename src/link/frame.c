@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "link/tcp.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-endian in memory");
 
@@ -64,6 +65,10 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t got;
+    if (r->tcp) {
+        got = gn_tcp_recv(r->tcp, &iov, 1);
+        return got > 0 ? got : got == -EAGAIN ? 0 : fault(r, r->have ? -EPROTO : -EPIPE);
+    }
     do
         got = recvmsg(r->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
@@ -307,6 +312,18 @@ int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t 
         }
     }
     return 0;
+}
+
+int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
+                      size_t n)
+{
+    struct gn_frame_header h;
+    int rc = make_header(&h, op, flags, seq, n, 0);
+    if (rc)
+        return rc;
+    uint64_t deadline = gn_now_ns() + (uint64_t)timeout_ms * 1000000u;
+    rc = gn_tcp_send_all(tcp, &h, sizeof h, deadline);
+    return rc ? rc : gn_tcp_send_all(tcp, payload, n, deadline);
 }
 
 struct queued {

@@ -42,8 +42,11 @@ struct gn_frame {
     int n_fds;
 };
 
+struct gn_tcp;
+
 struct gn_frame_reader {
     int fd; /* not owned */
+    struct gn_tcp *tcp; /* read from here instead; no descriptors come. Not owned */
     int fault;
     bool complete; /* buf holds the frame given out last */
     size_t have;
@@ -83,6 +86,10 @@ void gn_frame_string_set(char *dst, size_t n, const char *src);
  * socket unusable. Descriptors stay the caller's. */
 int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
                   size_t n, const int *fds, int n_fds);
+
+/* The same over a connection to another machine: no descriptors travel. */
+int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
+                      size_t n);
 
 /* Frames for a peer who may not be reading: what the socket does not take now is queued, up to max_bytes. */
 struct gn_frame_writer {

@@ -2,6 +2,7 @@
 #ifndef GN_LINK_H
 #define GN_LINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -43,7 +44,12 @@ struct gn_attached {
     int ring_fd, events_fd, data_fd;
     uint64_t ring_bytes, events_bytes, data_bytes;
     uint64_t memory_limit_bytes;
+    bool remote; /* on another machine: the segments are this process's alone, session_fd is -1, data connections carry the rest */
+    uint32_t grace_ms;
 };
+
+struct gn_tcp;
+struct gn_stream_hello;
 
 struct gn_link_ops {
     const char *name; /* "shm" */
@@ -53,6 +59,9 @@ struct gn_link_ops {
     int (*segment)(struct gn_link *, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *);
     int (*control)(struct gn_link *, const char *request, char **ret_reply, struct gn_error *);
     int (*poll_fd)(const struct gn_link *);
+    int (*data)(struct gn_link *, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret, struct gn_stream_hello *ret_hello,
+                struct gn_error *);
+    void (*bye)(struct gn_link *);
     void (*close)(struct gn_link *);
 };
 
@@ -88,6 +97,24 @@ static inline int gn_link_control(struct gn_link *l, const char *request, char *
                                   struct gn_error *err)
 {
     return l->ops->control(l, request, ret_reply, err);
+}
+
+/*
+ * A data connection of a remote session (record.h), its hello exchanged; connects with gantryd anew when that is lost, too.
+ * `received`: what this side has taken so far. 0; -ENODEV: gantryd says that the session is no more; another -errno: not to be
+ * had now. The connection is the caller's. ret_hello->now_ns becomes what the worker's clock is ahead of ours (may wrap).
+ */
+static inline int gn_link_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret,
+                               struct gn_stream_hello *ret_hello, struct gn_error *err)
+{
+    return l->ops->data(l, received, deadline_ns, ret, ret_hello, err);
+}
+
+/* The program ends: its remote session need not be kept for it. Never waits. */
+static inline void gn_link_bye(struct gn_link *l)
+{
+    if (l->ops->bye)
+        l->ops->bye(l);
 }
 
 /* Hangs up when gantryd is gone; not to be read. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shm link's meeting point: a Unix socket to the gantryd of this machine. Linked into programs, so it
- * keeps no state outside the link, prints nothing and trusts nothing that it receives further than its own
- * memory's safety.
+ * A program's meeting point with gantryd: what both kinds of link share, and the Unix socket to the gantryd of this machine.
+ * Linked into programs, so it keeps no state outside the link, prints nothing and trusts nothing that it receives further
+ * than its own memory's safety.
  */
 #include "link/link.h"
 
@@ -16,30 +16,15 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "link/address.h"
-#include "link/frame.h"
+#include "link/link_internal.h"
 
 /* A daemon that is there answers within these, on a machine that is very busy too. An attach starts a driver.
  */
 #define HELLO_TIMEOUT_MS   10000
 #define SEGMENT_TIMEOUT_MS 10000
-#define ATTACH_TIMEOUT_MS  120000
 #define CONTROL_TIMEOUT_MS 30000
 
-struct link_unix {
-    struct gn_link base;
-    int fd;
-    uint32_t seq;
-    struct gn_frame_reader reader;
-    struct gn_platform_list platforms;
-};
-
-static struct link_unix *self_of(struct gn_link *l)
-{
-    return gn_container_of(l, struct link_unix, base);
-}
-
-static int lost(struct gn_error *err, int code)
+int gn_link_lost(struct gn_error *err, int code)
 {
     if (code == -ETIMEDOUT)
         return gn_fail(err, ETIMEDOUT, "see whether gantryd is stuck or stopped", "gantryd does not answer");
@@ -54,52 +39,53 @@ static int refused(const struct gn_frame *f, struct gn_error *err)
     struct gn_link_error e;
     if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) ||
         !gn_frame_string_ok(e.fix, sizeof e.fix) || e.code == 0 || e.code > 4095)
-        return lost(err, -EPROTO);
+        return gn_link_lost(err, -EPROTO);
     return gn_fail(err, (int)e.code, e.fix, "%s", e.what);
 }
 
 /* Sends a request and waits for the frame that answers it. */
-static int ask(struct link_unix *u, int timeout_ms, uint16_t op, const void *payload, size_t n,
+int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n,
                const int *fds, int n_fds, uint16_t want, struct gn_frame *ret, struct gn_error *err)
 {
     uint32_t seq = ++u->seq;
-    int rc = gn_frame_send(u->fd, timeout_ms, op, 0, seq, payload, n, fds, n_fds);
+    int rc = u->tcp ? gn_frame_send_tcp(&u->socket, timeout_ms, op, 0, seq, payload, n)
+                    : gn_frame_send(u->socket.fd, timeout_ms, op, 0, seq, payload, n, fds, n_fds);
     /* A daemon that refuses says why and hangs up, perhaps before the request is out: what it said is there
      * still. */
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
-        return rc == -ETIMEDOUT ? lost(err, rc)
+        return rc == -ETIMEDOUT ? gn_link_lost(err, rc)
                                 : gn_fail(err, -rc, NULL, "cannot send to gantryd: %s", strerror(-rc));
     rc = gn_frame_wait(&u->reader, timeout_ms, ret);
     if (rc < 0)
-        return lost(err, rc);
+        return gn_link_lost(err, rc);
     if (ret->op == GN_LINK_ERROR)
         return refused(ret, err);
     if (ret->op != want || ret->seq != seq)
-        return lost(err, -EPROTO);
+        return gn_link_lost(err, -EPROTO);
     return 0;
 }
 
-static int hello(struct link_unix *u, struct gn_error *err)
+int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err)
 {
     struct gn_link_hello h = {.magic = GN_LINK_MAGIC, .version = GN_LINK_VERSION, .pid = (uint32_t)getpid()};
     struct gn_link_welcome w;
     struct gn_frame f;
     gn_frame_string_set(h.program, sizeof h.program, program_invocation_short_name);
-    int rc = ask(u, HELLO_TIMEOUT_MS, GN_LINK_HELLO, &h, sizeof h, NULL, 0, GN_LINK_WELCOME, &f, err);
+    int rc = gn_link_ask(u, HELLO_TIMEOUT_MS, GN_LINK_HELLO, &h, sizeof h, NULL, 0, GN_LINK_WELCOME, &f, err);
     if (rc)
         return rc;
     if (f.n_payload < sizeof w)
-        return lost(err, -EPROTO);
+        return gn_link_lost(err, -EPROTO);
     memcpy(&w, f.payload, sizeof w);
     if (w.version != GN_LINK_VERSION || w.n_platforms > GN_LINK_MAX_PLATFORMS ||
         f.n_payload != sizeof w + w.n_platforms * sizeof(struct gn_link_welcome_platform))
-        return lost(err, -EPROTO);
+        return gn_link_lost(err, -EPROTO);
     for (uint32_t i = 0; i < w.n_platforms; i++) {
         struct gn_link_welcome_platform p;
         struct gn_platform *to = &u->platforms.items[i];
         memcpy(&p, (const char *)f.payload + sizeof w + i * sizeof p, sizeof p);
         if (!gn_frame_string_ok(p.api, sizeof p.api) || !gn_frame_string_ok(p.name, sizeof p.name))
-            return lost(err, -EPROTO);
+            return gn_link_lost(err, -EPROTO);
         to->index = p.index;
         to->n_devices = p.n_devices;
         memcpy(to->api, p.api, sizeof to->api);
@@ -109,25 +95,34 @@ static int hello(struct link_unix *u, struct gn_error *err)
     return 0;
 }
 
-static int unix_platforms(struct gn_link *l, struct gn_platform_list *ret)
+int gn_link_end_platforms(struct gn_link *l, struct gn_platform_list *ret)
 {
-    *ret = self_of(l)->platforms;
+    *ret = gn_link_end_of(l)->platforms;
+    return 0;
+}
+
+int gn_link_attach_message(const struct gn_attach_request *request, struct gn_link_attach *ret, struct gn_error *err)
+{
+    *ret = (struct gn_link_attach){
+        .platform = request->platform, .weight = request->weight, .memory_bytes = request->memory_bytes};
+    if (request->tenant && strlen(request->tenant) >= sizeof ret->tenant)
+        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%s\" is too long",
+                       request->tenant);
+    gn_frame_string_set(ret->tenant, sizeof ret->tenant, request->tenant ? request->tenant : "");
     return 0;
 }
 
 static int unix_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret,
                        struct gn_error *err)
 {
-    struct link_unix *u = self_of(l);
-    struct gn_link_attach a = {
-        .platform = request->platform, .weight = request->weight, .memory_bytes = request->memory_bytes};
+    struct gn_link_end *u = gn_link_end_of(l);
+    struct gn_link_attach a;
     struct gn_link_attached d;
     struct gn_frame f;
     int fds[2], n_fds = 0;
-    if (request->tenant && strlen(request->tenant) >= sizeof a.tenant)
-        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%s\" is too long",
-                       request->tenant);
-    gn_frame_string_set(a.tenant, sizeof a.tenant, request->tenant ? request->tenant : "");
+    int rc = gn_link_attach_message(request, &a, err);
+    if (rc)
+        return rc;
     if (request->stdout_fd >= 0) {
         a.stdio |= GN_LINK_HAS_STDOUT;
         fds[n_fds++] = request->stdout_fd;
@@ -136,11 +131,11 @@ static int unix_attach(struct gn_link *l, const struct gn_attach_request *reques
         a.stdio |= GN_LINK_HAS_STDERR;
         fds[n_fds++] = request->stderr_fd;
     }
-    int rc = ask(u, ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, fds, n_fds, GN_LINK_ATTACHED, &f, err);
+    rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, fds, n_fds, GN_LINK_ATTACHED, &f, err);
     if (rc)
         return rc;
     if (!gn_frame_payload(&f, &d, sizeof d) || f.n_fds != 4)
-        return lost(err, -EPROTO);
+        return gn_link_lost(err, -EPROTO);
     *ret = (struct gn_attached){.vgpu_id = d.vgpu_id,
                                 .platform = d.platform,
                                 .session_fd = gn_frame_take_fd(&u->reader, 0),
@@ -157,42 +152,43 @@ static int unix_attach(struct gn_link *l, const struct gn_attach_request *reques
 static int unix_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index,
                         struct gn_error *err)
 {
-    struct link_unix *u = self_of(l);
+    struct gn_link_end *u = gn_link_end_of(l);
     struct gn_link_segment s = {.bytes = bytes};
     struct gn_link_segment_made m;
     struct gn_frame f;
     int rc =
-        ask(u, SEGMENT_TIMEOUT_MS, GN_LINK_SEGMENT, &s, sizeof s, NULL, 0, GN_LINK_SEGMENT_MADE, &f, err);
+        gn_link_ask(u, SEGMENT_TIMEOUT_MS, GN_LINK_SEGMENT, &s, sizeof s, NULL, 0, GN_LINK_SEGMENT_MADE, &f, err);
     if (rc)
         return rc;
     if (!gn_frame_payload(&f, &m, sizeof m) || f.n_fds != 1 || m.bytes != bytes)
-        return lost(err, -EPROTO);
+        return gn_link_lost(err, -EPROTO);
     *ret_fd = gn_frame_take_fd(&u->reader, 0);
     *ret_index = m.index;
     return 0;
 }
 
 /* A text longer than a frame goes in several, all but the last marked GN_FRAME_MORE. */
-static int send_text(struct link_unix *u, uint32_t seq, const char *text, struct gn_error *err)
+static int send_text(struct gn_link_end *u, uint32_t seq, const char *text, struct gn_error *err)
 {
     size_t n = strlen(text);
     if (n > GN_LINK_CONTROL_LIMIT)
         return gn_fail(err, EMSGSIZE, NULL, "the request is too long");
     do {
         size_t part = n > GN_FRAME_MAX_PAYLOAD ? GN_FRAME_MAX_PAYLOAD : n;
-        int rc = gn_frame_send(u->fd, CONTROL_TIMEOUT_MS, GN_LINK_CONTROL, part < n ? GN_FRAME_MORE : 0, seq,
-                               text, part, NULL, 0);
+        uint16_t flags = part < n ? GN_FRAME_MORE : 0;
+        int rc = u->tcp ? gn_frame_send_tcp(&u->socket, CONTROL_TIMEOUT_MS, GN_LINK_CONTROL, flags, seq, text, part)
+                        : gn_frame_send(u->socket.fd, CONTROL_TIMEOUT_MS, GN_LINK_CONTROL, flags, seq, text, part, NULL, 0);
         if (rc < 0)
-            return lost(err, rc == -ETIMEDOUT ? rc : -EPIPE);
+            return gn_link_lost(err, rc == -ETIMEDOUT ? rc : -EPIPE);
         text += part;
         n -= part;
     } while (n);
     return 0;
 }
 
-static int unix_control(struct gn_link *l, const char *request, char **ret_reply, struct gn_error *err)
+int gn_link_end_control(struct gn_link *l, const char *request, char **ret_reply, struct gn_error *err)
 {
-    struct link_unix *u = self_of(l);
+    struct gn_link_end *u = gn_link_end_of(l);
     uint32_t seq = ++u->seq;
     char *text = NULL;
     size_t n = 0;
@@ -201,7 +197,7 @@ static int unix_control(struct gn_link *l, const char *request, char **ret_reply
         struct gn_frame f;
         rc = gn_frame_wait(&u->reader, CONTROL_TIMEOUT_MS, &f);
         if (rc < 0) {
-            rc = lost(err, rc);
+            rc = gn_link_lost(err, rc);
             break;
         }
         rc = 0;
@@ -210,7 +206,7 @@ static int unix_control(struct gn_link *l, const char *request, char **ret_reply
             break;
         }
         if (f.op != GN_LINK_CONTROL || f.seq != seq || n + f.n_payload > GN_LINK_CONTROL_LIMIT) {
-            rc = lost(err, -EPROTO);
+            rc = gn_link_lost(err, -EPROTO);
             break;
         }
         char *grown = realloc(text, n + f.n_payload + 1);
@@ -232,27 +228,27 @@ static int unix_control(struct gn_link *l, const char *request, char **ret_reply
     return rc;
 }
 
-static int unix_poll_fd(const struct gn_link *l)
+int gn_link_end_poll_fd(const struct gn_link *l)
 {
-    return gn_container_of(l, const struct link_unix, base)->fd;
+    return gn_link_end_of(l)->socket.fd;
 }
 
-static void unix_close(struct gn_link *l)
+void gn_link_end_close(struct gn_link *l)
 {
-    struct link_unix *u = self_of(l);
+    struct gn_link_end *u = gn_link_end_of(l);
     gn_frame_reader_fini(&u->reader);
-    close(u->fd);
+    gn_tcp_close(&u->socket);
     free(u);
 }
 
 static const struct gn_link_ops unix_ops = {
     .name = "shm",
-    .platforms = unix_platforms,
+    .platforms = gn_link_end_platforms,
     .attach = unix_attach,
     .segment = unix_segment,
-    .control = unix_control,
-    .poll_fd = unix_poll_fd,
-    .close = unix_close,
+    .control = gn_link_end_control,
+    .poll_fd = gn_link_end_poll_fd,
+    .close = gn_link_end_close,
 };
 
 static int connect_unix(const char *path, struct gn_error *err)
@@ -287,20 +283,22 @@ int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *
     int rc = gn_address_resolve(address, &a, err);
     if (rc)
         return rc;
-    struct link_unix *u = calloc(1, sizeof *u);
+    struct gn_link_end *u = calloc(1, sizeof *u);
     if (!u)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
-    u->base.ops = &unix_ops;
-    u->fd = connect_unix(a.path, err);
-    if (u->fd < 0) {
-        rc = u->fd;
-        free(u);
-        return rc;
+    u->address = a;
+    u->tcp = a.tcp;
+    u->socket.fd = -1;
+    if (a.tcp) {
+        rc = gn_link_tcp_open(u, err);
+    } else {
+        u->base.ops = &unix_ops;
+        rc = u->socket.fd = connect_unix(a.path, err);
+        gn_frame_reader_init(&u->reader, rc);
+        rc = rc < 0 ? rc : gn_link_hello_exchange(u, err);
     }
-    gn_frame_reader_init(&u->reader, u->fd);
-    rc = hello(u, err);
     if (rc) {
-        unix_close(&u->base);
+        gn_link_end_close(&u->base);
         return rc;
     }
     *ret = &u->base;

@@ -28,6 +28,11 @@ enum gn_link_op {
     GN_LINK_SEGMENT_MADE = 6,
     GN_LINK_CONTROL = 7,
     GN_LINK_ERROR = 8,
+    /* over tcp */
+    GN_LINK_ATTACHED_REMOTE = 16, /* instead of ATTACHED */
+    GN_LINK_RETURN = 17,          /* -> gn_link_return */
+    GN_LINK_RETURNED = 18,        /* <- empty: the session is there still, and may be connected to */
+    GN_LINK_BYE = 19,             /* -> empty: the program ends, its vGPU is not to wait for it */
     /* 32 and up: worker_wire.h */
 };
 
@@ -82,6 +87,40 @@ struct gn_link_attached {
     uint64_t memory_limit_bytes; /* 0: none beyond the device's */
 };
 _Static_assert(sizeof(struct gn_link_attached) == 40, "attached");
+
+#define GN_LINK_SESSION_BYTES 32
+#define GN_LINK_KEY_BYTES     32
+
+/* gantryd -> program on another machine. The program makes memory of its own, of these sizes. */
+struct gn_link_attached_remote {
+    uint32_t vgpu_id;
+    uint32_t platform;
+    uint64_t data_bytes;
+    uint64_t memory_limit_bytes;
+    uint32_t grace_ms; /* how long a session whose connection broke is kept */
+    uint32_t zero;
+    uint8_t session[GN_LINK_SESSION_BYTES]; /* its name, on data connections */
+    uint8_t key[GN_LINK_KEY_BYTES];         /* of this session alone */
+};
+_Static_assert(sizeof(struct gn_link_attached_remote) == 96, "attached remote");
+
+/* program -> gantryd, on this control connection or a new one: is the session there still? */
+struct gn_link_return {
+    uint8_t session[GN_LINK_SESSION_BYTES];
+    uint8_t key[GN_LINK_KEY_BYTES];
+};
+
+#define GN_LINK_DATA_MAGIC UINT64_C(0x6174616479727467) /* "gtrydata" */
+
+/* The first bytes of a data connection, in the clear; what follows is between the program and its worker. */
+struct gn_link_data {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t zero;
+    uint8_t session[GN_LINK_SESSION_BYTES];
+    uint8_t proof[GN_LINK_KEY_BYTES]; /* the key where there is no TLS, whose handshake proves it; else zero */
+};
+_Static_assert(sizeof(struct gn_link_data) == 80, "data connection");
 
 /* program -> gantryd */
 struct gn_link_segment {

@@ -25,6 +25,12 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
                                         .bytes = m.bytes};
         return 1;
     }
+    if (f.op == GN_WORKER_LINK) {
+        if (f.n_payload || f.n_fds != 1)
+            return -EPROTO;
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_LINK, .fd = gn_frame_take_fd(&c->reader, 0)};
+        return 1;
+    }
     if (f.op == GN_WORKER_END) {
         *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_END, .fd = -1};
         return 1;

@@ -13,6 +13,7 @@ struct gn_worker_control {
 enum gn_worker_event_kind {
     GN_WORKER_EVENT_SEGMENT = 1, /* another data segment: fd (the caller's), index, bytes */
     GN_WORKER_EVENT_END,         /* the program is gone */
+    GN_WORKER_EVENT_LINK,        /* a data connection of the program's: fd (the caller's) */
 };
 
 struct gn_worker_event {

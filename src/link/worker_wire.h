@@ -23,6 +23,7 @@ enum gn_worker_op {
     GN_WORKER_SEGMENT =
         42,             /* -> gn_link_segment_made; fd: the segment. Sent before the program hears of it */
     GN_WORKER_END = 43, /* -> empty: the program is gone, end now */
+    GN_WORKER_LINK = 44, /* -> empty; fd: a data connection of the program's, its name read */
 
     /* probe -> gantryd */
     GN_PROBE_DRIVER = 48,   /* gn_probe_driver: one a driver, by --list-drivers */
@@ -74,8 +75,14 @@ struct gn_worker_boot {
     uint64_t memory_limit_bytes; /* 0: none */
     char program[GN_LINK_NAME_BYTES];
     char tenant[GN_LINK_TENANT_BYTES];
+    uint32_t remote;   /* GN_WORKER_REMOTE_*; 0: the program is on this machine */
+    uint32_t grace_ms; /* for a program elsewhere to come back */
+    uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
 };
-_Static_assert(sizeof(struct gn_worker_boot) == 248, "boot");
+_Static_assert(sizeof(struct gn_worker_boot) == 320, "boot");
+
+#define GN_WORKER_REMOTE_PLAIN 1u
+#define GN_WORKER_REMOTE_TLS   2u
 
 struct gn_worker_boot_device {
     uint32_t index;      /* in the platform, as probed */

@@ -30,15 +30,25 @@ void gn_event_post(struct gn_event_entry *e, enum gn_event_phase phase)
     atomic_fetch_and_explicit(&e->word, PHASE_BITS(phase) | GN_EVENT_PARKED, memory_order_release);
 }
 
-static void finish(struct gn_event_entry *e)
+static bool finish(struct gn_event_entry *e)
 {
     /* E0 pairs E1 and E2: publishes error and times, and learns whether anybody sleeps. */
     uint32_t old = atomic_exchange_explicit(&e->word, 0, memory_order_seq_cst);
     if (old & GN_EVENT_PARKED)
         gn_futex_wake(&e->word, INT_MAX, false);
+    return old & GN_EVENT_PARKED;
 }
 
-void gn_event_finish(struct gn_event_entry *e, int32_t error, const struct gn_event_times *times)
+bool gn_event_want(struct gn_event_entry *e)
+{
+    uint32_t word = atomic_load_explicit(&e->word, memory_order_acquire);
+    while (word && !atomic_compare_exchange_weak_explicit(&e->word, &word, word | GN_EVENT_PARKED,
+                                                          memory_order_acq_rel, memory_order_acquire))
+        ;
+    return word != 0;
+}
+
+bool gn_event_finish(struct gn_event_entry *e, int32_t error, const struct gn_event_times *times)
 {
     gn_tsan_from_peer(&e->error);
     e->error = error;
@@ -48,7 +58,7 @@ void gn_event_finish(struct gn_event_entry *e, int32_t error, const struct gn_ev
         e->end_ns = times->end_ns;
     }
     gn_tsan_to_peer(&e->error);
-    finish(e);
+    return finish(e);
 }
 
 static enum gn_event_phase phase_of(uint32_t word)
@@ -94,7 +104,8 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
                     break;
                 return -EPIPE;
             }
-            if (gn_spin_again(&spin))
+            const struct gn_wait_hook *hook = waiter->lost->hook;
+            if (hook ? hook->look(hook, &e->word, word) : gn_spin_again(&spin))
                 continue;
             /* E2 pairs E0: read-modify-writes of one word; either E0 sees the bit or this fails and sees the
              * end. */

@@ -36,6 +36,7 @@ struct gn_event_entry {
 };
 
 #define GN_EVENT_PARKED 8u /* somebody sleeps on `word`, or is about to */
+#define GN_EVENT_WANTED 16u /* of a link's: a worker elsewhere has been told that somebody waits */
 
 _Static_assert(sizeof(struct gn_event_entry) == 64, "an entry is one cache line");
 _Static_assert(offsetof(struct gn_event_entry, submit_ns) == 16, "event entry layout");
@@ -56,8 +57,12 @@ static inline struct gn_event_entry *gn_event_at(struct gn_event_entry *table, u
  * ignored. */
 void gn_event_post(struct gn_event_entry *e, enum gn_event_phase phase);
 
-/* Reports the end: error is 0 or negative; times may be NULL (all zero). Wakes the waiters. Once an event. */
-void gn_event_finish(struct gn_event_entry *e, int32_t error, const struct gn_event_times *times);
+/* Reports the end: error is 0 or negative; times may be NULL (all zero). Wakes the waiters. Once an event. True: somebody
+ * waits for it. */
+bool gn_event_finish(struct gn_event_entry *e, int32_t error, const struct gn_event_times *times);
+
+/* A guest elsewhere waits for the event, whose entry here it does not see. False: it is over. */
+bool gn_event_want(struct gn_event_entry *e);
 
 /* ---- the guest; any thread ---- */
 

@@ -32,6 +32,7 @@ static _Atomic bool no_waitv;
 void gn_lost_init(struct gn_lost *lost)
 {
     atomic_store_explicit(&lost->word, 0, memory_order_relaxed);
+    lost->hook = NULL;
 }
 
 void gn_lost_declare(struct gn_lost *lost)
@@ -45,15 +46,17 @@ void gn_park_without_waitv(bool on)
     atomic_store_explicit(&no_waitv, on, memory_order_relaxed);
 }
 
-void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost)
+static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
+                 const _Atomic uint32_t *other, uint32_t other_expected)
 {
     if (!atomic_load_explicit(&no_waitv, memory_order_relaxed)) {
-        struct waitv both[2] = {
+        struct waitv all[3] = {
             {expected, (uint64_t)(uintptr_t)word, WAITV_U32 | (private_word ? WAITV_PRIVATE : 0), 0},
             {0, (uint64_t)(uintptr_t)&lost->word, WAITV_U32 | WAITV_PRIVATE, 0},
+            {other_expected, (uint64_t)(uintptr_t)other, WAITV_U32 | WAITV_PRIVATE, 0},
         };
         atomic_fetch_add_explicit(&gn_futex_n_waits, 1, memory_order_relaxed);
-        if (syscall(SYS_futex_waitv, both, 2, 0, NULL, 0) >= 0)
+        if (syscall(SYS_futex_waitv, all, other ? 3 : 2, 0, NULL, 0) >= 0)
             return;
         if (errno != ENOSYS && errno != EPERM)
             return;
@@ -61,5 +64,19 @@ void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
         gn_park_without_waitv(true);
     }
     if (!gn_lost_is(lost))
-        gn_futex_wait(word, expected, private_word, GN_PARK_PIECE_NS);
+        gn_futex_wait(word, expected, private_word, other ? GN_PARK_BOTH_PIECE_NS : GN_PARK_PIECE_NS);
+}
+
+void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost)
+{
+    if (lost->hook)
+        lost->hook->park(lost->hook, word, expected, private_word);
+    else
+        park(word, expected, private_word, lost, NULL, 0);
+}
+
+void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
+                    const _Atomic uint32_t *other, uint32_t other_expected)
+{
+    park(word, expected, private_word, lost, other, other_expected);
 }

@@ -13,8 +13,22 @@
  * Whoever parks sleeps on two words at once, the shared one and this one, so declaring the loss wakes every
  * sleeper wherever it sleeps, and nobody can fall asleep afterwards. Nothing that a peer writes can delay it.
  */
+struct gn_wait_hook;
+
 struct gn_lost {
     _Atomic uint32_t word;
+    const struct gn_wait_hook *hook; /* NULL: another process writes the words that are waited for. Set before any wait */
+};
+
+/*
+ * Where no other process writes the words: threads of this one do, with what they receive over a socket, and who waits has to
+ * see to it that somebody receives.
+ */
+struct gn_wait_hook {
+    /* In spinning's place: returns when *word may have changed, or false: park, somebody else receives. */
+    bool (*look)(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, uint32_t seen);
+    /* As gn_park. */
+    void (*park)(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, uint32_t expected, bool private_word);
 };
 
 void gn_lost_init(struct gn_lost *lost);
@@ -42,6 +56,13 @@ struct gn_waiter {
 void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost);
 
 #define GN_PARK_PIECE_NS 50000000u
+
+/* For hooks: the same, and while *other, a word of this process, == other_expected. Without futex_waitv a change of it is
+ * noticed GN_PARK_BOTH_PIECE_NS late. */
+void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
+                    const _Atomic uint32_t *other, uint32_t other_expected);
+
+#define GN_PARK_BOTH_PIECE_NS 1000000u
 
 /* For tests: behave as on a kernel without futex_waitv. */
 void gn_park_without_waitv(bool on);

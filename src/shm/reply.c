@@ -108,7 +108,8 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
                     break;
                 return -EPIPE;
             }
-            if (gn_spin_again(&spin))
+            const struct gn_wait_hook *hook = r->waiter.lost->hook;
+            if (hook ? hook->look(hook, &slot->state, state) : gn_spin_again(&spin))
                 continue;
             /*
              * R1 pairs W0: both are read-modify-writes of the state, so either the answer comes later and

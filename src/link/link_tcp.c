@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program's link to a gantryd on another machine: a control connection with the same frames as on a Unix socket, and data
+ * connections, each of which names the session and is handed to the worker. Belongs to one thread at a time; nothing is
+ * printed.
+ */
+#include "link/link_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "link/record.h"
+
+#define DIAL_TIMEOUT_NS   UINT64_C(950000000) /* where nobody is, that is said within a second */
+#define RETURN_TIMEOUT_MS 2000
+
+static int open_control(struct gn_link_end *u, uint64_t deadline_ns, struct gn_error *err)
+{
+    int fd = gn_tcp_dial(&u->address, deadline_ns, err);
+    if (fd < 0)
+        return fd;
+    u->socket.fd = fd;
+    gn_frame_reader_init(&u->reader, fd);
+    u->reader.tcp = &u->socket;
+    return gn_link_hello_exchange(u, err);
+}
+
+static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret,
+                      struct gn_error *err)
+{
+    struct gn_link_end *u = gn_link_end_of(l);
+    struct gn_link_attached_remote d;
+    struct gn_link_attach a;
+    struct gn_frame f;
+    int rc = gn_link_attach_message(request, &a, err);
+    if (!rc)
+        rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, NULL, 0, GN_LINK_ATTACHED_REMOTE, &f, err);
+    if (rc)
+        return rc;
+    if (!gn_frame_payload(&f, &d, sizeof d) || d.zero)
+        return gn_link_lost(err, -EPROTO);
+    memcpy(u->session, d.session, sizeof u->session);
+    memcpy(u->key, d.key, sizeof u->key);
+    u->attached = true;
+    *ret = (struct gn_attached){.vgpu_id = d.vgpu_id,
+                                .platform = d.platform,
+                                .session_fd = -1,
+                                .ring_fd = -1,
+                                .events_fd = -1,
+                                .data_fd = -1,
+                                .data_bytes = d.data_bytes,
+                                .memory_limit_bytes = d.memory_limit_bytes,
+                                .remote = true,
+                                .grace_ms = d.grace_ms};
+    return 0;
+}
+
+static int tcp_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *err)
+{
+    (void)l, (void)bytes, (void)ret_fd, (void)ret_index;
+    return gn_fail(err, EOPNOTSUPP, NULL, "a remote session makes its own segments");
+}
+
+static bool hung_up(const struct gn_link_end *u)
+{
+    struct pollfd p = {.fd = u->socket.fd, .events = POLLRDHUP};
+    return u->socket.fd < 0 || (poll(&p, 1, 0) > 0 && p.revents);
+}
+
+/* Asks for the session, on a new connection when the old one is gone. */
+static int ask_for_session(struct gn_link_end *u, uint64_t deadline_ns, struct gn_error *err)
+{
+    struct gn_link_return r;
+    struct gn_frame f;
+    if (u->lost || hung_up(u)) {
+        gn_frame_reader_fini(&u->reader);
+        gn_tcp_close(&u->socket);
+        u->lost = true;
+        int rc = open_control(u, deadline_ns, err);
+        if (rc)
+            return rc == -ENODEV ? -EAGAIN : rc;
+        u->lost = false;
+    }
+    memcpy(r.session, u->session, sizeof r.session);
+    memcpy(r.key, u->key, sizeof r.key);
+    int rc = gn_link_ask(u, RETURN_TIMEOUT_MS, GN_LINK_RETURN, &r, sizeof r, NULL, 0, GN_LINK_RETURNED, &f, err);
+    /* Only gantryd's own word is final. */
+    if (rc && rc != -ENODEV)
+        u->lost = true;
+    return rc;
+}
+
+static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline_ns, struct gn_tcp *tcp,
+                     struct gn_stream_hello *theirs, struct gn_error *err)
+{
+    struct gn_link_data name = {.magic = GN_LINK_DATA_MAGIC, .version = GN_LINK_VERSION};
+    struct gn_stream_hello mine = {.magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION, .received = received};
+    memcpy(name.session, u->session, sizeof name.session);
+    memcpy(name.proof, u->key, sizeof name.proof);
+    tcp->tls = NULL;
+    tcp->fd = gn_tcp_dial(&u->address, deadline_ns, err);
+    if (tcp->fd < 0)
+        return tcp->fd;
+    int rc = gn_tcp_send_all(tcp, &name, sizeof name, deadline_ns);
+    mine.now_ns = gn_now_ns();
+    if (!rc)
+        rc = gn_tcp_send_all(tcp, &mine, sizeof mine, deadline_ns);
+    if (!rc)
+        rc = gn_tcp_recv_all(tcp, theirs, sizeof *theirs, deadline_ns);
+    if (!rc && (theirs->magic != GN_STREAM_MAGIC || theirs->version != GN_STREAM_VERSION || theirs->zero))
+        rc = -EPROTO;
+    if (rc) {
+        gn_tcp_close(tcp);
+        return gn_fail(err, -rc, NULL, "the worker does not answer: %s", strerror(-rc));
+    }
+    /* What their clock shows, as seen from here: halfway between question and answer. */
+    theirs->now_ns -= (mine.now_ns + gn_now_ns()) / 2;
+    return 0;
+}
+
+static int tcp_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret,
+                    struct gn_stream_hello *ret_hello, struct gn_error *err)
+{
+    struct gn_link_end *u = gn_link_end_of(l);
+    int rc = u->attached ? ask_for_session(u, deadline_ns, err) : gn_fail(err, EINVAL, NULL, "no session");
+    return rc ? rc : open_data(u, received, deadline_ns, ret, ret_hello, err);
+}
+
+static void tcp_bye(struct gn_link *l)
+{
+    struct gn_link_end *u = gn_link_end_of(l);
+    if (u->socket.fd >= 0 && !u->lost)
+        (void)gn_frame_send_tcp(&u->socket, 0, GN_LINK_BYE, 0, 0, NULL, 0);
+}
+
+static const struct gn_link_ops tcp_ops = {
+    .name = "tcp",
+    .platforms = gn_link_end_platforms,
+    .attach = tcp_attach,
+    .segment = tcp_segment,
+    .control = gn_link_end_control,
+    .poll_fd = gn_link_end_poll_fd,
+    .data = tcp_data,
+    .bye = tcp_bye,
+    .close = gn_link_end_close,
+};
+
+int gn_link_tcp_open(struct gn_link_end *u, struct gn_error *err)
+{
+    u->base.ops = &tcp_ops;
+    gn_frame_reader_init(&u->reader, -1);
+    return open_control(u, gn_now_ns() + DIAL_TIMEOUT_NS, err);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The receiving half of a stream, in programs and in workers, on the thread that reads at the moment. Nothing is believed
+ * but the bytes' count; a record that breaks the format is a fault, which ends the session.
+ */
+#include "link/stream_in.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+int gn_in_init(struct gn_stream_in *in, const struct gn_in_ops *ops, void *context)
+{
+    memset(in, 0, sizeof *in);
+    in->ops = ops;
+    in->context = context;
+    in->buffer = malloc(GN_IN_BUFFER_BYTES);
+    return in->buffer ? 0 : -ENOMEM;
+}
+
+void gn_in_fini(struct gn_stream_in *in)
+{
+    free(in->buffer);
+}
+
+void gn_in_connect(struct gn_stream_in *in, struct gn_tcp *tcp)
+{
+    in->tcp = tcp;
+    in->have = in->used = in->left = 0;
+}
+
+static int take(struct gn_stream_in *in, const struct gn_stream_record *r, const void *payload)
+{
+    if (r->type != GN_RECORD_ACK)
+        in->received += sizeof *r + r->bytes;
+    return in->ops->take(in->context, r, payload);
+}
+
+/* All whole records of the buffer. */
+static int parse(struct gn_stream_in *in)
+{
+    while (!in->left && in->have - in->used >= sizeof in->record) {
+        struct gn_stream_record r;
+        memcpy(&r, in->buffer + in->used, sizeof r);
+        bool data = r.type == GN_RECORD_DATA || r.type == GN_RECORD_DATA_END;
+        uint32_t there = in->have - in->used - (uint32_t)sizeof r;
+        if (r.bytes > (data ? GN_RECORD_MAX_BYTES : GN_IN_BUFFER_BYTES - sizeof r))
+            return -EPROTO;
+        if (!data) {
+            if (there < r.bytes)
+                return 0;
+            in->used += (uint32_t)sizeof r + r.bytes;
+            int rc = take(in, &r, in->buffer + in->used - r.bytes);
+            if (rc)
+                return rc;
+            continue;
+        }
+        unsigned char *to = in->ops->place(in->context, &r);
+        if (!to && r.bytes)
+            return -EPROTO;
+        uint32_t n = there < r.bytes ? there : r.bytes;
+        if (n)
+            memcpy(to, in->buffer + in->used + sizeof r, n);
+        in->used += (uint32_t)sizeof r + n;
+        if (n == r.bytes) {
+            int rc = take(in, &r, NULL);
+            if (rc)
+                return rc;
+            continue;
+        }
+        in->record = r;
+        in->to = to + n;
+        in->left = r.bytes - n;
+    }
+    return 0;
+}
+
+int gn_in_read(struct gn_stream_in *in)
+{
+    if (in->used) {
+        memmove(in->buffer, in->buffer + in->used, in->have - in->used);
+        in->have -= in->used;
+        in->used = 0;
+    }
+    /* Bulk data first, and what follows them into the buffer, which is empty then. */
+    struct iovec iov[2] = {{in->to, in->left}, {in->buffer + in->have, GN_IN_BUFFER_BYTES - in->have}};
+    ssize_t got = in->left ? gn_tcp_recv(in->tcp, iov, 2) : gn_tcp_recv(in->tcp, iov + 1, 1);
+    if (got < 0)
+        return (int)got;
+    size_t n = (size_t)got;
+    if (in->left) {
+        size_t direct = n < in->left ? n : in->left;
+        in->to += direct;
+        in->left -= (uint32_t)direct;
+        n -= direct;
+        if (!in->left) {
+            int rc = take(in, &in->record, NULL);
+            if (rc)
+                return rc;
+        }
+    }
+    in->have += (uint32_t)n;
+    int rc = parse(in);
+    return rc ? rc : 1;
+}

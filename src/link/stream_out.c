@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sending half of a stream, in programs and in workers. What is appended waits in two queues: small records as bytes in
+ * a ring, bulk data (and what must follow them) as references. A sender moves from them to the log, in the order of the
+ * stream, and from the log to the connection; the log keeps what is not acknowledged. Never blocks; nothing it is given to
+ * send is looked at after gn_out_disconnect or gn_out_stop.
+ */
+#include "link/stream_out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/checked.h"
+
+#define MAX_ITEMS   (1u << 21)
+#define GATHER      8
+#define RUN_BYTES   (32u << 10) /* a run of small records that is longer is not made longer still: it would never be free */
+#define ACK_BYTES   (8u << 10)  /* worth telling when something goes out anyhow */
+#define IOVS        (2 * GATHER)
+
+static const unsigned char zeros[GN_RECORD_PIECE_BYTES];
+
+int gn_out_init(struct gn_stream_out *o)
+{
+    memset(o, 0, sizeof *o);
+    /* Pages appear as they are used. */
+    o->ring = mmap(NULL, GN_OUT_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (o->ring == MAP_FAILED)
+        return -ENOMEM;
+    pthread_mutex_init(&o->sending, NULL);
+    pthread_mutex_init(&o->queue, NULL);
+    return 0;
+}
+
+void gn_out_fini(struct gn_stream_out *o)
+{
+    munmap(o->ring, GN_OUT_RING_BYTES);
+    free(o->items);
+    free(o->log);
+    pthread_mutex_destroy(&o->sending);
+    pthread_mutex_destroy(&o->queue);
+}
+
+/* ---- appending */
+
+static void put_locked(struct gn_stream_out *o, const void *bytes, size_t n)
+{
+    size_t at = o->ring_end % GN_OUT_RING_BYTES, first = GN_OUT_RING_BYTES - at < n ? GN_OUT_RING_BYTES - at : n;
+    if (first)
+        memcpy(o->ring + at, bytes, first);
+    if (n > first)
+        memcpy(o->ring, (const char *)bytes + first, n - first);
+    o->ring_end += n;
+}
+
+static int append_all_locked(struct gn_stream_out *o, const struct gn_out_part *parts, int n)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += sizeof parts[i].record + parts[i].record.bytes;
+    if (o->stopped)
+        return -EPIPE;
+    if (bytes > GN_OUT_RING_BYTES / 2)
+        return -EMSGSIZE;
+    if (bytes > GN_OUT_RING_BYTES - (o->ring_end - o->ring_freed))
+        return -EAGAIN;
+    for (int i = 0; i < n; i++) {
+        put_locked(o, &parts[i].record, sizeof parts[i].record);
+        put_locked(o, parts[i].payload, parts[i].record.bytes);
+    }
+    atomic_store_explicit(&o->unsent, o->ring_end - o->ring_sent, memory_order_relaxed);
+    atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
+    return 0;
+}
+
+int gn_out_append_all(struct gn_stream_out *o, const struct gn_out_part *parts, int n)
+{
+    pthread_mutex_lock(&o->queue);
+    int r = append_all_locked(o, parts, n);
+    pthread_mutex_unlock(&o->queue);
+    return r;
+}
+
+int gn_out_append(struct gn_stream_out *o, const struct gn_stream_record *r, const void *payload)
+{
+    struct gn_out_part part = {*r, payload};
+    return gn_out_append_all(o, &part, 1);
+}
+
+/* Doubles a ring of elements, unwrapped. */
+static bool grow(void **ring, uint32_t *capacity, uint32_t *first, uint32_t n, size_t element, uint32_t most)
+{
+    uint32_t more = *capacity ? *capacity * 2 : 64;
+    char *to = more <= most ? malloc(more * element) : NULL;
+    if (!to)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(to + i * element, (char *)*ring + (*first + i) % *capacity * element, element);
+    free(*ring);
+    *ring = to;
+    *capacity = more;
+    *first = 0;
+    return true;
+}
+
+static struct gn_out_item *item_new_locked(struct gn_stream_out *o)
+{
+    if (o->n_items == o->items_capacity && !grow((void **)&o->items, &o->items_capacity, &o->first_item, o->n_items,
+                                                 sizeof *o->items, MAX_ITEMS))
+        return NULL;
+    struct gn_out_item *item = &o->items[(o->first_item + o->n_items++) % o->items_capacity];
+    memset(item, 0, sizeof *item);
+    return item;
+}
+
+int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end,
+                uint64_t *ret_batch)
+{
+    int r = -EPIPE;
+    pthread_mutex_lock(&o->queue);
+    if (!o->stopped) {
+        struct gn_out_item *item = item_new_locked(o);
+        r = item ? 0 : -ENOBUFS;
+        if (item) {
+            item->record = (struct gn_stream_record){0, GN_RECORD_DATA, segment, at};
+            item->bytes = bytes;
+            item->n = n;
+            item->end = end;
+            *ret_batch = end ? ++o->batches : o->batches + 1;
+            atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
+        }
+    }
+    pthread_mutex_unlock(&o->queue);
+    return r;
+}
+
+void gn_out_forget(struct gn_stream_out *o, const void *bytes, uint64_t n)
+{
+    const unsigned char *from = bytes;
+    pthread_mutex_lock(&o->sending);
+    pthread_mutex_lock(&o->queue);
+    for (uint32_t i = 0; i < o->n_items; i++) {
+        struct gn_out_item *item = &o->items[(o->first_item + i) % o->items_capacity];
+        item->forgotten |= item->bytes && item->bytes >= from && item->bytes < from + n;
+    }
+    for (uint32_t i = 0; i < o->n_sent; i++) {
+        struct gn_out_sent *s = &o->log[(o->first_sent + i) % o->log_capacity];
+        if (s->n_bytes && !s->in_ring && s->bytes >= from && s->bytes < from + n)
+            s->bytes = zeros;
+    }
+    pthread_mutex_unlock(&o->queue);
+    pthread_mutex_unlock(&o->sending);
+}
+
+int gn_out_append_ordered(struct gn_stream_out *o, const struct gn_stream_record *record, const void *payload)
+{
+    struct gn_out_part part = {*record, payload};
+    pthread_mutex_lock(&o->queue);
+    int r = o->n_items ? -EAGAIN : append_all_locked(o, &part, 1);
+    if (r == -EAGAIN) {
+        struct gn_out_item *item = item_new_locked(o);
+        r = item ? 0 : -ENOBUFS;
+        if (item) {
+            item->record = *record;
+            item->n = record->bytes;
+            if (record->bytes)
+                memcpy(item->small, payload, record->bytes);
+            atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
+        }
+    }
+    pthread_mutex_unlock(&o->queue);
+    return r;
+}
+
+/* ---- from the queues to the log: whoever sends, with the queue locked */
+
+static struct gn_out_sent *sent_at(struct gn_stream_out *o, uint32_t i)
+{
+    return &o->log[(o->first_sent + i) % o->log_capacity];
+}
+
+static struct gn_out_sent *sent_new_locked(struct gn_stream_out *o)
+{
+    if (o->n_sent == o->log_capacity && !grow((void **)&o->log, &o->log_capacity, &o->first_sent, o->n_sent,
+                                              sizeof *o->log, MAX_ITEMS))
+        return NULL;
+    struct gn_out_sent *s = sent_at(o, o->n_sent++);
+    memset(s, 0, sizeof *s);
+    s->position = o->position;
+    return s;
+}
+
+static bool stage_run_locked(struct gn_stream_out *o)
+{
+    size_t at = o->ring_sent % GN_OUT_RING_BYTES;
+    uint64_t n = o->ring_end - o->ring_sent;
+    if (n > GN_OUT_RING_BYTES - at)
+        n = GN_OUT_RING_BYTES - at;
+    struct gn_out_sent *last = o->n_sent > o->sending_at ? sent_at(o, o->n_sent - 1) : NULL;
+    if (!last || !last->in_ring || last->bytes + last->n_bytes != o->ring + at || last->n_bytes >= RUN_BYTES) {
+        last = sent_new_locked(o);
+        if (!last)
+            return false;
+        last->bytes = o->ring + at;
+        last->in_ring = true;
+    }
+    last->n_bytes += (uint32_t)n;
+    last->counted += (uint32_t)n;
+    o->position += n;
+    o->ring_sent += n;
+    return true;
+}
+
+static bool stage_ack_locked(struct gn_stream_out *o)
+{
+    struct gn_stream_record record = {0, GN_RECORD_ACK, 0, o->ack_owed};
+    struct gn_out_sent *s = sent_new_locked(o);
+    if (!s)
+        return false;
+    memcpy(s->head, &record, sizeof record);
+    s->n_header = sizeof record;
+    atomic_store_explicit(&o->ack_sent, o->ack_owed, memory_order_relaxed);
+    return true;
+}
+
+static bool stage_item_locked(struct gn_stream_out *o)
+{
+    struct gn_out_sent *s = sent_new_locked(o);
+    if (!s)
+        return false;
+    struct gn_out_item *item = &o->items[o->first_item];
+    struct gn_stream_record record = item->record;
+    uint64_t n = item->n - o->item_done;
+    if (item->bytes) {
+        bool last = n <= GN_RECORD_PIECE_BYTES;
+        n = last ? n : GN_RECORD_PIECE_BYTES;
+        record.bytes = (uint32_t)n;
+        record.at += o->item_done;
+        if (last && item->end)
+            record.type = GN_RECORD_DATA_END;
+        s->bytes = item->forgotten ? zeros : item->bytes + o->item_done;
+        s->n_bytes = (uint32_t)n;
+    } else {
+        memcpy(s->head + sizeof record, item->small, n);
+        s->n_header = (uint32_t)n;
+    }
+    memcpy(s->head, &record, sizeof record);
+    s->n_header += sizeof record;
+    s->counted = s->n_header + s->n_bytes;
+    o->position += s->counted;
+    o->item_done += n;
+    if (o->item_done == item->n) {
+        o->item_done = 0;
+        o->first_item = (o->first_item + 1) % o->items_capacity;
+        o->n_items--;
+    }
+    return true;
+}
+
+/* Small records first, and of bulk data one piece a turn. False: no memory; what is not staged goes later. */
+static bool stage_locked(struct gn_stream_out *o)
+{
+    bool good = true;
+    if (!o->in_run && o->ack_owed - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= ACK_BYTES)
+        good = stage_ack_locked(o);
+    while (good && o->ring_sent < o->ring_end)
+        good = stage_run_locked(o);
+    o->in_run = o->ring_sent < o->ring_end;
+    atomic_store_explicit(&o->unsent, o->ring_end - o->ring_sent, memory_order_relaxed);
+    /* A piece of bulk data that is on its way is enough: what is appended meanwhile goes before the next. */
+    uint32_t at = o->n_sent;
+    while (at > o->sending_at && !(sent_at(o, at - 1)->n_bytes && !sent_at(o, at - 1)->in_ring))
+        at--;
+    for (bool bulk = at > o->sending_at; good && !bulk && o->n_items && o->n_sent - o->sending_at < GATHER;) {
+        good = stage_item_locked(o);
+        bulk = good && sent_at(o, o->n_sent - 1)->n_bytes;
+    }
+    return good;
+}
+
+static int gather_locked(struct gn_stream_out *o, struct iovec *iov)
+{
+    int n = 0;
+    uint32_t skip = o->sending_offset;
+    for (uint32_t i = o->sending_at; i < o->n_sent && n + 2 <= IOVS; i++, skip = 0) {
+        struct gn_out_sent *s = sent_at(o, i);
+        if (skip < s->n_header)
+            iov[n++] = (struct iovec){s->head + skip, s->n_header - skip};
+        uint32_t done = skip > s->n_header ? skip - s->n_header : 0;
+        if (done < s->n_bytes)
+            iov[n++] = (struct iovec){(void *)(uintptr_t)(s->bytes + done), s->n_bytes - done};
+    }
+    return n;
+}
+
+static void drop_first_locked(struct gn_stream_out *o)
+{
+    struct gn_out_sent *s = sent_at(o, 0);
+    if (s->in_ring)
+        o->ring_freed += s->n_bytes;
+    o->first_sent = (o->first_sent + 1) % o->log_capacity;
+    o->n_sent--;
+}
+
+/* Lets go of what is sent and acknowledged. */
+static void trim_locked(struct gn_stream_out *o)
+{
+    uint64_t freed = o->ring_freed;
+    while (o->sending_at && sent_at(o, 0)->position + sent_at(o, 0)->counted <= o->acknowledged) {
+        drop_first_locked(o);
+        o->sending_at--;
+    }
+    if (o->ring_freed != freed)
+        atomic_fetch_add_explicit(&o->room, 1, memory_order_seq_cst);
+}
+
+static void advance_locked(struct gn_stream_out *o, size_t n)
+{
+    while (n) {
+        struct gn_out_sent *s = sent_at(o, o->sending_at);
+        uint32_t left = s->n_header + s->n_bytes - o->sending_offset;
+        if (n < left) {
+            o->sending_offset += (uint32_t)n;
+            return;
+        }
+        n -= left;
+        o->sending_offset = 0;
+        o->sending_at++;
+    }
+    /* What holds nothing any more (an ACK of the connection before) is behind us, too. */
+    while (o->sending_at < o->n_sent && !o->sending_offset && !sent_at(o, o->sending_at)->n_header &&
+           !sent_at(o, o->sending_at)->n_bytes)
+        o->sending_at++;
+    trim_locked(o);
+}
+
+/* With `sending` held. */
+static int send_all(struct gn_stream_out *o)
+{
+    for (;;) {
+        struct iovec iov[IOVS];
+        pthread_mutex_lock(&o->queue);
+        bool good = !o->tcp || o->stopped || stage_locked(o);
+        int n = o->tcp && !o->stopped ? gather_locked(o, iov) : 0;
+        if (!n && good)
+            atomic_store_explicit(&o->unflushed, false, memory_order_seq_cst);
+        pthread_mutex_unlock(&o->queue);
+        if (!n) {
+            bool full = o->tcp && gn_tcp_unsent(o->tcp);
+            atomic_store_explicit(&o->blocked, full, memory_order_relaxed);
+            return !good ? -ENOMEM : full ? -EAGAIN : 0;
+        }
+        atomic_fetch_add_explicit(&o->n_sends, 1, memory_order_relaxed);
+        ssize_t sent = gn_tcp_send(o->tcp, iov, n);
+        if (sent < 0) {
+            atomic_store_explicit(&o->blocked, sent == -EAGAIN, memory_order_relaxed);
+            return (int)sent;
+        }
+        pthread_mutex_lock(&o->queue);
+        advance_locked(o, (size_t)sent);
+        pthread_mutex_unlock(&o->queue);
+    }
+}
+
+int gn_out_flush(struct gn_stream_out *o)
+{
+    do {
+        if (pthread_mutex_trylock(&o->sending))
+            return 0; /* who sends looks again after giving it back */
+        int r = send_all(o);
+        pthread_mutex_unlock(&o->sending);
+        if (r)
+            return r;
+    } while (atomic_load_explicit(&o->unflushed, memory_order_seq_cst) && o->tcp);
+    return 0;
+}
+
+/* ---- what the other side says, and connections */
+
+int gn_out_acknowledged(struct gn_stream_out *o, uint64_t position)
+{
+    int r = 0;
+    pthread_mutex_lock(&o->queue);
+    if (position > o->position) {
+        r = -EPROTO;
+    } else if (position > o->acknowledged) {
+        o->acknowledged = position;
+        trim_locked(o);
+    }
+    pthread_mutex_unlock(&o->queue);
+    return r;
+}
+
+void gn_out_owe_ack(struct gn_stream_out *o, uint64_t position)
+{
+    pthread_mutex_lock(&o->queue);
+    o->ack_owed = position;
+    if (position - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= ACK_BYTES)
+        atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
+    pthread_mutex_unlock(&o->queue);
+}
+
+/* Everything from `received` on goes out again, but for ACKs: they are said anew. */
+static int rewind_locked(struct gn_stream_out *o, uint64_t received)
+{
+    if (received > o->position || received < o->acknowledged)
+        return -EPROTO;
+    o->acknowledged = received;
+    while (o->n_sent && sent_at(o, 0)->position + sent_at(o, 0)->counted <= received)
+        drop_first_locked(o);
+    o->sending_at = o->sending_offset = 0;
+    for (uint32_t i = 0; i < o->n_sent; i++) {
+        struct gn_out_sent *s = sent_at(o, i);
+        if (!s->counted)
+            s->n_header = 0;
+    }
+    if (o->n_sent && sent_at(o, 0)->position < received) {
+        struct gn_out_sent *s = sent_at(o, 0);
+        uint64_t done = received - s->position;
+        if (!s->in_ring)
+            return -EPROTO; /* in the middle of a record */
+        s->position += done;
+        s->counted -= (uint32_t)done;
+        s->bytes += done;
+        s->n_bytes -= (uint32_t)done;
+        o->ring_freed += done;
+    }
+    while (o->sending_at < o->n_sent && !sent_at(o, o->sending_at)->counted)
+        o->sending_at++;
+    atomic_fetch_add_explicit(&o->room, 1, memory_order_seq_cst);
+    return 0;
+}
+
+int gn_out_connect(struct gn_stream_out *o, struct gn_tcp *tcp, uint64_t received)
+{
+    pthread_mutex_lock(&o->sending);
+    pthread_mutex_lock(&o->queue);
+    int r = rewind_locked(o, received);
+    if (!r) {
+        o->tcp = tcp;
+        atomic_store_explicit(&o->ack_sent, o->ack_owed, memory_order_relaxed); /* the hello has told it */
+        atomic_store_explicit(&o->blocked, false, memory_order_relaxed);
+        atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
+    }
+    pthread_mutex_unlock(&o->queue);
+    pthread_mutex_unlock(&o->sending);
+    return r;
+}
+
+void gn_out_disconnect(struct gn_stream_out *o)
+{
+    pthread_mutex_lock(&o->sending);
+    o->tcp = NULL;
+    pthread_mutex_unlock(&o->sending);
+}
+
+void gn_out_stop(struct gn_stream_out *o)
+{
+    pthread_mutex_lock(&o->sending);
+    pthread_mutex_lock(&o->queue);
+    o->stopped = true;
+    o->tcp = NULL;
+    pthread_mutex_unlock(&o->queue);
+    pthread_mutex_unlock(&o->sending);
+    atomic_fetch_add_explicit(&o->room, 1, memory_order_seq_cst);
+}

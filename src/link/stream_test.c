@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Both halves of a stream, in one thread, over socket pairs that are cut at any byte: what was appended arrives once, whole and
+ * in order, whatever is lost on the way. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "link/stream_in.h"
+#include "link/stream_out.h"
+
+#define AREA_BYTES (1u << 20)
+
+struct end {
+    struct gn_stream_out out;
+    struct gn_stream_in in;
+    struct gn_tcp tcp;
+    unsigned char area[AREA_BYTES];
+    uint64_t n_small, n_ordered, n_batches; /* taken */
+    uint32_t broken;                        /* of what was taken: not as sent */
+};
+
+static void *place(void *context, const struct gn_stream_record *r)
+{
+    struct end *e = context;
+    return r->part == 0 && r->at + r->bytes <= AREA_BYTES ? e->area + r->at : NULL;
+}
+
+static int take(void *context, const struct gn_stream_record *r, const void *payload)
+{
+    struct end *e = context;
+    switch (r->type) {
+    case GN_RECORD_ACK:
+        return gn_out_acknowledged(&e->out, r->at);
+    case GN_RECORD_DATA:
+        return 0;
+    case GN_RECORD_DATA_END:
+        e->n_batches++;
+        return 0;
+    case GN_RECORD_MESSAGE: /* small ones count up, and so does every byte of them */
+        e->broken += r->at != e->n_small++;
+        for (uint32_t i = 0; i < r->bytes; i++)
+            e->broken += ((const unsigned char *)payload)[i] != (unsigned char)(r->at + i);
+        return 0;
+    case GN_RECORD_EVENT_END: /* follows as many batches as it says */
+        e->broken += r->at != e->n_ordered++ || e->n_batches < r->at;
+        return 0;
+    default:
+        return -EPROTO;
+    }
+}
+
+static const struct gn_in_ops ops = {place, take};
+
+static void open_end(struct end *e)
+{
+    memset(e, 0, sizeof *e);
+    e->tcp = (struct gn_tcp)GN_TCP_NONE;
+    assert_int_equal(gn_out_init(&e->out), 0);
+    assert_int_equal(gn_in_init(&e->in, &ops, e), 0);
+}
+
+static void close_end(struct end *e)
+{
+    gn_out_stop(&e->out);
+    gn_tcp_close(&e->tcp);
+    gn_in_fini(&e->in);
+    gn_out_fini(&e->out);
+}
+
+static void cut(struct end *a, struct end *b)
+{
+    gn_out_disconnect(&a->out);
+    gn_out_disconnect(&b->out);
+    gn_tcp_close(&a->tcp);
+    gn_tcp_close(&b->tcp);
+}
+
+static void join(struct end *a, struct end *b)
+{
+    int fds[2], small = 4096;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    a->tcp.fd = fds[0];
+    b->tcp.fd = fds[1];
+    gn_in_connect(&a->in, &a->tcp);
+    gn_in_connect(&b->in, &b->tcp);
+    assert_int_equal(gn_out_connect(&a->out, &a->tcp, b->in.received), 0);
+    assert_int_equal(gn_out_connect(&b->out, &b->tcp, a->in.received), 0);
+}
+
+/* One step of an end: sends what the socket takes, reads once, owes what it has read. */
+static void step(struct end *e)
+{
+    int rc = gn_out_flush(&e->out);
+    assert_true(rc == 0 || rc == -EAGAIN);
+    rc = gn_in_read(&e->in);
+    assert_true(rc > 0 || rc == -EAGAIN);
+    gn_out_owe_ack(&e->out, e->in.received);
+}
+
+static void add_small(struct end *e, uint64_t i)
+{
+    unsigned char payload[900];
+    uint32_t n = (uint32_t)rand() % sizeof payload;
+    for (uint32_t k = 0; k < n; k++)
+        payload[k] = (unsigned char)(i + k);
+    struct gn_stream_record r = {n, GN_RECORD_MESSAGE, 0, i};
+    int rc;
+    assert_int_equal(rc = gn_out_append(&e->out, &r, payload), 0);
+}
+
+static void everything_arrives_once_and_in_order(void **state)
+{
+    (void)state;
+    static struct end a, b;
+    static unsigned char bulk[AREA_BYTES];
+    open_end(&a);
+    open_end(&b);
+    srand(7);
+    for (uint32_t i = 0; i < AREA_BYTES; i++)
+        bulk[i] = (unsigned char)(i * 7 + i / 251);
+    join(&a, &b);
+    uint64_t n_small = 0, n_batches = 0, batch;
+    for (int round = 0; round < 3000; round++) {
+        int what = rand() % 100;
+        if (what < 40 && n_small - b.n_small < 500)
+            add_small(&a, n_small++);
+        if (what < 6 && n_batches - b.n_batches < 4) {
+            uint64_t at = n_batches % 4 * (AREA_BYTES / 4), n = 1 + (uint64_t)rand() % (AREA_BYTES / 4);
+            assert_int_equal(gn_out_bulk(&a.out, 0, at, bulk + at, n, true, &batch), 0);
+            assert_int_equal(batch, ++n_batches);
+            struct gn_stream_record r = {0, GN_RECORD_EVENT_END, 0, n_batches - 1};
+            assert_int_equal(gn_out_append_ordered(&a.out, &r, NULL), 0);
+        }
+        if (what >= 99) {
+            cut(&a, &b);
+            join(&a, &b);
+        }
+        step(&a);
+        step(&b);
+        step(&b);
+    }
+    for (int i = 0; i < 200000 && (b.n_small < n_small || b.n_ordered < n_batches); i++) {
+        step(&a);
+        step(&b);
+    }
+    assert_int_equal(b.n_small, n_small);
+    assert_int_equal(b.n_ordered, n_batches);
+    assert_int_equal(b.n_batches, n_batches);
+    assert_int_equal(b.broken, 0);
+    assert_true(n_small > 300 && n_batches > 20);
+    for (uint32_t i = 0; i < AREA_BYTES / 4; i++) /* the last batch of the first quarter covers its beginning */
+        if (b.area[i] && b.area[i] != bulk[i])
+            fail_msg("byte %u of the bulk data is wrong", i);
+    assert_memory_equal(b.area, bulk, 64);
+    close_end(&a);
+    close_end(&b);
+}
+
+static void small_records_go_ahead_of_bulk(void **state)
+{
+    (void)state;
+    static struct end a, b;
+    static unsigned char bulk[AREA_BYTES];
+    uint64_t batch;
+    open_end(&a);
+    open_end(&b);
+    join(&a, &b);
+    assert_int_equal(gn_out_bulk(&a.out, 0, 0, bulk, AREA_BYTES, true, &batch), 0);
+    step(&a); /* the socket is full of it now */
+    add_small(&a, 0);
+    while (!b.n_small) {
+        step(&a);
+        step(&b);
+    }
+    /* Of eight pieces one was on its way. */
+    assert_true(b.in.received < 2 * GN_RECORD_PIECE_BYTES);
+    close_end(&a);
+    close_end(&b);
+}
+
+static void what_is_not_acknowledged_fills_up(void **state)
+{
+    (void)state;
+    static struct end a, b;
+    unsigned char payload[512] = {0};
+    struct gn_stream_record r = {sizeof payload, GN_RECORD_MESSAGE, 0, 0};
+    open_end(&a);
+    open_end(&b);
+    join(&a, &b);
+    uint64_t n = 0;
+    int rc;
+    while ((rc = gn_out_append(&a.out, &r, payload)) == 0) {
+        n += sizeof r + sizeof payload;
+        (void)gn_out_flush(&a.out);
+    }
+    assert_int_equal(rc, -EAGAIN);
+    assert_true(n <= GN_OUT_RING_BYTES && n > GN_OUT_RING_BYTES - 2048);
+    assert_int_equal(gn_out_acknowledged(&a.out, a.out.position + 1), -EPROTO);
+    assert_int_equal(gn_out_acknowledged(&a.out, sizeof r + sizeof payload), 0);
+    for (int i = 0; i < 4000 && rc; i++) {
+        step(&b);
+        step(&a);
+        rc = gn_out_append(&a.out, &r, payload);
+    }
+    assert_int_equal(rc, 0);
+    gn_out_stop(&a.out);
+    assert_int_equal(gn_out_append(&a.out, &r, payload), -EPIPE);
+    close_end(&a);
+    close_end(&b);
+}
+
+static void malformed_records_are_faults(void **state)
+{
+    (void)state;
+    static const struct gn_stream_record bad[] = {
+        {0, 99, 0, 0},
+        {UINT32_MAX, GN_RECORD_MESSAGE, 0, 0},
+        {GN_RECORD_MAX_BYTES + 1, GN_RECORD_DATA, 0, 0},
+        {16, GN_RECORD_DATA, 1, 0},
+        {16, GN_RECORD_DATA, 0, AREA_BYTES - 8},
+        {0, GN_RECORD_ACK, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        static struct end a, b;
+        open_end(&a);
+        open_end(&b);
+        join(&a, &b);
+        assert_int_equal(write(a.tcp.fd, &bad[i], sizeof bad[i]), sizeof bad[i]);
+        assert_int_equal(gn_in_read(&b.in), -EPROTO);
+        close_end(&a);
+        close_end(&b);
+    }
+}
+
+static void forgotten_bytes_are_not_looked_at(void **state)
+{
+    (void)state;
+    static struct end a, b;
+    static unsigned char bulk[AREA_BYTES];
+    uint64_t batch;
+    memset(bulk, 1, sizeof bulk);
+    open_end(&a);
+    open_end(&b);
+    assert_int_equal(gn_out_bulk(&a.out, 0, 0, bulk, AREA_BYTES, true, &batch), 0);
+    gn_out_forget(&a.out, bulk, sizeof bulk);
+    memset(b.area, 2, sizeof b.area);
+    join(&a, &b);
+    for (int i = 0; i < 4000 && !b.n_batches; i++) {
+        step(&a);
+        step(&b);
+    }
+    assert_int_equal(b.n_batches, 1);
+    assert_int_equal(b.area[0], 0);
+    assert_int_equal(b.area[AREA_BYTES - 1], 0);
+    close_end(&a);
+    close_end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_arrives_once_and_in_order), cmocka_unit_test(small_records_go_ahead_of_bulk),
+        cmocka_unit_test(what_is_not_acknowledged_fills_up),    cmocka_unit_test(malformed_records_are_faults),
+        cmocka_unit_test(forgotten_bytes_are_not_looked_at),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
