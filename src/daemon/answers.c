@@ -28,7 +28,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .pid = (uint32_t)v->program_pid,
             .worker_pid = v->process.fd >= 0 ? (uint32_t)v->worker_pid : 0,
             .platform = p->name,
-            .link = "shm",
+            .link = v->remote ? "tcp" : "shm",
             .mode = "remote",
             .state = gn_vgpus_state(v),
             .weight = v->weight,

@@ -2,6 +2,8 @@
 /* The configuration file: INI, every mistake an error that names its line. */
 #include "daemon/config.h"
 
+#include "link/address.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,6 +57,36 @@ int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_
     return 0;
 }
 
+int gn_config_set_listen(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    struct gn_address a;
+    int rc = gn_address_parse(value, &a, err);
+    if (rc)
+        return rc;
+    if (!a.tcp || strlen(value) >= sizeof config->listen)
+        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%.100s\" is no address to listen at", value);
+    snprintf(config->listen, sizeof config->listen, "%s", value);
+    return 0;
+}
+
+int gn_config_set_insecure(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return gn_fail(err, EINVAL, "write yes or no", "insecure cannot be \"%.100s\"", value);
+    config->insecure = value[0] == 'y';
+    return 0;
+}
+
+int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    char *end;
+    unsigned long s = value[0] >= '0' && value[0] <= '9' ? strtoul(value, &end, 10) : 0;
+    if (!s || *end || s > 3600)
+        return gn_fail(err, EINVAL, "write a number of seconds, 1 to 3600", "the grace cannot be \"%.100s\"", value);
+    config->tcp_grace_ms = (uint32_t)s * 1000;
+    return 0;
+}
+
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err)
 {
     if (config->n_devices == GN_CONFIG_MAX_DEVICES)
@@ -102,8 +134,14 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_set_socket(p->config, value, &inner);
     } else if (strcmp(key, "device") == 0) {
         rc = gn_config_add_device(p->config, value, &inner);
+    } else if (strcmp(key, "listen") == 0) {
+        rc = gn_config_set_listen(p->config, value, &inner);
+    } else if (strcmp(key, "insecure") == 0) {
+        rc = gn_config_set_insecure(p->config, value, &inner);
+    } else if (strcmp(key, "tcp-grace") == 0) {
+        rc = gn_config_set_grace(p->config, value, &inner);
     } else {
-        return complain(p, "the keys of [gantryd] are socket and device", "unknown key", key);
+        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tcp-grace and device", "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
 }

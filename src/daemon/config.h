@@ -15,6 +15,9 @@ struct gn_config {
     int n_devices;
     struct gn_selector settings[GN_CONFIG_MAX_DEVICES]; /* [device NAME] sections */
     int n_settings;
+    char listen[320]; /* "": not over tcp */
+    bool insecure;
+    uint32_t tcp_grace_ms; /* 0: the default */
 };
 
 /* Reads an INI file over what *config holds. Errors name the file and the line. */
@@ -26,6 +29,9 @@ int gn_config_parse(const char *path, const char *text, size_t n, struct gn_conf
 
 /* One setting, as `key = value` in [gantryd] or as an option. */
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_listen(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_insecure(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err);
 
 enum gn_options_action { GN_OPTIONS_RUN, GN_OPTIONS_HELP, GN_OPTIONS_VERSION };

@@ -42,7 +42,8 @@ void gn_conn_close(struct gn_conn *c)
     if (c->vgpu) {
         struct gn_vgpu_record *v = c->vgpu;
         c->vgpu = NULL;
-        gn_vgpus_leave(v);
+        if (c->bye || !gn_vgpus_keep(v))
+            gn_vgpus_leave(v);
     }
     gn_list_remove(&c->link);
     d->n_conns--;
@@ -136,7 +137,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
         return;
     }
     /* Workers run as gantryd's own user, so for now only he may have one. */
-    if (c->uid != geteuid() && c->uid != 0) {
+    if (!c->remote && c->uid != geteuid() && c->uid != 0) {
         c->closing = true;
         gn_conn_refuse(
             c, f->seq, EACCES,
@@ -144,6 +145,8 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
              &err));
         return;
     }
+    if (c->remote)
+        c->pid = (pid_t)h.pid; /* to be shown; it says nothing here */
     c->greeted = true;
     welcome(c, f->seq);
 }
@@ -169,7 +172,7 @@ static void take_attach(struct gn_conn *c, const struct gn_frame *f)
     struct gn_error err;
     int stdio[2] = {-1, -1};
     if (!gn_frame_payload(f, &a, sizeof a) || a.zero != 0 ||
-        (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) || f->n_fds != __builtin_popcount(a.stdio) ||
+        (c->remote && a.stdio) || (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) || f->n_fds != __builtin_popcount(a.stdio) ||
         !gn_frame_string_ok(a.tenant, sizeof a.tenant)) {
         fault(c, "sent a malformed attach");
         return;
@@ -188,7 +191,7 @@ static void take_attach(struct gn_conn *c, const struct gn_frame *f)
             close(stdio[i]);
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);
-    else if (c->process.fd < 0)
+    else if (c->process.fd < 0 && !c->remote)
         watch_program(c);
 }
 
@@ -204,6 +207,22 @@ static void take_segment(struct gn_conn *c, const struct gn_frame *f)
                      : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);
+}
+
+static void take_return(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_return r;
+    struct gn_error err;
+    if (!c->remote || !gn_frame_payload(f, &r, sizeof r)) {
+        fault(c, "sent a malformed wish to return");
+        return;
+    }
+    struct gn_vgpu_record *v = gn_vgpus_by_session(c->daemon, r.session, r.key);
+    int rc = v ? gn_vgpus_return(v, c, &err) : gn_fail(&err, ENODEV, NULL, "there is no such session any more");
+    if (rc)
+        gn_conn_refuse(c, f->seq, rc, &err);
+    else
+        gn_conn_send(c, GN_LINK_RETURNED, f->seq, NULL, 0, NULL, 0);
 }
 
 /* Sends a text in as many frames as it takes. */
@@ -272,6 +291,13 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     case GN_LINK_CONTROL:
         take_control(c, f);
         break;
+    case GN_LINK_RETURN:
+        take_return(c, f);
+        break;
+    case GN_LINK_BYE:
+        c->bye = true;
+        gn_conn_close(c);
+        break;
     default:
         fault(c, "sent an unknown frame");
     }
@@ -301,27 +327,51 @@ static void ready(struct gn_source *s, uint32_t events)
         gn_conn_close(c);
 }
 
-void gn_conns_take(struct gn_daemon *d, int fd)
+static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred)
 {
-    struct ucred cred;
-    socklen_t n = sizeof cred;
     struct gn_conn *c = calloc(1, sizeof *c);
-    if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
-        free(c);
+    if (!c) {
         close(fd);
-        return;
+        return NULL;
     }
     c->daemon = d;
-    c->pid = cred.pid;
-    c->uid = cred.uid;
+    c->pid = cred->pid;
+    c->uid = cred->uid;
     c->process.fd = -1;
     c->socket.fd = fd;
     gn_frame_reader_init(&c->reader, fd);
     gn_frame_writer_init(&c->writer, fd, MAX_QUEUED_BYTES);
     gn_list_append(&d->conns, &c->link);
     d->n_conns++;
-    if (gn_loop_add(&d->loop, &c->socket, EPOLLIN, ready) < 0)
+    if (gn_loop_add(&d->loop, &c->socket, EPOLLIN, ready) < 0) {
         gn_conn_close(c);
+        return NULL;
+    }
+    return c;
+}
+
+void gn_conns_take(struct gn_daemon *d, int fd)
+{
+    struct ucred cred;
+    socklen_t n = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+        close(fd);
+    else
+        (void)take_socket(d, fd, &cred);
+}
+
+void gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
+{
+    const struct ucred nobody = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
+    if (d->n_conns >= MAX_CONNS) {
+        close(fd);
+        return;
+    }
+    struct gn_conn *c = take_socket(d, fd, &nobody);
+    if (c) {
+        c->remote = true;
+        c->peer = *peer;
+    }
 }
 
 void gn_conns_accept(struct gn_source *listener, uint32_t events)

@@ -20,6 +20,7 @@
  * lost until its connection goes. A host that died is started again by the next attach.
  */
 struct gn_daemon;
+struct gn_tcp_listener;
 
 struct gn_host {
     struct gn_daemon *daemon;
@@ -28,6 +29,13 @@ struct gn_host {
     struct gn_source socket;
     struct gn_frame_reader reader;
     struct gn_frame_writer writer;
+};
+
+/* Who is at the other end of a control connection from another machine. */
+struct gn_remote_peer {
+    bool secure;      /* TLS, and he has proved to know a token, or shown a certificate */
+    char subject[64]; /* the certificate's name: the tenant's. "": none */
+    char address[64]; /* for the log */
 };
 
 struct gn_conn {
@@ -43,6 +51,9 @@ struct gn_conn {
     pid_t pid;    /* of the program, in our namespace; 0: not visible from here */
     uid_t uid;
     char program[GN_LINK_NAME_BYTES];
+    bool remote; /* from another machine: `peer` says what is known, and the kernel nothing */
+    bool bye;    /* the program has said that it ends */
+    struct gn_remote_peer peer;
     struct gn_vgpu_record *vgpu;
     char *request; /* a control request in parts */
     size_t n_request;
@@ -76,6 +87,11 @@ struct gn_vgpu_record {
     struct gn_frame_reader reader;
     struct gn_frame_writer writer;
 
+    /* A program on another machine. */
+    bool remote, secure;
+    uint64_t return_by_ns; /* its connection broke: it has until then; 0: it is connected */
+    unsigned char session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
+
     int counters_fd;
     /* For the program, until it has them. */
     int session_fd, ring_fd, events_fd, data_fd;
@@ -92,6 +108,9 @@ struct gn_daemon {
     bool listening; /* false: too many connections or descriptors; goes on when one is closed */
     struct gn_source signals;
     struct gn_source grace; /* timerfd, armed only while a vGPU is on its way out */
+    struct gn_tcp_listener *tcp; /* NULL: none */
+    uint32_t tcp_grace_ms;
+    bool insecure; /* whoever comes over tcp without credentials may use the tenant `default` */
     bool stopping;
 };
 
@@ -119,6 +138,8 @@ void gn_notify_ready(void);
 void gn_conns_accept(struct gn_source *listener, uint32_t events);
 /* A connected Unix socket that does not block; gantryd's from now on. */
 void gn_conns_take(struct gn_daemon *d, int fd);
+/* One of another machine's program's; fd is as above. */
+void gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);
 /* Frames to the program; a program that does not read is closed. */
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds,
@@ -129,6 +150,16 @@ void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_e
 int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
                    struct gn_error *err);
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
+/* remote_vgpus.c: vGPUs whose programs are on other machines. */
+int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
+/* NULL: there is none, or who names it cannot prove that it is his. */
+struct gn_vgpu_record *gn_vgpus_by_session(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof);
+/* Hands a data connection to the worker, or lets go of it when there is none. fd stays the caller's. */
+void gn_vgpus_link(struct gn_vgpu_record *v, int fd);
+/* The program asks for its session on this connection. 0 or -errno. */
+int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err);
+/* The connection broke. True: the vGPU is kept for a while. */
+bool gn_vgpus_keep(struct gn_vgpu_record *v);
 /* The program is gone: the vGPU ends, its worker within the grace. */
 void gn_vgpus_leave(struct gn_vgpu_record *v);
 void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd);
@@ -137,6 +168,8 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status);
 /* The template is gone: whatever it still owed is not to be waited for. */
 void gn_vgpus_host_lost(struct gn_vgpu_record *v);
 void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err);
+/* Sets the timer to the first of the deadlines. */
+void gn_vgpus_arm(struct gn_daemon *d);
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
 const char *gn_vgpus_state(const struct gn_vgpu_record *v);
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);

@@ -16,22 +16,29 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/listen_tcp.h"
 #include "daemon/spawn.h"
 #include "link/address.h"
 
-static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--device SELECTOR]...\n"
+static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--listen tcp:HOST:PORT] [--insecure]\n"
+                           "               [--tcp-grace SECONDS] [--device SELECTOR]...\n"
                            "\n"
                            "Shares this machine's OpenCL devices among programs.\n"
                            "\n"
                            "  --config FILE      read settings from an INI file; options given here win\n"
                            "  --socket PATH      listen there; else at /run/gantry/gantry.sock for root,\n"
                            "                     at $XDG_RUNTIME_DIR/gantry/gantry.sock for others\n"
+                           "  --listen tcp:HOST:PORT  serve programs on other machines, too\n"
+                           "  --insecure         over tcp, admit whoever comes, and let anybody read along\n"
+                           "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
                            "  --device SELECTOR  offer this device only; may be repeated.\n"
                            "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
                            "  --help, --version\n"
                            "\n"
                            "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). SIGTERM "
                            "ends gantryd and its workers.\n";
+
+#define TCP_GRACE_MS 5000
 
 static struct gn_daemon gantryd;
 static struct gn_listener listener = GN_LISTENER_NONE;
@@ -58,7 +65,10 @@ static void signalled(struct gn_source *s, uint32_t events)
     d->stopping = true;
     gn_listener_remove(&listener);
     gn_loop_close(&d->loop, &d->listener);
+    gn_tcp_listener_stop(d->tcp);
+    d->tcp = NULL;
     gn_list_for_each(c, &d->conns, struct gn_conn, link) gn_conn_close(c);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns) gn_vgpus_leave(v);
     if (gn_list_empty(&d->vgpus))
         gn_loop_stop(&d->loop);
 }
@@ -134,6 +144,10 @@ static int start(const struct gn_config *config, struct gn_error *err)
         rc = gn_hosts_init(d);
     if (rc)
         return gn_fail(err, -rc, NULL, "cannot start: %s", strerror(-rc));
+    d->tcp_grace_ms = config->tcp_grace_ms ? config->tcp_grace_ms : TCP_GRACE_MS;
+    d->insecure = config->insecure;
+    if (config->listen[0] && (rc = gn_tcp_listener_start(d, config, &d->tcp, err)))
+        return rc;
     return gn_listener_publish(&listener, err);
 }
 
@@ -164,6 +178,11 @@ int main(int argc, char **argv)
         gn_machine_fini(&gantryd.machine);
         /* Told to end while it started: that is no failure. */
         return rc == -EINTR ? 0 : die(rc, &err, 1);
+    }
+    if (gantryd.tcp) {
+        char address[320];
+        gn_tcp_listener_address(gantryd.tcp, address, sizeof address);
+        fprintf(stderr, "listening %s\n", address);
     }
     fprintf(stderr, "ready unix:%s\n", listener.path);
     gn_notify_ready();

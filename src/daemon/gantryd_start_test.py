@@ -58,7 +58,8 @@ class Refusals(unittest.TestCase):
 
     def test_wrong_command_lines(self):
         for args, says in ((["--frobnicate"], "unknown option --frobnicate"), (["-x"], "unknown option -x"),
-                           (["--listen", "tcp:localhost:1"], "unknown option --listen"),
+                           (["--listen", "unix:/x"], "no address to listen at"), (["--listen", "tcp:x"], "is not an address"),
+                           (["--insecure=yes"], "takes no value"), (["--tcp-grace", "0"], "the grace cannot be"),
                            (["--policy", "fair"], "unknown option --policy"), (["--slice", "2"], "unknown option --slice"),
                            (["--sock", self.socket], "unknown option --sock"), (["--socket"], "needs a value"),
                            (["--help=1"], "takes no value"), (["now"], 'unexpected argument "now"'),

@@ -12,7 +12,7 @@
 
 static const char usage_fix[] = "gantryd --help lists the options";
 
-enum value { NO_VALUE, VALUE_SET, VALUE_CONFIG };
+enum value { NO_VALUE, VALUE_SET, VALUE_CONFIG, VALUE_FLAG };
 
 static const struct option {
     const char *name;
@@ -23,6 +23,9 @@ static const struct option {
     {"config", VALUE_CONFIG, NULL, GN_OPTIONS_RUN},
     {"socket", VALUE_SET, gn_config_set_socket, GN_OPTIONS_RUN},
     {"device", VALUE_SET, gn_config_add_device, GN_OPTIONS_RUN},
+    {"listen", VALUE_SET, gn_config_set_listen, GN_OPTIONS_RUN},
+    {"insecure", VALUE_FLAG, gn_config_set_insecure, GN_OPTIONS_RUN},
+    {"tcp-grace", VALUE_SET, gn_config_set_grace, GN_OPTIONS_RUN},
     {"help", NO_VALUE, NULL, GN_OPTIONS_HELP},
     {"version", NO_VALUE, NULL, GN_OPTIONS_VERSION},
 };
@@ -47,13 +50,16 @@ static int next_option(char **argv, int *at, const struct option **ret, const ch
     const struct option *o = find(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
     if (!o)
         return gn_fail(err, EINVAL, usage_fix, "unknown option %.100s", word);
-    if (o->value == NO_VALUE && equals)
+    const bool bare = o->value == NO_VALUE || o->value == VALUE_FLAG;
+    if (bare && equals)
         return gn_fail(err, EINVAL, usage_fix, "the option --%s takes no value", o->name);
     const char *value = equals ? equals + 1 : NULL;
-    if (o->value != NO_VALUE && !value && !(value = argv[*at]))
+    if (!bare && !value && !(value = argv[*at]))
         return gn_fail(err, EINVAL, usage_fix, "the option --%s needs a value", o->name);
-    if (o->value != NO_VALUE && !equals)
+    if (!bare && !equals)
         (*at)++;
+    if (o->value == VALUE_FLAG)
+        value = "yes";
     *ret = o;
     *ret_value = value;
     return 0;
@@ -85,6 +91,11 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
         return rc;
     if (given.socket[0])
         memcpy(config->socket, given.socket, sizeof config->socket);
+    if (given.listen[0])
+        memcpy(config->listen, given.listen, sizeof config->listen);
+    config->insecure |= given.insecure;
+    if (given.tcp_grace_ms)
+        config->tcp_grace_ms = given.tcp_grace_ms;
     if (given.n_devices) {
         memcpy(config->devices, given.devices, sizeof config->devices);
         config->n_devices = given.n_devices;

@@ -67,14 +67,20 @@ static void close_control(struct gn_vgpu_record *v)
     gn_frame_writer_fini(&v->writer);
 }
 
-/* Sets the timer to the first of the deadlines. */
 static void arm_grace(struct gn_daemon *d)
+{
+    gn_vgpus_arm(d);
+}
+
+void gn_vgpus_arm(struct gn_daemon *d)
 {
     struct itimerspec when = {.it_value = {0}};
     uint64_t first = 0;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->ending && v->kill_at_ns && (!first || v->kill_at_ns < first)) first =
         v->kill_at_ns;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
+                     link) if (v->return_by_ns && (!first || v->return_by_ns < first)) first = v->return_by_ns;
     when.it_value.tv_sec = (time_t)(first / 1000000000u);
     when.it_value.tv_nsec = (long)(first % 1000000000u);
     (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
@@ -110,6 +116,11 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
     uint64_t expirations, now = gn_now_ns();
     (void)!read(timer->fd, &expirations, sizeof expirations);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
+    {
+        gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
+        gn_vgpus_leave(v);
+    }
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now) kill_worker(v);
     arm_grace(d);
@@ -131,6 +142,7 @@ static void end_worker(struct gn_vgpu_record *v)
 void gn_vgpus_leave(struct gn_vgpu_record *v)
 {
     v->conn = NULL;
+    v->return_by_ns = 0;
     drop_program_side(v);
     end_worker(v);
     free_if_over(v);
@@ -166,6 +178,19 @@ static void worker_died(struct gn_source *s, uint32_t events)
     free_if_over(v);
 }
 
+static void tell_remote(struct gn_vgpu_record *v)
+{
+    struct gn_link_attached_remote a = {.vgpu_id = v->id,
+                                        .platform = v->platform,
+                                        .data_bytes = v->data_bytes,
+                                        .memory_limit_bytes = v->memory_limit_bytes,
+                                        .grace_ms = v->daemon->tcp_grace_ms};
+    memcpy(a.session, v->session, sizeof a.session);
+    memcpy(a.key, v->key, sizeof a.key);
+    gn_conn_send(v->conn, GN_LINK_ATTACHED_REMOTE, v->attach_seq, &a, sizeof a, NULL, 0);
+    explicit_bzero(&a, sizeof a);
+}
+
 /*
  * The program gets its part, once the worker's driver is up and the worker can be watched. The words on both
  * come over different sockets, in either order.
@@ -184,9 +209,17 @@ static void tell_program(struct gn_vgpu_record *v)
     v->booted = true;
     gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
            (int)v->worker_pid);
-    if (v->conn)
+    if (v->conn && v->remote)
+        tell_remote(v);
+    else if (v->conn)
         gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
+    /* Its worker's socket must not hang up while a program elsewhere has no end of it. */
+    int session_fd = v->session_fd;
+    if (v->remote)
+        v->session_fd = -1;
     drop_program_side(v);
+    if (v->remote)
+        v->session_fd = session_fd;
 }
 
 void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
@@ -366,6 +399,12 @@ static int send_boot(struct gn_vgpu_record *v, int session_fd, const int *stdio)
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
                                      .memory_limit_bytes = v->memory_limit_bytes};
+    if (v->remote) {
+        b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
+        b.head.grace_ms = v->daemon->tcp_grace_ms;
+        memcpy(b.head.session, v->session, sizeof b.head.session);
+        memcpy(b.head.key, v->key, sizeof b.head.key);
+    }
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant);
     for (uint32_t i = 0; i < p->n_devices; i++) {
@@ -420,6 +459,8 @@ int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach 
     gn_list_append(&d->vgpus, &v->link);
 
     int rc = make_id(d, &v->id);
+    if (rc == 0 && c->remote)
+        rc = gn_vgpus_make_session(v, c);
     if (rc == 0)
         rc = make_parts(v, worker_ends);
     if (rc == 0)

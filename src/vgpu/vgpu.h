@@ -2,6 +2,7 @@
 #ifndef GN_VGPU_H
 #define GN_VGPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shm/segment.h"
@@ -25,6 +26,11 @@ struct gn_vgpu_boot {
     /* Mapped, shared and sealed. */
     struct gn_segment ring, events, data;
     struct gn_segment counters; /* struct gn_counters at its start; written here, read by gantryd */
+
+    /* The program is on another machine: data connections come over control_fd, and nobody else has these segments. */
+    bool remote, tls;
+    uint32_t grace_ms; /* how long to wait for a new connection when one broke */
+    unsigned char session[32], key[32];
 
     struct gn_backend_platform *platform; /* brought up, with the devices that the operator selected */
 };

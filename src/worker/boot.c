@@ -137,6 +137,11 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     v.weight = b.wire.weight;
     v.memory_limit_bytes = b.wire.memory_limit_bytes;
     v.session_fd = b.fds[GN_WORKER_BOOT_SESSION];
+    v.remote = b.wire.remote != 0;
+    v.tls = b.wire.remote == GN_WORKER_REMOTE_TLS;
+    v.grace_ms = b.wire.grace_ms;
+    memcpy(v.session, b.wire.session, sizeof v.session);
+    memcpy(v.key, b.wire.key, sizeof v.key);
     rc = map_segments(&b, &v, &err);
     if (rc == 0 && (rc = put_on_stdio(&b)) < 0)
         gn_fail(&err, -rc, NULL, "a worker cannot take its program's stdout: %s", strerror(-rc));

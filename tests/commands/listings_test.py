@@ -157,7 +157,7 @@ class NoDaemon(CommandTest):
         self.refused(1, "/run/gantry/gantry.sock", "ls", env={"XDG_RUNTIME_DIR": self.dir})
 
     def test_addresses_that_are_none(self):
-        for address, says in (("here", "is not an address"), ("unix:", "is not an address"), ("tcp:h:1", "not supported yet"),
+        for address, says in (("here", "is not an address"), ("unix:", "is not an address"), ("tcp:h", "is not an address"), ("tcp:h:x", "is not an address"),
                               ("unix:/" + "x" * 200, "too long")):
             self.refused(1, says, "ls", "--connect", address)
         self.refused(1, "no gantryd listens", "ls", address="unix:" + self.file("s"))

@@ -3,6 +3,7 @@
 """Compares a vendor's driver with Gantry in front of it, call by call: a daemon of its own, then compare.py.
 
     gantry_test.py STAGE DIFFTEST pocl        the machine's drivers
+    gantry_test.py STAGE DIFFTEST tcp         the same, over tcp
     gantry_test.py STAGE DIFFTEST oclgrind    a second, quite different driver; what it crashes on by itself is left out,
                                               and misuse that it lets pass may be refused
 """
@@ -31,6 +32,41 @@ OCLGRIND_DEPARTS = {
     "image.errors": "answers an image query about a buffer with memory that nobody wrote",
     "extensions.functions": "does not know clIcdGetPlatformIDsKHR by platform",
 }
+# What cannot be had over tcp, and is not offered: memory at the same addresses on both machines.
+TCP_LACKS_FAMILIES = {"svm", "svmuse"}
+TCP_LACKS = {
+    "build.include_files": "files of the program's machine are not carried",
+    "printf.prints": "text that kernels print is not carried",
+}
+# Cases that differ in these lines alone.
+TCP_SAYS_SO = {"platform.device_info": "CL_DEVICE_SVM_CAPABILITIES", "subdevice.partition": "CL_DEVICE_SVM_CAPABILITIES"}
+
+
+def lacks(case, lines):
+    """Whether a difference over tcp is one of those above."""
+    if case.split(".")[0] in TCP_LACKS_FAMILIES or case in TCP_LACKS:
+        return True
+    changed = [line for line in lines if line[4:5] in ("-", "+")]
+    return case in TCP_SAYS_SO and changed and all(TCP_SAYS_SO[case] in line for line in changed)
+
+
+def judge_tcp(output):
+    cases, name = {}, None
+    for line in output.splitlines():
+        if line.startswith("FAIL "):
+            name = line.split()[1]
+            cases[name] = []
+        elif name and line.startswith("    "):
+            cases[name].append(line)
+    wrong = sorted(name for name, lines in cases.items() if not lacks(name, lines))
+    for name in sorted(cases):
+        if name in wrong:
+            print("FAIL {}\n{}".format(name, "\n".join(cases[name])))
+        else:
+            print("over tcp: {} {}".format(name, TCP_LACKS.get(name, "has no shared virtual memory")))
+    last = output.splitlines()[-1:]
+    print(*last)
+    return 0 if not wrong and last and " passed, " in last[0] else 1
 
 
 def main():
@@ -54,9 +90,14 @@ def main():
                 f.write(OCLGRIND + "\n")
             settings["OCL_ICD_VENDORS"] = vendors
             command += ["--native-vendors", vendors, "--skip-broken", "--lenient", "--timeout", OCLGRIND_CASE_S]
-        with daemon.Daemon(stage, work, env=settings) as gantry:
-            env = {**daemon.clean_env(), "GANTRY_CONNECT": gantry.address,
+        args = ["--listen", "tcp:127.0.0.1:0", "--insecure"] if vendor == "tcp" else []
+        with daemon.Daemon(stage, work, env=settings, args=args) as gantry:
+            env = {**daemon.clean_env(), "GANTRY_CONNECT": gantry.tcp_address or gantry.address,
                    **{k: v for k, v in settings.items() if k.startswith("POCL_")}}
+            if vendor == "tcp":
+                result = subprocess.run(command + ["--lines", "400"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        text=True)
+                return judge_tcp(result.stdout)
             if vendor != "oclgrind":
                 return subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
             result = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)

@@ -113,6 +113,7 @@ class Daemon:
         self.cache = cache or os.path.join(work, "cache")
         os.makedirs(self.cache, exist_ok=True)
         self.process = None
+        self.tcp_address = None
 
     def daemon_env(self):
         env = clean_env()
@@ -125,7 +126,7 @@ class Daemon:
     def program_env(self):
         env = clean_env()
         env["OCL_ICD_VENDORS"] = os.path.join(self.stage, "etc/OpenCL/vendors")
-        env["GANTRY_CONNECT"] = self.address
+        env["GANTRY_CONNECT"] = self.tcp_address or self.address
         return env
 
     def __enter__(self):
@@ -154,6 +155,9 @@ class Daemon:
                     status = self.process.wait()
                     raise NotReady("gantryd ended with status {}:\n{}".format(status, seen.decode(errors="replace")))
                 seen += piece
+        for line in seen.decode(errors="replace").splitlines():
+            if line.startswith("listening tcp:"):
+                self.tcp_address = line.split()[1]
         # From here on `cat` keeps the pipe from filling; it ends when the last holder of the pipe's other end does.
         with open(self.log_path, "wb") as log:
             log.write(seen)

@@ -206,6 +206,8 @@ def emit_source(api, out):
             fields += [f".serve = host_{c.name}"]
         if c.slow:
             fields.append(".slow = true")
+        if c.served == "command" and any(p.mode == "area" and p.output for p in c.params):
+            fields.append(".brings = true")
         for word in ("quiet", "ordered", "fence"):
             if getattr(c, word):
                 fields.append(f".{word} = true")

@@ -4,6 +4,7 @@
  * it. The first segment is there from the start; what does not fit gets a segment of its own size, which is kept.
  */
 #include "guest/core/guest_core.h"
+#include "guest/core/remote.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -130,6 +131,12 @@ int gn_area_init(struct gn_session *s, struct gn_segment first)
     return s->area.segments[0] ? 0 : -ENOMEM;
 }
 
+char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_bytes)
+{
+    *ret_bytes = a->segments[index]->segment.bytes;
+    return a->segments[index]->segment.base;
+}
+
 static void reclaim_locked(struct gn_session *s)
 {
     struct gn_area *a = &s->area;
@@ -204,7 +211,8 @@ static int add_segment(struct gn_session *s, uint64_t bytes, bool in_window)
     pthread_mutex_lock(&s->link_lock);
     int r = in_window ? window_size(&s->area, &size) : 0;
     if (!r)
-        r = gn_link_segment(s->link, size, &fd, &index, &err);
+        r = s->remote ? gn_remote_segment(s->remote, size, &fd, &index)
+                      : gn_link_segment(s->link, size, &fd, &index, &err);
     if (!r) {
         r = gn_segment_adopt(fd, GN_LINK_SEGMENT_LIMIT, &segment);
         if (r) {

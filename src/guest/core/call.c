@@ -5,6 +5,7 @@
  * through the data area.
  */
 #include "guest/core/guest_core.h"
+#include "guest/core/remote.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,7 @@ void *gn_call_begin(struct gn_call *c, struct gn_session *s, uint16_t op, uint32
     c->session = s;
     c->failed = 0;
     c->bytes = fixed_bytes;
-    c->n_outs = c->n_blocks = c->inline_outs = 0;
+    c->n_outs = c->n_blocks = c->inline_outs = c->out_blocks = 0;
     c->outs_always = false;
     memset(c->message, 0, fixed_bytes);
     msg->op = op;
@@ -112,6 +113,7 @@ struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, 
     if (!b)
         return (struct gn_span){GN_SPAN_NULL, 0, 0};
     c->outs[i].from = b->base;
+    c->out_blocks |= 1u << (c->n_blocks - 1);
     return (struct gn_span){b->segment + 1, (uint32_t)bytes, b->offset};
 }
 
@@ -155,6 +157,8 @@ static int send(struct gn_call *c, uint64_t *ret_end)
 {
     struct gn_msg *msg = (void *)c->message;
     msg->size = c->bytes;
+    if (c->session->remote)
+        return gn_remote_send(c->session->remote, c);
     int r = gn_ring_send(&c->session->requests, c->message, c->bytes, NULL, 0, ret_end);
     return r == -EPIPE ? GN_RESULT_LOST : r ? GN_RESULT_NO_MEMORY : 0;
 }
@@ -209,6 +213,9 @@ int gn_call_post(struct gn_call *c)
 {
     uint64_t end = 0;
     int result = c->failed ? c->failed : send(c, &end);
+    /* Another machine has its own copy, or will have it before the next use of the block is told there. */
+    if (c->session->remote)
+        put_blocks(c);
     for (uint32_t i = 0; !result && i < c->n_blocks; i++)
         gn_block_put_behind(c->session, &c->blocks[i], end);
     if (result)

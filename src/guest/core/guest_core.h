@@ -128,6 +128,9 @@ void gn_block_put(struct gn_session *s, struct gn_block *b);
 /* Puts it back when the worker has passed the message that ended at `end`. */
 void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end);
 
+/* Where a segment lies; the area's lock is held. */
+char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
+
 static inline struct gn_area_ref gn_block_ref(const struct gn_block *b, uint64_t at)
 {
     return (struct gn_area_ref){b->segment + 1, 0, b->offset + at};
@@ -143,6 +146,7 @@ struct gn_call {
     int failed; /* sticky: a GN_RESULT_* */
     uint32_t bytes;
     uint32_t n_outs, n_blocks, inline_outs;
+    uint32_t out_blocks; /* bit i: blocks[i] is for an output */
     bool outs_always; /* outputs come with a failure too */
     struct {
         void *to;
@@ -215,11 +219,14 @@ struct gn_guest_api {
     void (*heard)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
 };
 
+struct gn_remote;
+
 struct gn_session {
     /* set once */
     const struct gn_guest_api *api;
     uint32_t epoch;
     struct gn_link *link;
+    struct gn_remote *remote; /* the vGPU is on another machine: remote.h. NULL: it shares our memory */
     int socket;
     uint32_t vgpu_id;
     struct gn_segment ring_segment, event_segment;
@@ -251,6 +258,8 @@ static inline bool gn_session_lost(const struct gn_session *s)
 {
     return gn_lost_is(&s->lost);
 }
+/* Declares the loss of the vGPU and tells everybody who waits. The watcher. */
+void gn_session_declare_lost(struct gn_session *s);
 /* Descriptors for the worker, under a number that a later request names. Stay the caller's. */
 int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n);
 

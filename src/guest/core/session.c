@@ -5,6 +5,7 @@
  * what it inherited and opens sessions of its own; the parent's go on undisturbed.
  */
 #include "guest/core/guest_core.h"
+#include "guest/core/remote.h"
 
 #include "link/frame.h"
 
@@ -44,7 +45,10 @@ static void after_fork_child(void)
     for (uint32_t i = 0; i < sessions.n; i++) {
         struct gn_session *s = sessions.open[i];
         gn_link_close(s->link);
-        close(s->socket);
+        if (s->remote)
+            gn_remote_forked(s->remote);
+        else
+            close(s->socket);
         close(s->ring_segment.fd);
         close(s->event_segment.fd);
     }
@@ -59,7 +63,7 @@ static void install_fork_handlers(void)
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-static void declare_lost(struct gn_session *s)
+void gn_session_declare_lost(struct gn_session *s)
 {
     gn_lost_declare(&s->lost);
     pthread_mutex_lock(&s->events_lock);
@@ -88,7 +92,7 @@ static void *watch(void *arg)
             break;
     }
     gn_frame_reader_fini(&reader);
-    declare_lost(s);
+    gn_session_declare_lost(s);
     return NULL;
 }
 
@@ -98,7 +102,7 @@ static int start_watcher(struct gn_session *s)
     pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&thread, NULL, watch, s);
+    int r = pthread_create(&thread, NULL, s->remote ? gn_remote_watch : watch, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!r) {
         pthread_setname_np(thread, "gantry-watch");
@@ -186,8 +190,12 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     if (!r) {
         s->socket = attached.session_fd;
         s->vgpu_id = attached.vgpu_id;
-        r = map_all(s, &attached);
+        r = attached.remote ? gn_remote_make_memory(&attached) : 0;
     }
+    if (!r)
+        r = map_all(s, &attached);
+    if (!r && attached.remote)
+        r = gn_remote_open(s, &attached, &s->remote, err);
     pthread_mutex_lock(&sessions.lock);
     if (!r && sessions.n == MAX_SESSIONS)
         r = -EMFILE;
@@ -205,6 +213,16 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         return NULL;
     }
     return s;
+}
+
+/* So that a vGPU on another machine is not kept for a program that has ended. */
+__attribute__((destructor)) static void say_bye(void)
+{
+    if (pthread_mutex_trylock(&sessions.lock))
+        return;
+    for (uint32_t i = 0; i < sessions.n; i++)
+        if (sessions.open[i]->remote && !pthread_mutex_trylock(&sessions.open[i]->link_lock))
+            gn_link_bye(sessions.open[i]->link);
 }
 
 int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n)

@@ -4,6 +4,7 @@
  * checks that let a command go without an answer. A check says GN_SURE, or what to answer should the driver
  * not be at hand to say.
  */
+#include "guest/core/remote.h"
 #include "opencl_guest.h"
 
 #include <string.h>
@@ -264,6 +265,8 @@ cl_int CL_API_CALL gn_clFlush(cl_command_queue command_queue)
     struct gn_object *queue = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!queue)
         return CL_INVALID_COMMAND_QUEUE;
+    if (queue->session->remote)
+        gn_remote_flush(queue->session->remote);
     /* The vGPU pushes on whatever it has as soon as its ring is empty. */
     return gn_session_lost(queue->session) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: their state stands in the session's table, so asking and waiting cost no message. */
+#include "guest/core/remote.h"
 #include "opencl_guest.h"
 
 #include "base/clock.h"
@@ -82,6 +83,8 @@ cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, s
         return gn_answer(&e->type, sizeof e->type, param_value_size, param_value, param_value_size_ret);
     case CL_EVENT_COMMAND_EXECUTION_STATUS: {
         int32_t error = 0;
+        if (e->o.session->remote)
+            gn_remote_look(e->o.session->remote);
         cl_int status = (cl_int)gn_event_phase(entry_of(e), &error);
         if (status == CL_COMPLETE) {
             if (error < 0)

@@ -4,6 +4,7 @@
  * travels at creation; memory that must stay at the program's own address (CL_MEM_USE_HOST_PTR) is kept in
  * step by maps and unmaps.
  */
+#include "guest/core/remote.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
 
@@ -41,8 +42,10 @@ static cl_int stage(struct gn_session *s, const void *host_ptr, uint64_t bytes, 
         return CL_SUCCESS;
     if (gn_block_take(s, bytes, block))
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_MEM_OBJECT_ALLOCATION_FAILURE;
-    memcpy(block->base, host_ptr, bytes);
     *ret_ref = gn_block_ref(block, 0);
+    if (s->remote)
+        return gn_remote_ship(s->remote, ret_ref, host_ptr, bytes) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    memcpy(block->base, host_ptr, bytes);
     return CL_SUCCESS;
 }
 

@@ -71,7 +71,8 @@ void gn_first_stdout(struct gn_cl_session *s)
 void gn_follow_stdout(struct gn_cl_session *s)
 {
     uint64_t file[2];
-    if (!stdout_file(file))
+    /* What is printed elsewhere comes as text, and goes to the stdout of that moment. */
+    if (s->session->remote || !stdout_file(file))
         return;
     pthread_mutex_lock(&s->stdout_lock);
     if (memcmp(file, s->stdout_file, sizeof file) != 0) {
@@ -186,7 +187,7 @@ cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context,
  * that fails. */
 static cl_uint send_folder(struct gn_session *s, cl_ulong *ret_number)
 {
-    int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = s->remote ? -1 : open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     *ret_number = atomic_fetch_add_explicit(&next_folders, 1, memory_order_relaxed);
     if (fd < 0)
         return 0;

@@ -4,6 +4,7 @@
  * worker's copy and ours overlap and both stay in the cache. A read that does not block is finished by
  * whichever call first lets the program know that it is over.
  */
+#include "guest/core/remote.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
 #include "transfer.h"
@@ -154,12 +155,29 @@ static void make_room(struct gn_cl_session *s, uint64_t bytes)
 
 /* ---- sending */
 
+static cl_int no_block(struct gn_session *s)
+{
+    return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
+}
+
+/* Bytes of the area that a transfer is about. */
+static uint64_t area_bytes(const struct gn_transfer *t)
+{
+    if (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM)
+        return t->region[0];
+    bool lines = t->kind == GN_TRANSFER_IMAGE && t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    return gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region, t->area_row_pitch,
+                            t->area_slice_pitch, lines);
+}
+
 cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref,
                         cl_uint n, const cl_event *waits, const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
     cl_command_queue queue = (cl_command_queue)q;
     cl_mem mem = (cl_mem)t->mem;
+    if (s->remote && t->write && gn_remote_ship(s->remote, ref, NULL, area_bytes(t)))
+        return no_block(s);
     atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
     switch (t->kind) {
     case GN_TRANSFER_BUFFER:
@@ -184,11 +202,6 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
                         : gn_send_clEnqueueReadImage(s, queue, mem, t->origin, t->region, t->area_row_pitch,
                                                      t->area_slice_pitch, ref, n, waits, show);
     }
-}
-
-static cl_int no_block(struct gn_session *s)
-{
-    return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
 }
 
 /* One block, one command. */

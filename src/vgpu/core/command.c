@@ -154,6 +154,8 @@ void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint6
     void *at = gn_vgpu_area(c->vgpu, ref->segment, ref->offset, bytes);
     if (!at)
         c->fault = true;
+    c->area_ref = *ref;
+    c->area_bytes = bytes;
     return at;
 }
 
@@ -197,7 +199,7 @@ static void tell_end(struct gn_command *c)
     pthread_mutex_unlock(&v->lock);
     gn_vevent_told(v, &told, c->end_error);
     /* From here on the guest may use the index anew. */
-    gn_event_finish(gn_event_at(v->events, index), c->end_error, &c->times);
+    gn_vgpu_event_end(v, index, c->end_error, &c->times, c);
     for (uint32_t i = 0; i < v->n_devices; i++)
         if (atomic_load_explicit(&v->devices[i].dirty, memory_order_seq_cst))
             gn_device_wake(&v->devices[i]);
@@ -262,7 +264,7 @@ static void forget_event_locked(struct gn_command *c)
 
 static void answer(struct gn_command *c, int32_t result)
 {
-    gn_reply_send(c->vgpu->view.replies, msg_of(c)->reply, result, NULL, 0);
+    gn_vgpu_reply(c->vgpu, msg_of(c)->reply, result, NULL, 0);
 }
 
 /* ---- submitting */
@@ -376,7 +378,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         command_unref(c);
         return;
     }
-    gn_event_post(gn_event_at(v->events, index), GN_EVENT_SUBMITTED);
+    gn_vgpu_event_post(v, index, GN_EVENT_SUBMITTED);
     if (watched)
         gn_vevent_submitted(v, index);
     if (!driver_event)
@@ -575,6 +577,9 @@ static bool enter_event_locked(struct gn_command *c)
     e->user = false;
     e->error = 0;
     e->producer = NULL;
+    /* The guest has armed its own entry, which is another one there. */
+    if (c->vgpu->remote)
+        gn_event_arm(gn_event_at(c->vgpu->events, head->event));
     return true;
 }
 
@@ -611,13 +616,31 @@ static bool kept_locked(const struct gn_vqueue *q)
 static void turn_away(struct gn_vgpu *v, const struct gn_msg *msg, const struct gn_command_head *head, int32_t error)
 {
     if (msg->flags & GN_MSG_ASK)
-        gn_reply_send(v->view.replies, msg->reply, error, NULL, 0);
+        gn_vgpu_reply(v, msg->reply, error, NULL, 0);
     else if (head->event != GN_NO_EVENT && gn_event_at(v->events, head->event))
-        gn_event_finish(gn_event_at(v->events, head->event), error, NULL);
+        gn_vgpu_event_end(v, head->event, error, NULL, NULL);
+}
+
+void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch)
+{
+    bool any = false;
+    pthread_mutex_lock(&v->lock);
+    gn_list_for_each(c, &v->batch_waiters, struct gn_command, batch_link)
+    {
+        if (c->batch > batch)
+            continue;
+        gn_list_remove(&c->batch_link);
+        c->n_blockers--;
+        atomic_store_explicit(&c->queue->device->dirty, true, memory_order_seq_cst);
+        any = true;
+    }
+    pthread_mutex_unlock(&v->lock);
+    for (uint32_t i = 0; any && i < v->n_devices; i++)
+        gn_device_pump(&v->devices[i]);
 }
 
 void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes,
-                      uint32_t n_bytes)
+                      uint32_t n_bytes, uint64_t batch)
 {
     const struct gn_msg *msg = (const void *)bytes;
     const struct gn_command_head *head = (const void *)(bytes + sizeof *msg);
@@ -639,6 +662,7 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     c->queue_object = queue;
     atomic_init(&c->n_refs, 1);
     gn_list_init(&c->link);
+    gn_list_init(&c->batch_link);
     c->n_bytes = n_bytes;
     memcpy(c->bytes, bytes, n_bytes);
     const uint32_t *waits = find_waits(c);
@@ -654,6 +678,11 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     pthread_mutex_lock(&v->lock);
     if (!c->fault && enter_event_locked(c)) {
         enter_waits_locked(c, waits);
+        if (batch) {
+            c->batch = batch;
+            c->n_blockers++;
+            gn_list_append(&v->batch_waiters, &c->batch_link);
+        }
         gn_list_append(&q->pending, &c->link);
         gn_count(&v->counters->pending, 1);
         kept = c->asked && kept_locked(q);
@@ -678,7 +707,7 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
         return;
     }
     if (kept)
-        gn_reply_send(v->view.replies, msg->reply, msg->assumed, NULL, 0);
+        gn_vgpu_reply(v, msg->reply, msg->assumed, NULL, 0);
     if (dropped)
         command_unref(c);
     gn_device_pump(q->device);

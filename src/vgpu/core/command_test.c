@@ -125,7 +125,7 @@ static void enqueue(const struct gn_request_class *class, uint32_t event)
         struct gn_command_head head;
     } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0}, {queue_id, {GN_SPAN_NULL, 0, 0}, event, 0}};
     gn_event_arm(&vgpu.events[event]);
-    gn_command_admit(&vgpu, class, (const void *)&m, sizeof m);
+    gn_command_admit(&vgpu, class, (const void *)&m, sizeof m, 0);
 }
 
 static bool over(uint32_t event)
@@ -221,7 +221,7 @@ static void test_padding_is_zero(void **state)
     start(true);
     m.msg = (struct gn_msg){sizeof m, 0, 0, GN_NO_REPLY, 0};
     m.head = (struct gn_command_head){queue_id, {GN_SPAN_NULL, 0, 0}, GN_NO_EVENT, 1};
-    gn_command_admit(&vgpu, &plain, (const void *)&m, sizeof m);
+    gn_command_admit(&vgpu, &plain, (const void *)&m, sizeof m, 0);
     assert_int_equal(atomic_exchange(&vgpu.fault, 0), 1);
     stop();
 }

@@ -4,6 +4,7 @@
  * area is copied here, once, into private memory, and only the copy is looked at. Used by generated code, on the ring
  * thread or, for requests marked slow, on the helper thread.
  */
+#include "vgpu/core/remote_host.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <stdlib.h>
@@ -203,6 +204,7 @@ void gn_request_init(struct gn_request *r, struct gn_vgpu *v)
 void gn_request_answer(struct gn_request *r)
 {
     unsigned char payload[GN_REPLY_MAX_BYTES] = {0};
+    uint32_t reply = ((const struct gn_msg *)gn_request_message(r))->reply;
     size_t n = 0;
     for (uint32_t i = 0; i < r->n_outs; i++) {
         const struct gn_span *span = r->outs[i].span;
@@ -216,8 +218,11 @@ void gn_request_answer(struct gn_request *r)
             memcpy(gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes), r->outs[i].bytes, span->bytes);
         }
     }
-    uint32_t reply = ((const struct gn_msg *)gn_request_message(r))->reply;
-    if (reply != GN_NO_REPLY)
+    if (reply == GN_NO_REPLY)
+        return;
+    if (r->vgpu->remote)
+        gn_remote_host_answer(r->vgpu->remote, r, reply, payload, n);
+    else
         gn_reply_send(r->vgpu->view.replies, reply, r->result, payload, n);
 }
 

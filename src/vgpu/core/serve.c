@@ -5,6 +5,7 @@
  * loss of either ends the vGPU, and with it the process, which is what frees everything. The helper thread serves
  * requests marked slow; it has a working directory of its own, so that a build can stand in its program's.
  */
+#include "vgpu/core/remote_host.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
@@ -63,8 +64,35 @@ void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what)
     gn_lost_declare(&v->lost);
 }
 
+void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload, size_t n)
+{
+    if (v->remote)
+        gn_remote_host_reply(v->remote, token, result, payload, n);
+    else
+        gn_reply_send(v->view.replies, token, result, payload, n);
+}
+
+void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase)
+{
+    if (v->remote)
+        gn_remote_host_event(v->remote, index, phase);
+    else
+        gn_event_post(gn_event_at(v->events, index), phase);
+}
+
+void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times,
+                       const struct gn_command *c)
+{
+    if (v->remote)
+        gn_remote_host_event_end(v->remote, index, error, times, c);
+    else
+        gn_event_finish(gn_event_at(v->events, index), error, times);
+}
+
 int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
 {
+    if (v->remote)
+        return gn_remote_host_frame(v->remote, op, payload, n);
     pthread_mutex_lock(&v->session_lock);
     int r = gn_frame_send(v->boot->session_fd, TELL_TIMEOUT_MS, op, 0, 0, payload, n, NULL, 0);
     pthread_mutex_unlock(&v->session_lock);
@@ -157,7 +185,10 @@ static void *control_thread(void *arg)
         while ((r = gn_worker_control_next(&control, &e)) == 1) {
             if (e.kind == GN_WORKER_EVENT_END)
                 goto end;
-            take_segment(v, &e);
+            if (e.kind == GN_WORKER_EVENT_LINK)
+                gn_remote_host_link(v->remote, e.fd);
+            else
+                take_segment(v, &e);
         }
         if (r < 0)
             break;
@@ -217,8 +248,7 @@ static void help(struct gn_vgpu *v, const struct gn_request *request)
     struct gn_request *r = malloc(sizeof *r);
     if (!r || (!v->helper_started && start_thread(helper_thread, v))) {
         free(r);
-        gn_reply_send(v->view.replies, ((const struct gn_msg *)gn_request_message(request))->reply, v->api->out_of_memory,
-                      NULL, 0);
+        gn_vgpu_reply(v, ((const struct gn_msg *)gn_request_message(request))->reply, v->api->out_of_memory, NULL, 0);
         return;
     }
     v->helper_started = true;
@@ -234,7 +264,7 @@ static void help(struct gn_vgpu *v, const struct gn_request *request)
 
 /* ---- the ring thread */
 
-static void handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes)
+void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, uint64_t batch)
 {
     const struct gn_msg *msg = gn_request_message(r);
     const struct gn_request_class *class =
@@ -251,7 +281,7 @@ static void handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes)
     r->class = class;
     r->n_bytes = n_bytes;
     if (class->submit)
-        gn_command_admit(v, class, r->bytes, n_bytes);
+        gn_command_admit(v, class, r->bytes, n_bytes, batch);
     else if (class->slow)
         help(v, r);
     else
@@ -266,7 +296,7 @@ static void ring_loop(struct gn_vgpu *v)
         gn_request_init(&r, v);
         int n = gn_ring_try_receive(&v->ring, r.bytes);
         if (n > 0) {
-            handle(v, &r, (uint32_t)n);
+            gn_vgpu_handle(v, &r, (uint32_t)n, 0);
             continue;
         }
         if (n != -EAGAIN) {
@@ -302,16 +332,24 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
     pthread_cond_init(&v->helper_wake, NULL);
     gn_list_init(&v->helper_queue);
     gn_list_init(&v->folders);
+    gn_list_init(&v->batch_waiters);
     gn_objects_own_thread();
     if (boot->events.bytes < GN_EVENT_TABLE_BYTES || gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||
         gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, 0, waiter)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x the shared segments are not of this version", boot->id);
         return 1;
     }
+    if (boot->remote && gn_remote_host_start(v)) {
+        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its link: no memory or too many descriptors", boot->id);
+        return 1;
+    }
     if (api->start(v) || gn_devices_start(v) || start_thread(control_thread, v)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);
         return 1;
     }
-    ring_loop(v);
+    if (v->remote)
+        gn_remote_host_loop(v->remote);
+    else
+        ring_loop(v);
     return atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0;
 }

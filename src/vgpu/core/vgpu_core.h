@@ -26,6 +26,7 @@
 struct gn_vgpu;
 struct gn_command;
 struct gn_request;
+struct gn_remote_host;
 
 #define GN_OBJECT_CHUNK   1024u
 #define GN_OBJECT_CHUNKS  4096u
@@ -126,6 +127,7 @@ struct gn_request_class {
     const char *name;
     uint32_t fixed_bytes;
     bool slow, quiet;
+    bool brings; /* a command whose area holds what it read */
     bool ordered; /* a command that, without a wait list, follows everything before it in its queue */
     bool fence;   /* a command that everything after it in its queue follows */
     void (*serve)(struct gn_vgpu *, struct gn_request *);
@@ -247,6 +249,10 @@ struct gn_command {
     uint32_t n_producers;           /* vgpu->lock: commands that the driver has and that this one follows */
     struct gn_command **producers;
     void *area;
+    struct gn_area_ref area_ref;
+    uint64_t area_bytes;
+    uint64_t batch;           /* vgpu->lock: bulk data that it waits for, a blocker; 0: none */
+    struct gn_list batch_link; /* vgpu->lock */
     void *blobs[4];
     uint32_t n_blobs;
     /* the submitter */
@@ -272,7 +278,9 @@ const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *s
 void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer);
 /* The ring thread: takes a command in, submits it when nothing keeps it. */
 void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes,
-                      uint32_t n_bytes);
+                      uint32_t n_bytes, uint64_t batch);
+/* All bulk data up to this batch is here. The thread that receives. */
+void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch);
 /* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is not the driver's. */
 void gn_device_pump(struct gn_vdevice *d);
 void gn_device_wake(struct gn_vdevice *d);
@@ -351,8 +359,20 @@ struct gn_vgpu {
 
     struct gn_list folders; /* helper_lock: descriptors that came for builds */
     struct gn_counters *counters;
+    struct gn_remote_host *remote; /* NULL: the program shares our memory */
+    struct gn_list batch_waiters;  /* lock */
     void *detail; /* the API's */
 };
+
+/* ---- what the program is told, whatever the link */
+
+void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload, size_t n);
+void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase);
+/* `c` (may be NULL) is the command whose end it is. */
+void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times,
+                       const struct gn_command *c);
+/* A message, copied: serves it or takes it in. The ring thread. */
+void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, uint64_t batch);
 
 /* Counters that more than one thread writes. */
 static inline void gn_count(_Atomic uint64_t *counter, int64_t n)

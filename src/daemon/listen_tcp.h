@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_LISTEN_TCP_H
+#define GN_DAEMON_LISTEN_TCP_H
+
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+
+/*
+ * gantryd's tcp port. Its connections are of two kinds: control connections, which go on as those of the Unix socket do, and
+ * data connections, which name their session and are handed to its worker. One thread, gantryd's; whoever takes his time to
+ * say what he wants keeps nobody waiting, and not for ever.
+ */
+struct gn_tcp_listener;
+
+/* Binds; connections are taken from here on. Without credentials only `insecure` makes it listen. */
+int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, struct gn_tcp_listener **ret,
+                          struct gn_error *err);
+/* What it is reached by. */
+void gn_tcp_listener_address(const struct gn_tcp_listener *l, char *ret, size_t n);
+void gn_tcp_listener_stop(struct gn_tcp_listener *l);
+
+#endif

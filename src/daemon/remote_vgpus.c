@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vGPUs whose programs are on other machines: their sessions' names and keys, data connections on their way to workers, and
+ * programs whose connection broke and who have a while to come back. gantryd's thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "daemon/daemon.h"
+
+int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
+{
+    v->remote = true;
+    v->secure = c->peer.secure;
+    if (getrandom(v->session, sizeof v->session, 0) != sizeof v->session ||
+        getrandom(v->key, sizeof v->key, 0) != sizeof v->key)
+        return -errno;
+    return 0;
+}
+
+struct gn_vgpu_record *gn_vgpus_by_session(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof)
+{
+    struct gn_vgpu_record *found = NULL;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        /* With TLS the handshake with the worker is the proof. */
+        if (v->remote && gn_secret_same(v->session, session, sizeof v->session) &&
+            (v->secure || gn_secret_same(v->key, proof, sizeof v->key)))
+            found = v;
+    }
+    return found;
+}
+
+static bool is_alive(const struct gn_vgpu_record *v)
+{
+    return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
+}
+
+void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
+{
+    if (!is_alive(v))
+        return;
+    /* A worker that does not read loses this connection, as it would lose any other. */
+    (void)gn_frame_push(&v->writer, GN_WORKER_LINK, 0, 0, NULL, 0, &fd, 1);
+    if (gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+}
+
+int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err)
+{
+    if (!is_alive(v))
+        return gn_fail(err, ENODEV, NULL, "the session's worker is gone");
+    if (c->vgpu && c->vgpu != v)
+        return gn_fail(err, EBUSY, NULL, "this connection has a vGPU already");
+    struct gn_conn *old = v->conn;
+    if (old && old != c) {
+        /* One that broke without our having heard of it. */
+        old->vgpu = NULL;
+        gn_conn_close(old);
+    }
+    v->conn = c;
+    c->vgpu = v;
+    v->return_by_ns = 0;
+    return 0;
+}
+
+bool gn_vgpus_keep(struct gn_vgpu_record *v)
+{
+    if (!v->remote || !is_alive(v) || v->daemon->stopping)
+        return false;
+    v->conn = NULL;
+    v->return_by_ns = gn_now_ns() + v->daemon->tcp_grace_ms * UINT64_C(1000000);
+    gn_vgpus_arm(v->daemon);
+    return true;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_TLS_SHUTTLE_H
+#define GN_DAEMON_TLS_SHUTTLE_H
+
+#include "daemon/daemon.h"
+#include "link/tcp.h"
+#include "link/tls.h"
+
+/*
+ * A control connection with TLS in it: what it carries is passed to and from a socket pair, so that to gantryd it is a
+ * connection like any other. Control traffic is small; data connections never come through here.
+ *
+ * Takes *tcp, whose handshake is done, in any case. 0 or -errno.
+ */
+int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct gn_remote_peer *peer);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_GUEST_REMOTE_H
+#define GN_GUEST_REMOTE_H
+
+#include "guest/core/guest_core.h"
+
+/*
+ * A session whose vGPU is on another machine. Its memory has the layout of a shared one and is this process's own: what is
+ * sent is described by records (link/record.h), and what comes is entered into the same response slots, event table and data
+ * area that a worker here would have written. So nothing above knows the difference but for the functions below.
+ *
+ * Reading the connection is a role: whichever thread waits takes it and tells the others what is theirs, so that a call
+ * crosses no threads; the session's watcher thread has it when nobody waits. Sending is done by whoever has something to send.
+ */
+struct gn_remote;
+
+/* Makes the segments that attach did not bring. */
+int gn_remote_make_memory(struct gn_attached *a);
+/* Connects with the worker. From here on waits of this session go through it. */
+int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err);
+/* The session's watcher thread. */
+void *gn_remote_watch(void *session);
+/* In a forked child: closes what it inherited. */
+void gn_remote_forked(struct gn_remote *r);
+
+/* Sends a message with its inputs; waits only while too much is under way. 0 or a GN_RESULT_*. */
+int gn_remote_send(struct gn_remote *r, struct gn_call *c);
+/* A data segment of this process's, made known to the worker. */
+int gn_remote_segment(struct gn_remote *r, uint64_t bytes, int *ret_fd, uint32_t *ret_index);
+/*
+ * The bytes at `ref` are what the calling thread's next message is about. They are taken from `from`, memory of the program's,
+ * or, when that is NULL, from the area itself, and must stay there until the command is over.
+ */
+int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from, uint64_t bytes);
+/* The command that they were for has failed: nobody is to look at them any more. */
+void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes);
+/* Pushes on what waits to be sent. */
+void gn_remote_flush(struct gn_remote *r);
+/* Takes in what has come, without waiting: for programs that ask again and again instead of waiting. */
+void gn_remote_look(struct gn_remote *r);
+
+#endif

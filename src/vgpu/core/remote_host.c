@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker's end of a session over tcp. The socket thread receives, serves, and sends what has gathered when it runs out of
+ * work; other threads send by themselves what somebody waits for. Whatever is appended is sent at the latest FLUSH_NS later.
+ * When the connection breaks, commands go on, and what they say is kept for the connection that comes within the grace.
+ */
+#include "vgpu/core/remote_host.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/link_wire.h"
+#include "link/stream_in.h"
+#include "link/stream_out.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define INLINE_BYTES  (16u << 10)
+#define FLUSH_BYTES   (16u << 10)
+#define FLUSH_NS      100000u
+#define HELLO_NS      UINT64_C(2000000000)
+#define BACKLOG_BYTES (1u << 20) /* of answers that the program does not take: then no more of its requests are */
+#define LOOKS_A_CLOCK 8u
+
+/* A message whose bulk data is on its way: the caller waits for its answer, so others may go first. */
+struct held {
+    struct gn_list link;
+    uint64_t batch;
+    uint32_t n_bytes;
+    _Alignas(16) unsigned char bytes[];
+};
+
+struct gn_remote_host {
+    struct gn_vgpu *v;
+    struct gn_stream_out out;
+    int wake_fd, flush_fd;
+    _Atomic bool flush_armed;
+    _Atomic bool eager; /* the program waits for an event whose end is just being told */
+    pthread_mutex_t next_lock;
+    struct gn_tcp next; /* next_lock: the connection to go on with; fd -1: none */
+    /* the socket thread */
+    struct gn_tcp tcp;
+    struct gn_stream_in in;
+    uint64_t n_batches; /* that are complete */
+    struct gn_list held;
+    bool bye;
+};
+
+static _Thread_local bool is_socket_thread;
+
+static void wake(struct gn_remote_host *h)
+{
+    const uint64_t one = 1;
+    (void)!write(h->wake_fd, &one, sizeof one);
+}
+
+/* ---- sending */
+
+static void flush(struct gn_remote_host *h)
+{
+    /* The socket thread polls for room, and finds out about a broken connection by itself. */
+    if (gn_out_pending(&h->out) && gn_out_flush(&h->out) && !is_socket_thread)
+        wake(h);
+}
+
+static void flush_soon(struct gn_remote_host *h)
+{
+    if (is_socket_thread || atomic_load_explicit(&h->out.blocked, memory_order_relaxed))
+        return;
+    if (atomic_load_explicit(&h->out.unsent, memory_order_relaxed) >= FLUSH_BYTES) {
+        flush(h);
+    } else if (!atomic_exchange_explicit(&h->flush_armed, true, memory_order_seq_cst)) {
+        const struct itimerspec when = {.it_value = {.tv_nsec = FLUSH_NS}};
+        (void)timerfd_settime(h->flush_fd, 0, &when, NULL);
+    }
+}
+
+static void overflow(struct gn_remote_host *h, int rc)
+{
+    if (rc && rc != -EPIPE)
+        gn_vgpu_fault(h->v, "the program does not take what it is told", "tcp");
+}
+
+/* The socket thread sends when it has no more to serve; on other threads (builds, a driver's) somebody waits for this now. */
+static void send_now(struct gn_remote_host *h)
+{
+    if (!is_socket_thread)
+        flush(h);
+}
+
+void gn_remote_host_reply(struct gn_remote_host *h, uint32_t token, int32_t result, const void *payload, size_t n)
+{
+    const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_REPLY, 0, gn_record_pair(token, result)};
+    int rc = gn_out_append(&h->out, &record, payload);
+    if (rc == -EAGAIN)
+        rc = gn_out_append_ordered(&h->out, &record, payload);
+    overflow(h, rc);
+    send_now(h);
+}
+
+void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r, uint32_t token, const void *payload, size_t n)
+{
+    const struct gn_stream_record reply = {(uint32_t)n, GN_RECORD_REPLY, 0, gn_record_pair(token, r->result)};
+    struct gn_out_part parts[GN_REQUEST_MAX_OUTS + 1];
+    uint64_t bytes = 0, batch;
+    int n_parts = 0, rc = -EAGAIN;
+    for (uint32_t i = 0; i < r->n_outs; i++) {
+        const struct gn_span *span = r->outs[i].span;
+        if (!r->outs[i].bytes || span->segment == GN_SPAN_INLINE)
+            continue;
+        bytes += span->bytes;
+        parts[n_parts++] = (struct gn_out_part){{span->bytes, GN_RECORD_DATA, (uint16_t)(span->segment - 1), span->offset},
+                                                r->outs[i].bytes};
+    }
+    parts[n_parts] = (struct gn_out_part){reply, payload};
+    if (bytes <= INLINE_BYTES)
+        rc = gn_out_append_all(&h->out, parts, n_parts + 1);
+    if (rc == -EAGAIN) {
+        /* From the area, where they stay until the program has its answer. */
+        rc = 0;
+        for (int i = 0; i < n_parts && !rc; i++) {
+            const struct gn_stream_record *p = &parts[i].record;
+            rc = gn_out_bulk(&h->out, p->part, p->at, gn_vgpu_area(h->v, p->part + 1u, p->at, p->bytes), p->bytes, true,
+                             &batch);
+        }
+        if (!rc)
+            rc = gn_out_append_ordered(&h->out, &reply, payload);
+    }
+    overflow(h, rc);
+    send_now(h);
+}
+
+void gn_remote_host_event(struct gn_remote_host *h, uint32_t index, enum gn_event_phase phase)
+{
+    const struct gn_stream_record record = {0, GN_RECORD_EVENT, (uint16_t)phase, index};
+    overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
+    flush_soon(h);
+}
+
+void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t error, const struct gn_event_times *times,
+                              const struct gn_command *c)
+{
+    struct gn_stream_record record = {0, GN_RECORD_EVENT_END, 0, gn_record_pair(index, error)};
+    struct gn_stream_times t;
+    uint64_t batch;
+    int rc = 0;
+    if (times) {
+        t = (struct gn_stream_times){times->submit_ns, times->start_ns, times->end_ns};
+        record.bytes = sizeof t;
+    }
+    if (c && c->class->brings && c->area && c->area_bytes && !error) {
+        const struct gn_area_ref *ref = &c->area_ref;
+        const struct gn_out_part data = {
+            {(uint32_t)c->area_bytes, GN_RECORD_DATA, (uint16_t)(ref->segment - 1), ref->offset}, c->area};
+        /* Small ones may go ahead of bulk data: their place is nobody else's. */
+        rc = c->area_bytes <= INLINE_BYTES ? gn_out_append_all(&h->out, &data, 1) : -EAGAIN;
+        if (rc == -EAGAIN)
+            rc = gn_out_bulk(&h->out, data.record.part, ref->offset, c->area, c->area_bytes, true, &batch);
+    }
+    if (!rc)
+        rc = gn_out_append_ordered(&h->out, &record, times ? &t : NULL);
+    overflow(h, rc);
+    /* The entry here is only what says whether somebody waits there. */
+    bool wanted = gn_event_finish(gn_event_at(h->v->events, index), error, NULL);
+    if (wanted || atomic_exchange_explicit(&h->eager, false, memory_order_seq_cst))
+        send_now(h);
+    else
+        flush_soon(h);
+}
+
+int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, const void *payload, size_t n)
+{
+    const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_FRAME, op, 0};
+    int rc = n <= GN_OUT_SMALL_BYTES ? gn_out_append_ordered(&h->out, &record, payload)
+                                     : gn_out_append(&h->out, &record, payload);
+    flush_soon(h);
+    return rc;
+}
+
+/* ---- receiving */
+
+static void *place(void *context, const struct gn_stream_record *record)
+{
+    struct gn_remote_host *h = context;
+    if (record->part >= atomic_load_explicit(&h->v->n_segments, memory_order_relaxed))
+        return NULL;
+    return gn_vgpu_area(h->v, record->part + 1u, record->at, record->bytes);
+}
+
+static int take_segment(struct gn_remote_host *h, const struct gn_stream_record *record)
+{
+    struct gn_vgpu *v = h->v;
+    struct gn_segment segment;
+    uint32_t index = atomic_load_explicit(&v->n_segments, memory_order_relaxed);
+    if (record->part != index || index >= GN_MAX_SEGMENTS || record->at > GN_LINK_SEGMENT_LIMIT)
+        return -EPROTO;
+    int rc = gn_segment_create("gantry-data", record->at, &segment);
+    if (!rc)
+        rc = gn_segment_map(&segment);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&v->segments_lock);
+    v->segments[index] = segment;
+    atomic_store_explicit(&v->n_segments, index + 1, memory_order_release);
+    pthread_cond_broadcast(&v->segments_wake);
+    pthread_mutex_unlock(&v->segments_lock);
+    return 0;
+}
+
+static void serve(struct gn_remote_host *h, const void *bytes, uint32_t n, uint64_t batch)
+{
+    struct gn_request r;
+    gn_request_init(&r, h->v);
+    memcpy(r.bytes, bytes, n);
+    gn_vgpu_handle(h->v, &r, n, batch);
+}
+
+static int take_message(struct gn_remote_host *h, const struct gn_stream_record *record, const void *payload)
+{
+    struct gn_msg msg;
+    if (record->bytes > GN_MSG_MAX_BYTES || record->bytes < sizeof msg)
+        return -EPROTO;
+    memcpy(&msg, payload, sizeof msg);
+    if (record->at <= h->n_batches) {
+        serve(h, payload, record->bytes, 0);
+        return 0;
+    }
+    if (msg.reply == GN_NO_REPLY) {
+        serve(h, payload, record->bytes, record->at);
+        return 0;
+    }
+    struct held *held = malloc(sizeof *held + record->bytes);
+    if (!held)
+        return -ENOMEM;
+    held->batch = record->at;
+    held->n_bytes = record->bytes;
+    memcpy(held->bytes, payload, record->bytes);
+    gn_list_append(&h->held, &held->link);
+    return 0;
+}
+
+static void batch_came(struct gn_remote_host *h)
+{
+    h->n_batches++;
+    gn_commands_batch_came(h->v, h->n_batches);
+    gn_list_for_each(held, &h->held, struct held, link)
+    {
+        if (held->batch > h->n_batches)
+            continue;
+        gn_list_remove(&held->link);
+        serve(h, held->bytes, held->n_bytes, 0);
+        free(held);
+    }
+}
+
+static int take(void *context, const struct gn_stream_record *record, const void *payload)
+{
+    struct gn_remote_host *h = context;
+    struct gn_event_entry *e;
+    switch (record->type) {
+    case GN_RECORD_DATA:
+        return 0;
+    case GN_RECORD_DATA_END:
+        batch_came(h);
+        return 0;
+    case GN_RECORD_ACK:
+        return gn_out_acknowledged(&h->out, record->at);
+    case GN_RECORD_MESSAGE:
+        return take_message(h, record, payload);
+    case GN_RECORD_SEGMENT:
+        return take_segment(h, record);
+    case GN_RECORD_WAIT:
+        e = gn_event_at(h->v->events, record->at);
+        if (!e)
+            return -EPROTO;
+        /* Over here, but maybe not told yet: by whoever tells it now. */
+        if (!gn_event_want(e))
+            atomic_store_explicit(&h->eager, true, memory_order_seq_cst);
+        return 0;
+    case GN_RECORD_BYE:
+        h->bye = true;
+        return 0;
+    default:
+        return -EPROTO;
+    }
+}
+
+static const struct gn_in_ops in_ops = {.place = place, .take = take};
+
+/* ---- connections */
+
+void gn_remote_host_link(struct gn_remote_host *h, int fd)
+{
+    struct gn_tcp tcp = {fd, NULL};
+    gn_tcp_set_up(fd);
+    pthread_mutex_lock(&h->next_lock);
+    struct gn_tcp old = h->next;
+    h->next = tcp;
+    pthread_mutex_unlock(&h->next_lock);
+    gn_tcp_close(&old);
+    wake(h);
+}
+
+static void disconnect(struct gn_remote_host *h)
+{
+    gn_out_disconnect(&h->out);
+    gn_tcp_close(&h->tcp);
+}
+
+/* Goes on with a connection that has come, if one has. */
+static void adopt_next(struct gn_remote_host *h)
+{
+    struct gn_stream_hello mine = {.magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION}, theirs;
+    struct gn_tcp tcp;
+    pthread_mutex_lock(&h->next_lock);
+    tcp = h->next;
+    h->next = (struct gn_tcp)GN_TCP_NONE;
+    pthread_mutex_unlock(&h->next_lock);
+    if (tcp.fd < 0)
+        return;
+    /* The program makes a new one only when it has given the old one up. */
+    disconnect(h);
+    uint64_t deadline = gn_now_ns() + HELLO_NS;
+    mine.received = h->in.received;
+    int rc = gn_tcp_recv_all(&tcp, &theirs, sizeof theirs, deadline);
+    mine.now_ns = gn_now_ns();
+    if (!rc)
+        rc = gn_tcp_send_all(&tcp, &mine, sizeof mine, deadline);
+    if (!rc && (theirs.magic != GN_STREAM_MAGIC || theirs.version != GN_STREAM_VERSION || theirs.zero))
+        rc = -EPROTO;
+    h->tcp = tcp;
+    gn_in_connect(&h->in, &h->tcp);
+    gn_out_owe_ack(&h->out, h->in.received);
+    if (!rc)
+        rc = gn_out_connect(&h->out, &h->tcp, theirs.received);
+    if (rc) {
+        gn_log(GN_LOG_WARN, "vgpu=%08x a connection of the program's is refused: %s", h->v->boot->id, strerror(-rc));
+        disconnect(h);
+    }
+}
+
+static void drain_counter(int fd)
+{
+    uint64_t n;
+    (void)!read(fd, &n, sizeof n);
+}
+
+/* Sleeps until something is to be done; false: the program has not come back in time. */
+static bool sleep_until_ready(struct gn_remote_host *h, uint64_t lost_at_ns)
+{
+    bool backlog = atomic_load_explicit(&h->out.unsent, memory_order_relaxed) > BACKLOG_BYTES;
+    bool blocked = atomic_load_explicit(&h->out.blocked, memory_order_relaxed);
+    struct pollfd p[3] = {{.fd = h->wake_fd, .events = POLLIN},
+                          {.fd = h->flush_fd, .events = POLLIN},
+                          {.fd = h->tcp.fd, .events = (short)((backlog ? 0 : POLLIN) | (blocked ? POLLOUT : 0))}};
+    int timeout_ms = -1;
+    if (h->tcp.fd < 0) {
+        uint64_t now = gn_now_ns(), until = lost_at_ns + h->v->boot->grace_ms * UINT64_C(1000000);
+        timeout_ms = now < until ? (int)((until - now) / 1000000) + 1 : 0;
+    }
+    int n = poll(p, 3, timeout_ms);
+    if (p[0].revents)
+        drain_counter(h->wake_fd);
+    if (p[1].revents) {
+        drain_counter(h->flush_fd);
+        atomic_store_explicit(&h->flush_armed, false, memory_order_seq_cst);
+    }
+    return n != 0 || h->tcp.fd >= 0;
+}
+
+/* Looks for more for a while, as a ring's thread does. */
+static int spin(struct gn_remote_host *h)
+{
+    struct gn_vgpu *v = h->v;
+    bool busy = v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
+    uint64_t spin_ns = v->ring.waiter.policy.spin_ns;
+    if (busy && spin_ns > GN_SPIN_SHORT_NS)
+        spin_ns = GN_SPIN_SHORT_NS;
+    uint64_t until = gn_now_ns() + spin_ns;
+    for (uint32_t looks = 1;; looks++) {
+        int rc = gn_in_read(&h->in);
+        if (rc != -EAGAIN || (looks % LOOKS_A_CLOCK == 0 && gn_now_ns() >= until))
+            return rc;
+        gn_spin_pause();
+    }
+}
+
+void gn_remote_host_loop(struct gn_remote_host *h)
+{
+    struct gn_vgpu *v = h->v;
+    uint64_t lost_at_ns = gn_now_ns();
+    is_socket_thread = true;
+    while (!atomic_load_explicit(&v->fault, memory_order_relaxed) && !h->bye) {
+        adopt_next(h);
+        bool backlog = atomic_load_explicit(&h->out.unsent, memory_order_relaxed) > BACKLOG_BYTES;
+        int rc = h->tcp.fd < 0 ? -EPIPE : backlog ? -EAGAIN : gn_in_read(&h->in);
+        if (rc > 0) {
+            if (gn_out_ack_due(&h->out, h->in.received))
+                gn_out_owe_ack(&h->out, h->in.received);
+            flush(h);
+            continue;
+        }
+        if (rc == -EAGAIN) {
+            flush(h);
+            gn_vgpu_flush(v);
+            gn_objects_bury(v);
+            rc = backlog ? -EAGAIN : spin(h);
+            if (rc > 0) {
+                flush(h);
+                continue;
+            }
+        }
+        if (rc == -EPROTO) {
+            gn_vgpu_fault(v, "a record is malformed", "tcp");
+            return;
+        }
+        if (rc != -EAGAIN && h->tcp.fd >= 0) {
+            gn_log(h->bye ? GN_LOG_DEBUG : GN_LOG_INFO, "vgpu=%08x the connection broke: %s", v->boot->id, strerror(-rc));
+            lost_at_ns = gn_now_ns();
+            disconnect(h);
+        }
+        if (!sleep_until_ready(h, lost_at_ns)) {
+            gn_log(GN_LOG_INFO, "vgpu=%08x the program has not come back", v->boot->id);
+            return;
+        }
+        flush(h);
+    }
+}
+
+int gn_remote_host_start(struct gn_vgpu *v)
+{
+    static struct gn_remote_host host;
+    struct gn_remote_host *h = &host;
+    h->v = v;
+    h->tcp = h->next = (struct gn_tcp)GN_TCP_NONE;
+    h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    h->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    pthread_mutex_init(&h->next_lock, NULL);
+    gn_list_init(&h->held);
+    int rc = h->wake_fd < 0 || h->flush_fd < 0 ? -EMFILE : gn_out_init(&h->out);
+    if (!rc)
+        rc = gn_in_init(&h->in, &in_ops, h);
+    if (!rc)
+        v->remote = h;
+    return rc;
+}
