@@ -491,16 +491,21 @@ static void *submit_thread(void *arg)
     return NULL;
 }
 
+void gn_device_init(struct gn_vgpu *v, uint32_t index)
+{
+    struct gn_vdevice *d = &v->devices[index];
+    d->vgpu = v;
+    d->index = index;
+    gn_list_init(&d->queues);
+    pthread_mutex_init(&d->role, NULL);
+    pthread_mutex_init(&d->sleep_lock, NULL);
+    pthread_cond_init(&d->wake, NULL);
+}
+
 int gn_devices_start(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
         struct gn_vdevice *d = &v->devices[i];
-        d->vgpu = v;
-        d->index = i;
-        gn_list_init(&d->queues);
-        pthread_mutex_init(&d->role, NULL);
-        pthread_mutex_init(&d->sleep_lock, NULL);
-        pthread_cond_init(&d->wake, NULL);
         int r = pthread_create(&d->thread, NULL, submit_thread, d);
         if (r)
             return -r;

@@ -50,8 +50,10 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     o->driver = driver;
     atomic_init(&o->n_refs, 1);
     pthread_mutex_lock(&t->lock);
+    /* An honest guest tells of an object's end before it uses its index again. */
     if (grow_locked(t, index / GN_OBJECT_CHUNK) ||
-        generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK]) {
+        generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK] ||
+        atomic_load_explicit(slot_of(v, index), memory_order_relaxed)) {
         pthread_mutex_unlock(&t->lock);
         free(o);
         return NULL;

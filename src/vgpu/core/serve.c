@@ -6,12 +6,10 @@
  * requests marked slow; it has a working directory of its own, so that a build can stand in its program's.
  */
 #include "vgpu/core/remote_host.h"
-#include "vgpu/core/vgpu_core.h"
+#include "vgpu/core/serve.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "link/frame.h"
-#include "link/worker_control.h"
 #include "shm/counters.h"
 
 #include <errno.h>
@@ -26,6 +24,9 @@
 #define SEGMENT_TIMEOUT_S   1
 #define FOLDERS_TIMEOUT_S   5
 #define MAX_FOLDERS         64u
+/* Each waits for a request of which the program has one in flight for each reply slot. */
+#define MAX_FOLDER_LISTS (2 * GN_REPLY_SLOTS)
+#define MAX_HELPED       GN_REPLY_SLOTS /* slow requests in the queue: every one is waited for in a reply slot */
 #define SEGMENT_LIMIT_BYTES GN_LINK_SEGMENT_LIMIT
 
 struct folders {
@@ -120,13 +121,15 @@ static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
 static void take_folders(struct gn_vgpu *v, struct gn_frame_reader *reader, const struct gn_frame *frame)
 {
     struct folders *f = NULL;
+    uint32_t n_lists = 0;
     pthread_mutex_lock(&v->helper_lock);
     gn_list_for_each(it, &v->folders, struct folders, link)
     {
+        n_lists++;
         if (it->number == frame->seq)
             f = it;
     }
-    if (!f && (f = calloc(1, sizeof *f))) {
+    if (!f && n_lists < MAX_FOLDER_LISTS && (f = calloc(1, sizeof *f))) {
         f->number = frame->seq;
         gn_list_append(&v->folders, &f->link);
     }
@@ -134,6 +137,8 @@ static void take_folders(struct gn_vgpu *v, struct gn_frame_reader *reader, cons
         f->fds[f->n++] = gn_frame_take_fd(reader, i);
     pthread_cond_broadcast(&v->helper_wake);
     pthread_mutex_unlock(&v->helper_lock);
+    if (!f)
+        gn_vgpu_fault(v, "descriptors for more requests than there can be", "session");
 }
 
 int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *ret_fds)
@@ -165,48 +170,60 @@ int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *re
     return 0;
 }
 
+void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boot)
+{
+    gn_worker_control_init(&ears->control, boot->control_fd);
+    gn_frame_reader_init(&ears->session, boot->session_fd);
+}
+
+int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
+{
+    struct gn_worker_event e;
+    struct gn_frame frame;
+    int r;
+    while ((r = gn_worker_control_next(&ears->control, &e)) == 1) {
+        if (e.kind == GN_WORKER_EVENT_END)
+            return -EPIPE;
+        if (e.kind == GN_WORKER_EVENT_LINK)
+            gn_remote_host_link(v->remote, e.fd);
+        else
+            take_segment(v, &e);
+    }
+    if (r < 0)
+        return -EPIPE;
+    while ((r = gn_frame_read(&ears->session, &frame)) == 1) {
+        if (frame.op != GN_SESSION_FOLDERS || frame.flags || frame.n_payload) {
+            r = -EPROTO;
+            break;
+        }
+        take_folders(v, &ears->session, &frame);
+    }
+    if (r < 0 && r != -EPIPE)
+        gn_vgpu_fault(v, "what came over its socket is no frame that there is", "session");
+    return r;
+}
+
 static void *control_thread(void *arg)
 {
     struct gn_vgpu *v = arg;
-    struct gn_worker_control control;
-    struct gn_frame_reader session;
-    struct gn_frame frame;
-    int r = 0;
+    struct gn_vgpu_ears ears;
 
     gn_objects_own_thread();
-    gn_worker_control_init(&control, v->boot->control_fd);
-    gn_frame_reader_init(&session, v->boot->session_fd);
+    gn_vgpu_ears_init(&ears, v->boot);
     for (;;) {
-        struct gn_worker_event e;
         struct pollfd p[2] = {{.fd = v->boot->session_fd, .events = POLLIN},
                               {.fd = v->boot->control_fd, .events = POLLIN}};
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
-            break;
-        while ((r = gn_worker_control_next(&control, &e)) == 1) {
-            if (e.kind == GN_WORKER_EVENT_END)
-                goto end;
-            if (e.kind == GN_WORKER_EVENT_LINK)
-                gn_remote_host_link(v->remote, e.fd);
-            else
-                take_segment(v, &e);
-        }
-        if (r < 0)
-            break;
-        while ((r = gn_frame_read(&session, &frame)) == 1)
-            if (frame.op == GN_SESSION_FOLDERS)
-                take_folders(v, &session, &frame);
-        if (r < 0)
+        if ((poll(p, 2, -1) < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0)
             break;
     }
-end:
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
     /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be waited for. */
-    _exit(0);
+    _exit(atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0);
 }
 
 /* ---- the helper thread */
 
-static void serve(struct gn_vgpu *v, struct gn_request *r)
+void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r)
 {
     r->class->serve(v, r);
     if (!r->fault)
@@ -227,8 +244,9 @@ static void *helper_thread(void *arg)
             pthread_cond_wait(&v->helper_wake, &v->helper_lock);
         struct gn_request *r = gn_list_first(&v->helper_queue, struct gn_request, link);
         gn_list_remove(&r->link);
+        v->n_helped--;
         pthread_mutex_unlock(&v->helper_lock);
-        serve(v, r);
+        gn_vgpu_answer(v, r);
         free(r);
     }
     return NULL;
@@ -257,9 +275,17 @@ static void help(struct gn_vgpu *v, const struct gn_request *request)
     r->n_bytes = request->n_bytes;
     memcpy(r->bytes, request->bytes, request->n_bytes);
     pthread_mutex_lock(&v->helper_lock);
-    gn_list_append(&v->helper_queue, &r->link);
-    pthread_cond_broadcast(&v->helper_wake);
+    bool room = v->n_helped < MAX_HELPED;
+    if (room) {
+        v->n_helped++;
+        gn_list_append(&v->helper_queue, &r->link);
+        pthread_cond_broadcast(&v->helper_wake);
+    }
     pthread_mutex_unlock(&v->helper_lock);
+    if (!room) {
+        gn_vgpu_fault(v, "more requests at once than there are reply slots", r->class->name);
+        free(r);
+    }
 }
 
 /* ---- the ring thread */
@@ -283,9 +309,9 @@ void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, u
     if (class->submit)
         gn_command_admit(v, class, r->bytes, n_bytes, batch);
     else if (class->slow)
-        help(v, r);
+        v->help(v, r);
     else
-        serve(v, r);
+        gn_vgpu_answer(v, r);
 }
 
 static void ring_loop(struct gn_vgpu *v)
@@ -313,11 +339,12 @@ static void ring_loop(struct gn_vgpu *v)
     }
 }
 
-int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
+int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
 {
     struct gn_waiter waiter = {gn_spin_policy_default(), &v->lost};
     v->boot = boot;
     v->api = api;
+    v->help = help;
     v->counters = boot->counters.base;
     v->events = boot->events.base;
     v->segments[0] = boot->data;
@@ -337,13 +364,26 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
     if (boot->events.bytes < GN_EVENT_TABLE_BYTES || gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||
         gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, 0, waiter)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x the shared segments are not of this version", boot->id);
-        return 1;
+        return -EPROTO;
     }
     if (boot->remote && gn_remote_host_start(v)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its link: no memory or too many descriptors", boot->id);
-        return 1;
+        return -ENOMEM;
     }
-    if (api->start(v) || gn_devices_start(v) || start_thread(control_thread, v)) {
+    if (api->start(v)) {
+        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start: no memory", boot->id);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_device_init(v, i);
+    return 0;
+}
+
+int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
+{
+    if (gn_vgpu_open(v, boot, api))
+        return 1;
+    if (gn_devices_start(v) || start_thread(control_thread, v)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);
         return 1;
     }

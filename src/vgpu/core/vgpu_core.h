@@ -288,6 +288,8 @@ void gn_device_wake(struct gn_vdevice *d);
 void gn_vgpu_flush(struct gn_vgpu *v);
 /* A command's end, from the driver's thread or the submitter. Takes the submitter's reference. */
 void gn_command_over(struct gn_command *c, int32_t error);
+void gn_device_init(struct gn_vgpu *v, uint32_t index);
+/* Their threads. */
 int gn_devices_start(struct gn_vgpu *v);
 struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order,
                                bool profiling);
@@ -355,7 +357,9 @@ struct gn_vgpu {
     pthread_mutex_t helper_lock;
     pthread_cond_t helper_wake;
     struct gn_list helper_queue;
+    uint32_t n_helped; /* helper_lock: in that queue */
     bool helper_started;
+    void (*help)(struct gn_vgpu *v, const struct gn_request *request); /* set once: what becomes of slow requests */
 
     struct gn_list folders; /* helper_lock: descriptors that came for builds */
     struct gn_counters *counters;

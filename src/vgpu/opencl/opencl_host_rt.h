@@ -17,6 +17,8 @@ struct gn_opencl_vgpu {
     struct gn_svm_host *svm;
 };
 
+extern const struct gn_vgpu_api gn_opencl_vgpu_api;
+
 static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
 {
     return v->driver;
@@ -51,7 +53,7 @@ void gn_kernel_detail_free(struct gn_kernel_detail *k);
 
 /* Shared virtual memory. Any thread. */
 struct gn_svm_host *gn_svm_host_new(void);
-/* The window stays: only a test ever outlives its vGPU. */
+/* Only a test ever outlives its vGPU. */
 void gn_svm_host_free(struct gn_svm_host *s);
 /* Do these bytes lie in one live allocation? */
 bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes);

@@ -194,7 +194,7 @@ static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
         ret->submit_ns = ret->start_ns > wait_ns ? ret->start_ns - wait_ns : 0;
 }
 
-static const struct gn_vgpu_api opencl_api = {
+const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .requests = gn_opencl_requests,
     .n_requests = GN_OP_MAX,
     .start = start,
@@ -213,5 +213,5 @@ static const struct gn_vgpu_api opencl_api = {
 int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
 {
     static struct gn_vgpu vgpu;
-    return gn_vgpu_run(&vgpu, boot, &opencl_api);
+    return gn_vgpu_run(&vgpu, boot, &gn_opencl_vgpu_api);
 }

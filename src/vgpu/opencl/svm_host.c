@@ -54,6 +54,8 @@ struct gn_svm_host *gn_svm_host_new(void)
 
 void gn_svm_host_free(struct gn_svm_host *s)
 {
+    if (s && s->window)
+        munmap((void *)(uintptr_t)s->window, s->window_bytes);
     if (s)
         free(s->live);
     free(s);
