@@ -91,8 +91,12 @@ cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     if (a->num_kernels && !kernels)
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result = gn_cl(v)->clCreateKernelsInProgram(a->program, a->num_kernels, kernels, &n);
-    for (cl_uint i = 0; !result && a->ids && i < n && i < a->num_kernels; i++)
-        result = gn_request_made(r, GN_KIND_KERNEL, a->ids[i], kernels[i], result);
+    /* All of them are the vGPU's, whatever becomes of one. */
+    bool good = !result && kernels;
+    for (cl_uint i = 0; good && i < n && i < a->num_kernels; i++) {
+        cl_int one = gn_request_made(r, GN_KIND_KERNEL, a->ids ? a->ids[i] : 0, kernels[i], CL_SUCCESS);
+        result = result ? result : one;
+    }
     if (a->num_kernels_ret)
         *a->num_kernels_ret = n;
     return result;
@@ -100,14 +104,32 @@ cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_
 
 /* ---- arguments: a run of struct gn_arg, each followed by its tail */
 
+/* A handle is as large as a handle, whatever the program says: the driver would read so many bytes of it. */
+static bool arg_good(const struct gn_arg *arg)
+{
+    switch (arg->kind) {
+    case GN_ARG_BYTES:
+        return arg->bytes <= GN_ARG_MAX_BYTES;
+    case GN_ARG_MEM:
+    case GN_ARG_SAMPLER:
+    case GN_ARG_QUEUE:
+        return arg->bytes == sizeof(void *);
+    case GN_ARG_LOCAL:
+    case GN_ARG_SVM:
+    case GN_ARG_NULL:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* The next one, or NULL at the end; *at moves behind it. A run that does not add up sets *fault. */
 static const struct gn_arg *next_arg(const unsigned char *run, uint64_t bytes, uint64_t *at, bool *fault)
 {
     const struct gn_arg *arg = (const void *)(run + *at);
     if (*at == bytes)
         return NULL;
-    if (!gn_range_ok(*at, sizeof *arg, bytes) || arg->zero ||
-        (arg->kind == GN_ARG_BYTES && arg->bytes > GN_ARG_MAX_BYTES) ||
+    if (!gn_range_ok(*at, sizeof *arg, bytes) || arg->zero || !arg_good(arg) ||
         !gn_range_ok(*at + sizeof *arg, gn_arg_tail(arg->kind, arg->bytes), bytes)) {
         *fault = true;
         return NULL;
@@ -133,7 +155,7 @@ static uint16_t arg_handle_kind(const struct gn_arg *arg)
 static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct gn_arg *arg, void *driver)
 {
     const void *tail = arg + 1;
-    static const cl_mem none = NULL;
+    static char none[GN_ARG_MAX_BYTES]; /* a NULL of any size that a program may give it */
     switch (arg->kind) {
     case GN_ARG_LOCAL:
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, NULL);
@@ -142,7 +164,8 @@ static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct 
     case GN_ARG_QUEUE:
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, &driver);
     case GN_ARG_NULL:
-        return cl->clSetKernelArg(kernel, arg->index, arg->bytes, &none);
+        return arg->bytes <= sizeof none ? cl->clSetKernelArg(kernel, arg->index, arg->bytes, none)
+                                         : CL_INVALID_ARG_SIZE;
     case GN_ARG_SVM:
         if (!cl->clSetKernelArgSVMPointer)
             return CL_INVALID_OPERATION;

@@ -36,42 +36,52 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct 
     cl_uint n = 0;
     if (a->ids && !devices)
         return CL_OUT_OF_HOST_MEMORY;
-    cl_int result = gn_cl(v)->clCreateSubDevices(a->in_device, a->properties, a->n_ids, devices, &n);
-    for (cl_uint i = 0; !result && a->ids && i < n && i < a->n_ids; i++)
-        result = gn_request_made(r, GN_KIND_DEVICE, a->ids[i], devices[i], result);
+    /* Whatever the guest calls its end, the driver finds one. */
+    cl_device_partition_property *properties =
+        a->properties ? gn_request_alloc(r, gn_times(a->n_properties + UINT64_C(3), sizeof *properties)) : NULL;
+    if (a->properties && !properties)
+        return CL_OUT_OF_HOST_MEMORY;
+    if (properties)
+        memcpy(properties, a->properties, a->n_properties * sizeof *properties);
+    cl_int result = gn_cl(v)->clCreateSubDevices(a->in_device, properties, a->n_ids, devices, &n);
+    bool good = !result && a->ids;
+    for (cl_uint i = 0; good && i < n && i < a->n_ids; i++) {
+        cl_int one = gn_request_made(r, GN_KIND_DEVICE, a->ids[i], devices[i], CL_SUCCESS);
+        result = result ? result : one;
+    }
     if (a->num_devices_ret)
         *a->num_devices_ret = n;
     return result;
 }
 
-struct context_notice {
-    struct gn_vgpu *v;
-    uint64_t id;
-};
+/* Set with the first context: a process has one vGPU. */
+static struct gn_vgpu *the_vgpu;
+_Static_assert(sizeof(void *) >= sizeof(uint64_t), "an id travels as a pointer");
 
 static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes,
                                      void *user_data)
 {
-    struct context_notice *n = user_data;
+    /* The context's id: nothing that would have to outlive the last that a driver says of it. */
     struct {
         struct gn_session_context head;
         char text[1024];
-    } notice = {.head = {.cookie = n->id}};
+    } notice = {.head = {.cookie = (uintptr_t)user_data}};
     (void)private_info;
     (void)private_bytes;
     size_t bytes = strnlen(text, sizeof notice.text - 1);
     memcpy(notice.text, text, bytes);
     notice.head.text_bytes = (uint32_t)bytes + 1;
-    gn_vgpu_tell(n->v, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
+    gn_vgpu_tell(the_vgpu, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
 }
 
 void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a,
                       cl_int *result)
 {
-    struct context_notice *notice = NULL;
+    uint64_t id = ((const struct gn_wire_Context *)gn_request_message(r))->id;
     cl_context_properties *properties = NULL;
     if (a->n_properties && a->properties) {
-        properties = gn_request_alloc(r, a->n_properties * sizeof *properties);
+        /* One more: a key in the last place would have no value. */
+        properties = gn_request_alloc(r, gn_times(a->n_properties + UINT64_C(1), sizeof *properties));
         if (!properties) {
             *result = CL_OUT_OF_HOST_MEMORY;
             return NULL;
@@ -82,15 +92,9 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
             if (properties[i] == CL_CONTEXT_PLATFORM)
                 properties[i + 1] = (cl_context_properties)gn_platform_of(v)->id;
     }
-    if (a->notify && (notice = malloc(sizeof *notice))) {
-        notice->v = v;
-        notice->id = ((const uint64_t *)((const char *)gn_request_message(r) + sizeof(struct gn_msg)))[0];
-    }
-    void *context = gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices,
-                                              notice ? context_says : NULL, notice, result);
-    if (!context)
-        free(notice);
-    return context;
+    the_vgpu = v;
+    return gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices, a->notify ? context_says : NULL,
+                                     a->notify ? (void *)(uintptr_t)id : NULL, result);
 }
 
 /* A device that is neither a root one nor among those named has no name that the program knows. */
@@ -141,11 +145,19 @@ static cl_mem_flags driver_flags(cl_mem_flags flags, bool has_host_ptr, const vo
     return flags;
 }
 
+/* Will a driver that takes these flags read what host_ptr points at? */
+static bool has_contents(cl_mem_flags flags, bool has_host_ptr)
+{
+    const cl_mem_flags host = flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
+    return has_host_ptr && (host == CL_MEM_USE_HOST_PTR ||
+                            ((host & CL_MEM_COPY_HOST_PTR) && !(host & CL_MEM_USE_HOST_PTR)));
+}
+
 void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
 {
     const void *host_ptr = a->host_ptr;
     (void)r;
-    if (a->initial && a->initial < a->size) {
+    if (!a->svm && has_contents(a->flags, a->has_host_ptr) && (host_ptr ? a->initial : 0) < a->size) {
         gn_vgpu_fault(v, "a buffer has less contents than it has bytes", "Buffer");
         return NULL;
     }
@@ -195,7 +207,8 @@ void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_arg
     if (a->image_desc) {
         desc = *a->image_desc;
         desc.mem_object = a->source;
-        if (a->initial && a->image_format && a->initial < image_initial_bytes(a->image_format, &desc)) {
+        if (a->image_format && has_contents(a->flags, a->has_host_ptr) &&
+            (host_ptr ? a->initial : 0) < image_initial_bytes(a->image_format, &desc)) {
             gn_vgpu_fault(v, "an image has less contents than it has bytes", "Image");
             return NULL;
         }
