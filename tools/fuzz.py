@@ -24,7 +24,7 @@ def run(build, name, seconds):
     os.makedirs(kept, exist_ok=True)
     os.makedirs(found, exist_ok=True)
     command = [os.path.join(build, "tests/fuzz/fuzz-" + name), "-max_total_time={}".format(seconds), "-timeout=25", "-rss_limit_mb=4096",
-               "-max_len=4096", "-print_final_stats=1", "-verbosity=0", "-artifact_prefix=" + found + "/", kept,
+               "-max_len=8192", "-print_final_stats=1", "-verbosity=0", "-artifact_prefix=" + found + "/", kept,
                os.path.join(ROOT, "tests/fuzz/corpus", name)]
     dictionary = os.path.join(ROOT, "tests/fuzz", name + ".dict")
     if os.path.exists(dictionary):
