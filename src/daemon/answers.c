@@ -6,6 +6,7 @@
 #include "control/control.h"
 #include "daemon/daemon.h"
 #include "shm/counters.h"
+#include "shm/session_layout.h"
 
 static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
@@ -19,6 +20,8 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             continue; /* its program does not have it yet */
         memset(&n, 0, sizeof n);
         (void)!pread(v->counters_fd, &n, sizeof n, 0);
+        struct gn_session_counts own = {0};
+        (void)!pread(v->ring_fd, &own, sizeof own, GN_SESSION_COUNTS_AT);
         for (uint32_t i = 0; i < p->n_devices; i++)
             devices[i] = p->devices[i].facts.name;
         struct gn_control_vgpu out = {
@@ -37,8 +40,8 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .calls = n.calls,
             .sync_calls = n.sync_calls,
             .copies_two = n.copies_two,
-            .copies_mapped = n.copies_mapped,
-            .copies_bypass = n.copies_bypass,
+            .copies_mapped = n.copies_mapped + own.copies_mapped,
+            .copies_bypass = n.copies_bypass + own.copies_bypass,
             .n_devices = p->n_devices,
             .devices = devices,
         };

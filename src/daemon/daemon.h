@@ -93,8 +93,9 @@ struct gn_vgpu_record {
     unsigned char session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
 
     int counters_fd;
+    int ring_fd; /* kept for what the program counts itself */
     /* For the program, until it has them. */
-    int session_fd, ring_fd, events_fd, data_fd;
+    int session_fd, events_fd, data_fd;
     uint64_t ring_bytes, events_bytes, data_bytes;
 };
 

@@ -53,7 +53,6 @@ static void close_fd(int *fd)
 static void drop_program_side(struct gn_vgpu_record *v)
 {
     close_fd(&v->session_fd);
-    close_fd(&v->ring_fd);
     close_fd(&v->events_fd);
     close_fd(&v->data_fd);
 }
@@ -94,6 +93,7 @@ static void free_if_over(struct gn_vgpu_record *v)
     struct gn_daemon *d = v->daemon;
     close_control(v);
     drop_program_side(v);
+    close_fd(&v->ring_fd);
     close_fd(&v->counters_fd);
     gn_list_remove(&v->link);
     gn_log(GN_LOG_INFO, "vgpu=%08x: gone", v->id);

@@ -25,6 +25,13 @@ struct gn_session_header {
     uint32_t zero;
 };
 
+/* What the program alone knows of how its data moved; a claim, for people to read. Zeros at the start. */
+struct gn_session_counts {
+    _Atomic uint64_t copies_mapped; /* by one copy, of memory both sides map */
+    _Atomic uint64_t copies_bypass; /* by none */
+};
+
+#define GN_SESSION_COUNTS_AT   64u
 #define GN_SESSION_REQUESTS_AT GN_SESSION_PAGE
 #define GN_SESSION_NOTICES_AT  (GN_SESSION_REQUESTS_AT + GN_RING_BYTES(GN_SESSION_REQUEST_SLOTS))
 #define GN_SESSION_REPLIES_AT  (GN_SESSION_NOTICES_AT + GN_RING_BYTES(GN_SESSION_NOTICE_SLOTS))
@@ -40,6 +47,7 @@ _Static_assert(GN_SESSION_REQUESTS_AT == 4096 && GN_SESSION_NOTICES_AT == 69760 
                "session layout of version 1, as docs/ring.md draws it");
 
 struct gn_session_view {
+    struct gn_session_counts *counts;
     struct gn_ring *requests; /* guest to worker, GN_SESSION_REQUEST_SLOTS */
     struct gn_ring *notices;  /* worker to guest, GN_SESSION_NOTICE_SLOTS */
     struct gn_reply_slot *replies;

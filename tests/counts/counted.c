@@ -128,6 +128,22 @@ static void read_large(void)
     NEED(clEnqueueReadBuffer(queue, m, CL_TRUE, 0, 256 << 10, host, 0, NULL, NULL));
 }
 
+/* With an event, small ones go through the vGPU. */
+static void read_event(void)
+{
+    cl_event e;
+    NEED(clEnqueueReadBuffer(queue, m, CL_TRUE, 0, 64, host, 0, NULL, &e));
+    NEED(clReleaseEvent(e));
+}
+
+static void map(void)
+{
+    cl_int rc;
+    void *p = clEnqueueMapBuffer(queue, m, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, sizeof host, 0, NULL, NULL, &rc);
+    NEED(rc);
+    NEED(clEnqueueUnmapMemObject(queue, m, p, 0, NULL, NULL));
+}
+
 static void write_later(void)
 {
     NEED(clEnqueueWriteBuffer(queue, m, CL_FALSE, 0, 64, host, 0, NULL, NULL));
@@ -173,6 +189,8 @@ static const struct {
     {"write_later", write_later},
     {"read_small", read_small},
     {"read_large", read_large},
+    {"read_event", read_event},
+    {"map", map},
     {"fill", fill},
 };
 

@@ -32,7 +32,7 @@ class Counted(Program):
 MESSAGES = {
     "null": (1, 1),
     "sampler": (2, 1),       # its making is waited for, its end is not
-    "buffer": (2, 1),
+    "buffer": (3, 1),        # it tells when its memory in the data area is free
     "set_arg": (0, 0),       # arguments travel with the launch
     "set_mem": (0, 0),
     "retain": (0, 0),
@@ -42,14 +42,17 @@ MESSAGES = {
     "launch_event": (1, 0),  # no message for the event, none for its release
     "set_launch": (1, 0),
     "user_event": (2, 0),
-    "write_small": (1, 0),   # even what blocks: the wait is for the event
+    "write_small": (0, 0),   # nothing is under way in the queue, and the buffer lies in the data area
+    "read_small": (0, 0),
+    "read_large": (0, 0),
+    "map": (0, 0),
     "write_later": (1, 0),
-    "read_small": (1, 0),
-    "read_large": (1, 0),
+    "read_event": (1, 0),    # the wait is for the event
     "fill": (1, 0),
 }
-# How often bytes cross through a shared buffer that both sides copy, and by other ways; what is not here moves none.
-TRANSFERS = {"write_small": 1, "write_later": 1, "read_small": 1, "read_large": 1}
+# How data moves: by two copies through the data area, by one, by none; what is not here moves none.
+TRANSFERS = {"write_small": (0, 1, 0), "read_small": (0, 1, 0), "read_large": (0, 1, 0), "map": (0, 0, 1),
+             "write_later": (1, 0, 0), "read_event": (1, 0, 0)}
 
 
 def messages(options, work):
@@ -73,8 +76,9 @@ def messages(options, work):
                 got = tuple((b - a) / N for a, b in zip(few, many))
                 print("{:14} {:g} messages, {:g} of them waited for; transfers: {:g} of two copies, {:g} mapped, {:g} bypass".format(
                     kind, *got))
-                if got != expected + (TRANSFERS.get(kind, 0), 0, 0):
-                    wrong.append("{}: {} a call and not {}".format(kind, got, expected + (TRANSFERS.get(kind, 0), 0, 0)))
+                expected += TRANSFERS.get(kind, (0, 0, 0))
+                if got != expected:
+                    wrong.append("{}: {} a call and not {}".format(kind, got, expected))
             if gantry.vgpu_of(p)["memory_bytes"] != 1 << 20:
                 wrong.append("the vGPU holds {} bytes and not those of its one buffer".format(
                     gantry.vgpu_of(p)["memory_bytes"]))
@@ -117,11 +121,12 @@ def calls_between(path, before_ns, after_ns):
 
 
 # Nobody makes any: these have nothing to do with the device, and their waits spin as long as the clock stands.
-NONE_ANYWHERE = ["null", "sampler", "set_arg", "event_status", "wait_over", "retain", "user_event"]
+NONE_ANYWHERE = ["null", "sampler", "set_arg", "event_status", "wait_over", "retain", "user_event",
+                 "write_small", "read_small", "map"]
 # A worker whose device is this machine's processors soon sleeps while they are busy, and is woken; so do those who wait for it. The
 # program makes no other calls, however many of these; what a driver calls to run a command is its own affair.
 WAKES, SLEEPS = {"futex"}, {"futex", "futex_waitv"}
-NO_OTHERS = {"launch": WAKES, "launch_event": WAKES, "set_launch": WAKES, "write_small": SLEEPS, "read_small": SLEEPS,
+NO_OTHERS = {"launch": WAKES, "launch_event": WAKES, "set_launch": WAKES, "read_event": SLEEPS,
              "launch_finish": SLEEPS}
 
 

@@ -187,7 +187,7 @@ def stub(call, out):
         out("    return (void *)made;")
     elif call.served == "command":
         check_handles(call, out, lambda e: e)
-        out("    cl_int result = gn_check_waits(object, num_events_in_wait_list, event_wait_list);")
+        out("    cl_int result = gn_command_begin(object, num_events_in_wait_list, event_wait_list);")
         out("    if (result)\n        return result;")
         out("    struct gn_command_show show = {GN_NO_EVENT, 0, GN_ASK(0)};")
         if call.check:

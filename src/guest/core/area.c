@@ -17,12 +17,14 @@
 #define MAX_ORDER      19u
 #define NONE           UINT32_MAX
 #define MIN_SEGMENT    (UINT64_C(16) << 20)
+#define COLLECT_AT_ONCE  32u                  /* blocks looked at, so that many that last cost little */
+#define PAGES_BACK_BYTES (UINT64_C(256) << 10) /* blocks of fewer bytes keep their pages for who comes next */
 #define WINDOW_ALIGN   (UINT64_C(2) << 20) /* of segments in the window: a huge page */
-#define WINDOW_WISH    (UINT64_C(1) << 30)
+#define GROWTH_LIMIT   (UINT64_C(1) << 30)
 
 struct gn_area_segment {
     struct gn_segment segment;
-    bool in_window;
+    enum gn_area_use use;
     uint64_t leaf_bytes;
     uint32_t n_leaves, top;
     uint32_t head[MAX_ORDER + 1];
@@ -126,6 +128,7 @@ static struct gn_area_segment *segment_new(struct gn_segment segment)
 int gn_area_init(struct gn_session *s, struct gn_segment first)
 {
     pthread_mutex_init(&s->area.lock, NULL);
+    gn_list_init(&s->area.left);
     s->area.segments[0] = segment_new(first);
     s->area.n_segments = s->area.segments[0] ? 1 : 0;
     return s->area.segments[0] ? 0 : -ENOMEM;
@@ -150,11 +153,11 @@ static void reclaim_locked(struct gn_session *s)
     }
 }
 
-static bool take_locked(struct gn_session *s, uint64_t bytes, bool in_window, struct gn_block *ret)
+static bool take_locked(struct gn_session *s, uint64_t bytes, enum gn_area_use use, struct gn_block *ret)
 {
     reclaim_locked(s);
     for (uint32_t i = 0; i < s->area.n_segments; i++) {
-        if (s->area.segments[i]->in_window == in_window && segment_take(s->area.segments[i], bytes, ret)) {
+        if (s->area.segments[i]->use == use && segment_take(s->area.segments[i], bytes, ret)) {
             ret->segment = i;
             return true;
         }
@@ -171,15 +174,20 @@ void gn_area_set_window(struct gn_session *s, void *base, uint64_t bytes)
 }
 
 /*
- * The window's segments grow with what it holds, since there can only be so many of them: untouched pages
- * cost nothing. What programs keep there may be all their data; the data area outside is for what passes
- * through.
+ * The window's and the homes' segments grow with what is there already, since there can only be so many of
+ * them: untouched pages cost nothing. What programs keep there may be all their data; the rest of the data
+ * area is for what passes through.
  */
+static uint64_t grown(uint64_t size, uint64_t there)
+{
+    while (size < there && size < GROWTH_LIMIT)
+        size *= 2;
+    return size;
+}
+
 static int window_size(const struct gn_area *a, uint64_t *size)
 {
-    uint64_t wish = *size;
-    while (wish < a->window_used && wish < WINDOW_WISH)
-        wish *= 2;
+    uint64_t wish = grown(*size, a->window_used);
     if (gn_range_ok(a->window_used, wish, a->window_bytes))
         *size = wish;
     return gn_range_ok(a->window_used, *size, a->window_bytes) ? 0 : -ENOMEM;
@@ -197,7 +205,7 @@ static int move_to_window(struct gn_area *a, struct gn_segment *segment)
     return 0;
 }
 
-static int add_segment(struct gn_session *s, uint64_t bytes, bool in_window)
+static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use use)
 {
     struct gn_error err;
     struct gn_segment segment;
@@ -209,7 +217,9 @@ static int add_segment(struct gn_session *s, uint64_t bytes, bool in_window)
     if (gn_session_lost(s))
         return -EPIPE;
     pthread_mutex_lock(&s->link_lock);
-    int r = in_window ? window_size(&s->area, &size) : 0;
+    int r = use == GN_AREA_WINDOW ? window_size(&s->area, &size) : 0;
+    if (use == GN_AREA_HOME)
+        size = grown(size, s->area.home_bytes);
     if (!r)
         r = s->remote ? gn_remote_segment(s->remote, size, &fd, &index)
                       : gn_link_segment(s->link, size, &fd, &index, &err);
@@ -217,18 +227,20 @@ static int add_segment(struct gn_session *s, uint64_t bytes, bool in_window)
         r = gn_segment_adopt(fd, GN_LINK_SEGMENT_LIMIT, &segment);
         if (r) {
             close(fd);
-        } else if (in_window && (r = move_to_window(&s->area, &segment))) {
+        } else if (use == GN_AREA_WINDOW && (r = move_to_window(&s->area, &segment))) {
             gn_segment_fini(&segment);
         } else {
             struct gn_area_segment *a = segment_new(segment);
             if (a)
-                a->in_window = in_window;
+                a->use = use;
             pthread_mutex_lock(&s->area.lock);
             if (!a || index != s->area.n_segments || index >= GN_AREA_SEGMENTS) {
                 r = -ENOMEM;
             } else {
                 s->area.segments[index] = a;
                 s->area.n_segments++;
+                if (use == GN_AREA_HOME)
+                    s->area.home_bytes += size;
             }
             pthread_mutex_unlock(&s->area.lock);
         }
@@ -237,29 +249,21 @@ static int add_segment(struct gn_session *s, uint64_t bytes, bool in_window)
     return r;
 }
 
-static int take(struct gn_session *s, uint64_t bytes, bool in_window, struct gn_block *ret)
+int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret)
 {
+    if (use == GN_AREA_HOME)
+        gn_area_collect(s);
     for (int tries = 0; tries < 2; tries++) {
         pthread_mutex_lock(&s->area.lock);
-        bool taken = take_locked(s, bytes, in_window, ret);
+        bool taken = take_locked(s, bytes, use, ret);
         pthread_mutex_unlock(&s->area.lock);
         if (taken)
             return 0;
-        int r = tries ? -ENOMEM : add_segment(s, bytes, in_window);
+        int r = tries ? -ENOMEM : add_segment(s, bytes, use);
         if (r)
             return r;
     }
     return -ENOMEM;
-}
-
-int gn_block_take(struct gn_session *s, uint64_t bytes, struct gn_block *ret)
-{
-    return take(s, bytes, false, ret);
-}
-
-int gn_block_take_in_window(struct gn_session *s, uint64_t bytes, struct gn_block *ret)
-{
-    return take(s, bytes, true, ret);
 }
 
 void gn_block_put(struct gn_session *s, struct gn_block *b)
@@ -295,4 +299,53 @@ void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
     a->parked[(a->first_parked + a->n_parked++) % a->parked_capacity] = (struct gn_parked_block){*b, end};
     pthread_mutex_unlock(&a->lock);
     b->segment = GN_NO_BLOCK;
+}
+
+/* ---- homes that their users leave */
+
+/* Pages go back to the system; the block's addresses stay. */
+static void give_pages_back(const struct gn_area_segment *a, const struct gn_block *b)
+{
+    uint64_t bytes = a->leaf_bytes << b->order;
+    if (bytes >= PAGES_BACK_BYTES)
+        (void)madvise(b->base, bytes, MADV_REMOVE);
+}
+
+void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event)
+{
+    struct gn_left_block *left = malloc(sizeof *left);
+    struct gn_area *a = &s->area;
+    if (!left)
+        return; /* Lost to the area, not to the program. */
+    *left = (struct gn_left_block){.block = *b, .event = event};
+    b->segment = GN_NO_BLOCK;
+    pthread_mutex_lock(&a->lock);
+    gn_list_append(&a->left, &left->link);
+    pthread_mutex_unlock(&a->lock);
+    gn_area_collect(s);
+}
+
+void gn_area_collect(struct gn_session *s)
+{
+    struct gn_area *a = &s->area;
+    struct gn_list free_now;
+    uint32_t n = 0;
+    gn_list_init(&free_now);
+    pthread_mutex_lock(&a->lock);
+    gn_list_for_each(l, &a->left, struct gn_left_block, link)
+    {
+        if (n++ == COLLECT_AT_ONCE)
+            break;
+        gn_list_remove(&l->link);
+        /* Those that are not over go to the end: one that lasts must not hide the others. */
+        gn_list_append(gn_event_phase(&s->events[l->event], NULL) == GN_EVENT_DONE ? &free_now : &a->left, &l->link);
+    }
+    pthread_mutex_unlock(&a->lock);
+    gn_list_for_each(l, &free_now, struct gn_left_block, link)
+    {
+        give_pages_back(a->segments[l->block.segment], &l->block);
+        gn_block_put(s, &l->block);
+        gn_event_index_put(s, l->event);
+        free(l);
+    }
 }

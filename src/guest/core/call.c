@@ -33,7 +33,7 @@ static struct gn_block *take_block(struct gn_call *c, uint64_t bytes)
         c->failed = GN_RESULT_NO_MEMORY;
         return NULL;
     }
-    int r = gn_block_take(c->session, bytes ? bytes : 1, b);
+    int r = gn_block_take(c->session, GN_AREA_PASSING, bytes ? bytes : 1, b);
     if (r) {
         c->failed = r == -EPIPE ? GN_RESULT_LOST : GN_RESULT_NO_MEMORY;
         return NULL;

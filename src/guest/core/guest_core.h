@@ -106,6 +106,13 @@ struct gn_block {
 
 #define GN_AREA_SEGMENTS 257u
 
+/* What a segment of the area is for; blocks of different uses never share one. */
+enum gn_area_use {
+    GN_AREA_PASSING, /* what crosses and is free again soon */
+    GN_AREA_WINDOW,  /* at an address that is the vGPU's too: shared virtual memory */
+    GN_AREA_HOME,    /* memory of the vGPU's objects, for as long as they live */
+};
+
 struct gn_area {
     pthread_mutex_t lock;
     struct gn_area_segment *segments[GN_AREA_SEGMENTS];
@@ -118,18 +125,28 @@ struct gn_area {
         uint64_t end;
     } *parked;
     uint32_t n_parked, first_parked, parked_capacity;
+    uint64_t home_bytes; /* link_lock: of the segments for homes */
+    struct gn_list left; /* blocks that are free once an event is over */
+};
+
+struct gn_left_block {
+    struct gn_list link;
+    struct gn_block block;
+    uint32_t event;
 };
 
 /* At least `bytes`, aligned to 256 or more. -ENOMEM when the area is full and no segment can be added, -EPIPE. */
-int gn_block_take(struct gn_session *s, uint64_t bytes, struct gn_block *ret);
-/* The same, at an address that is the vGPU's too. */
-int gn_block_take_in_window(struct gn_session *s, uint64_t bytes, struct gn_block *ret);
+int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, struct gn_block *ret);
 void gn_block_put(struct gn_session *s, struct gn_block *b);
 /* Puts it back when the worker has passed the message that ended at `end`. */
 void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end);
 
 /* Where a segment lies; the area's lock is held. */
 char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
+/* Puts it back when the event is over, whose index (gn_event_index_take) then goes back too. */
+void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event);
+/* Puts back what is free by now. */
+void gn_area_collect(struct gn_session *s);
 
 static inline struct gn_area_ref gn_block_ref(const struct gn_block *b, uint64_t at)
 {
@@ -260,6 +277,13 @@ static inline bool gn_session_lost(const struct gn_session *s)
 }
 /* Declares the loss of the vGPU and tells everybody who waits. The watcher. */
 void gn_session_declare_lost(struct gn_session *s);
+/* Counts data that moved without a message: by one copy, made here, or by none. */
+enum gn_copied { GN_COPIED_ONCE, GN_COPIED_NEVER };
+static inline void gn_session_copied(struct gn_session *s, enum gn_copied how)
+{
+    atomic_fetch_add_explicit(how == GN_COPIED_ONCE ? &s->view.counts->copies_mapped : &s->view.counts->copies_bypass, 1,
+                              memory_order_relaxed);
+}
 /* Descriptors for the worker, under a number that a later request names. Stay the caller's. */
 int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n);
 

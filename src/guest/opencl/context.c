@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts and command queues. */
+#include "home.h"
 #include "opencl_guest.h"
 
 #include <stdlib.h>
@@ -70,6 +71,7 @@ cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *propertie
     c->o.dispatch = first->o.dispatch;
     c->o.dispatch_data = first->o.dispatch_data;
     c->root = first->root;
+    atomic_init(&c->home_limit, GN_HOME_NOT_ASKED);
     c->notify = pfn_notify;
     c->user_data = user_data;
     c->properties = (void *)gn_copy_list(properties, &c->n_properties);
@@ -160,6 +162,7 @@ cl_int CL_API_CALL gn_clSetContextDestructorCallback(cl_context context,
 static cl_int queue_made(struct gn_object *made, cl_context context, cl_device_id device)
 {
     struct gn_cl_queue *q = (void *)made;
+    pthread_mutex_init(&q->user_lock, NULL);
     q->context = (void *)context;
     q->device = (void *)device;
     gn_object_ref(&q->device->o);

@@ -11,8 +11,7 @@
 
 cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_event *event, cl_int result)
 {
-    struct gn_cl_queue *q = (void *)queue;
-    atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
+    gn_queue_sent((void *)queue);
     if (shown && result) {
         /* It never came to the vGPU, or the vGPU forgot it: the entry is this process's again. */
         gn_event_finish(&queue->session->events[shown->id], result, NULL);
@@ -170,7 +169,7 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
     struct gn_cl_kernel *k = gn_object_beside(queue, kernel, GN_KIND_KERNEL);
     if (!k)
         return CL_INVALID_KERNEL;
-    cl_int result = gn_check_waits(queue, n, list);
+    cl_int result = gn_command_begin(queue, n, list);
     if (result)
         return result;
     struct gn_command_show show = {GN_NO_EVENT, 0,

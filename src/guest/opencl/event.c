@@ -27,9 +27,11 @@ struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type, st
     return &e->o;
 }
 
-cl_int gn_check_waits(const struct gn_object *object, cl_uint n, const cl_event *list)
+cl_int gn_command_begin(struct gn_object *object, cl_uint n, const cl_event *list)
 {
-    const struct gn_cl_queue *q = (const void *)object;
+    struct gn_cl_queue *q = (void *)object;
+    if (atomic_load_explicit(&q->user, memory_order_relaxed) != (uintptr_t)pthread_self())
+        gn_queue_used(q);
     if (!n != !list)
         return CL_INVALID_EVENT_WAIT_LIST;
     for (cl_uint i = 0; i < n; i++) {

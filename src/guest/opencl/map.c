@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps and unmaps. A mapped region lies in the data area, or, for CL_MEM_USE_HOST_PTR, at the program's own
- * address. A map is a read into it, an unmap of a region that was mapped for writing a write from it, so the
- * vGPU knows of neither.
+ * Maps and unmaps. A mapped region is the buffer's home, or lies in the data area as a copy, or, for
+ * CL_MEM_USE_HOST_PTR, at the program's own address. A map is a read into it, an unmap of a region that was
+ * mapped for writing a write from it, so the vGPU knows of neither.
  */
+#include "home.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
 #include "transfer.h"
@@ -27,7 +28,7 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_m
         return CL_INVALID_MEM_OBJECT;
     if (m->context != q->context)
         return CL_INVALID_CONTEXT;
-    cl_int result = gn_check_waits(&q->o, n, waits);
+    cl_int result = gn_command_begin(&q->o, n, waits);
     if (result)
         return result;
     if (((flags & CL_MAP_READ) && (m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS))) ||
@@ -66,7 +67,7 @@ void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping)
 static struct gn_cl_mapping *mapping_new(struct gn_session *s, uint64_t bytes)
 {
     struct gn_cl_mapping *mapping = calloc(1, sizeof *mapping);
-    if (mapping && gn_block_take(s, bytes, &mapping->block)) {
+    if (mapping && gn_block_take(s, GN_AREA_PASSING, bytes, &mapping->block)) {
         free(mapping);
         return NULL;
     }
@@ -99,6 +100,10 @@ static struct gn_cl_mapping *mapping_of_whole(struct gn_cl_mem *m)
 static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
 {
     size_t at = map->origin[0];
+    if (m->home) {
+        map->ptr = m->home + at;
+        return 0;
+    }
     if (m->host_ptr) {
         map->ptr = m->host_ptr + at;
         return 0;
@@ -159,14 +164,6 @@ static struct gn_cl_map *leave(struct gn_cl_mem *m, const void *mapped_ptr)
 
 /* ---- filling */
 
-/* What is sent for a map that reads nothing, and for an unmap that writes nothing. */
-static cl_int send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits,
-                          const struct gn_command_show *show)
-{
-    atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
-    return gn_send_clEnqueueMarkerWithWaitList(q->o.session, (cl_command_queue)q, n, waits, show);
-}
-
 static struct gn_area_ref map_ref(const struct gn_cl_map *map)
 {
     const struct gn_block *b = &map->mapping->block;
@@ -207,6 +204,48 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
     return result;
 }
 
+/*
+ * A map of a buffer that is at home: there is nothing to do but to wait for what comes before it. A marker
+ * would wait for too much in an out-of-order queue, and a driver has no say about a marker: a byte is read
+ * then.
+ */
+static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                    const cl_event *waits, cl_event *event)
+{
+    static char nowhere; /* settled copies are made under a lock */
+    char here;
+    const bool in_order = !(q->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    struct gn_session *s = q->o.session;
+    int32_t error = 0;
+    gn_session_copied(s, GN_COPIED_NEVER);
+    if (!n && !event && t->doubt == GN_SURE && gn_queue_idle(q))
+        return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    if (t->doubt != GN_SURE || (!n && !in_order)) {
+        struct gn_transfer byte = *t;
+        byte.region[0] = 1;
+        byte.host = (struct gn_layout){blocking ? &here : &nowhere, 1, 1, 1, 1, 1, false};
+        return gn_transfer_staged(q, &byte, blocking, n, waits, event);
+    }
+    struct gn_command_show show = {GN_NO_EVENT, 0, GN_SURE};
+    struct gn_object *e = gn_event_new(&q->o, t->type, &show);
+    if (!e)
+        return CL_OUT_OF_HOST_MEMORY;
+    cl_int result = gn_send_marker(q, n, waits, &show);
+    if (result) {
+        gn_event_finish(&s->events[e->id], result, NULL);
+    } else if (blocking) {
+        if (gn_event_wait(&s->events[e->id], &s->waiter, &error))
+            error = CL_OUT_OF_RESOURCES;
+        gn_settle(s->detail);
+        result = gn_blocking_result(error);
+    }
+    if (event && !result)
+        *event = (cl_event)e;
+    else
+        gn_object_unref(e);
+    return result;
+}
+
 /* `t` is the read that fills the region. */
 static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t, cl_bool blocking,
                    cl_uint n, const cl_event *waits, cl_event *event)
@@ -217,6 +256,8 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
     int32_t error = 0;
     /* Shared memory is already there. */
     reads = reads && !t->mem->svm && !written_here(t->mem, map);
+    if (t->mem->home && t->mem->type == CL_MEM_OBJECT_BUFFER)
+        return reach(q, t, blocking, n, waits, event);
     if (reads && t->mem->flags & CL_MEM_HOST_WRITE_ONLY)
         return read_by_copy(q, map, t, blocking, n, waits, event);
     if (reads && !map->mapping)
@@ -227,7 +268,7 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
     cl_int result;
     if (!reads) {
         show.doubt = GN_SURE;
-        result = send_marker(q, n, waits, &show);
+        result = gn_send_marker(q, n, waits, &show);
     } else {
         struct gn_area_ref ref = map_ref(map);
         result = gn_transfer_send(q, t, &ref, n, waits, &show);
@@ -452,7 +493,13 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     if (!map)
         return CL_INVALID_VALUE;
     struct gn_transfer t = unmap_transfer(m, map);
-    bool writes = (map->flags & WRITES_MAP) && !m->svm;
+    bool at_home = m->home && m->type == CL_MEM_OBJECT_BUFFER;
+    bool writes = (map->flags & WRITES_MAP) && !m->svm && !at_home;
+    if (at_home && !event && !num_events_in_wait_list) {
+        /* What was written is there, and nobody can tell when that became so. */
+        free(map);
+        return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    }
     if (writes && !map->mapping) {
         result = gn_transfer(q, &t, CL_FALSE, num_events_in_wait_list, event_wait_list, event);
         free(map);
@@ -466,7 +513,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
         struct gn_area_ref ref = map_ref(map);
         result = gn_transfer_send(q, &t, &ref, num_events_in_wait_list, event_wait_list, &show);
     } else if (!result) {
-        result = send_marker(q, num_events_in_wait_list, event_wait_list, &show);
+        result = gn_send_marker(q, num_events_in_wait_list, event_wait_list, &show);
     }
     if (result) {
         if (e) {

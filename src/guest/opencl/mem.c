@@ -5,6 +5,7 @@
  * step by maps and unmaps.
  */
 #include "guest/core/remote.h"
+#include "home.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
 
@@ -40,7 +41,7 @@ static cl_int stage(struct gn_session *s, const void *host_ptr, uint64_t bytes, 
     block->segment = GN_NO_BLOCK;
     if (!host_ptr || !bytes)
         return CL_SUCCESS;
-    if (gn_block_take(s, bytes, block))
+    if (gn_block_take(s, GN_AREA_PASSING, bytes, block))
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_MEM_OBJECT_ALLOCATION_FAILURE;
     *ret_ref = gn_block_ref(block, 0);
     if (s->remote)
@@ -72,18 +73,35 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
                                   ? gn_svm_find(c->o.session->detail, host_ptr, size)
                                   : GN_SVM_NOT;
     m->svm = place == GN_SVM_INSIDE;
+    cl_bool at_home = CL_FALSE;
+    bool home = !properties && gn_home_wanted(c, flags, size, host_ptr) &&
+                !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
     /* Contents that the driver would refuse with the rest are not read. */
     bool wanted = host_ptr && !m->svm && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
-    cl_int result = place == GN_SVM_BEYOND
-                        ? CL_INVALID_BUFFER_SIZE
-                        : stage(c->o.session, wanted ? host_ptr : NULL, size, &block, &ref);
-    if (result)
+    cl_int result = CL_SUCCESS;
+    if (home) {
+        if (host_ptr)
+            memcpy(block.base, host_ptr, size);
+        ref = gn_block_ref(&block, 0);
+    } else if (place == GN_SVM_BEYOND) {
+        result = CL_INVALID_BUFFER_SIZE;
         block.segment = GN_NO_BLOCK;
-    else
+    } else {
+        result = stage(c->o.session, wanted ? host_ptr : NULL, size, &block, &ref);
+    }
+    if (!result)
         result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size, host_ptr != NULL, &ref,
-                                ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0);
-    gn_block_put(c->o.session, &block);
+                                ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0,
+                                home, &at_home);
+    if (!result && at_home) {
+        m->home = block.base;
+        m->home_block = block;
+    } else {
+        if (!result && home)
+            gn_home_refused(c);
+        gn_block_put(c->o.session, &block);
+    }
     if (result) {
         mem_drop(m);
         return gn_refuse(errcode_ret, result);
@@ -127,6 +145,7 @@ cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_f
         m->flags |= source->flags & HOST_ACCESS;
     m->flags |= source->flags & HOST_PTR;
     m->host_ptr = source->host_ptr ? source->host_ptr + region->origin : NULL;
+    m->home = source->home ? source->home + region->origin : NULL;
     m->svm = source->svm;
     return CL_SUCCESS;
 }
@@ -284,6 +303,8 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
         /* The driver was given a copy of what lies at the program's address. */
         if (m->host_ptr && (flags & CL_MEM_COPY_HOST_PTR))
             flags = (flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR) | CL_MEM_USE_HOST_PTR;
+        if (m->home || (m->source && m->source->home))
+            flags = (flags & ~(cl_mem_flags)HOST_PTR) | (m->flags & HOST_PTR);
         return result ? result
                       : gn_answer(&flags, sizeof flags, param_value_size, param_value, param_value_size_ret);
     }

@@ -54,6 +54,7 @@ struct gn_cl_context {
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *user_data;
     struct gn_destructor *_Atomic destructors;
+    _Atomic uint64_t home_limit; /* the largest buffer that may have its home in the data area */
 };
 
 struct gn_cl_queue {
@@ -64,6 +65,8 @@ struct gn_cl_queue {
     cl_queue_properties *given; /* of ...WithProperties; NULL: none */
     cl_uint n_given;
     _Atomic uint64_t n_sent, n_finished; /* commands; all of those counted in n_finished are over */
+    _Atomic uintptr_t user;              /* the thread that alone has used it; 0: none yet, 1: several have */
+    pthread_mutex_t user_lock;           /* held while its only user copies to or from a buffer's home */
 };
 
 /* Where maps lie in the data area: those of a buffer that live at once lie in one, as far from each other as
@@ -93,6 +96,8 @@ struct gn_cl_mem {
     size_t row_pitch, slice_pitch; /* that host_ptr has, of an image */
     char *host_ptr;                /* of CL_MEM_USE_HOST_PTR */
     bool svm;                      /* host_ptr is the vGPU's memory too */
+    char *home;                    /* where a buffer lies in the data area; NULL: elsewhere. See home.h */
+    struct gn_block home_block;    /* of a whole buffer */
     struct gn_cl_mem *source;
     size_t offset; /* in source */
     cl_mem_properties *given;
@@ -226,8 +231,8 @@ GN_COUNTED(kernel)
 
 /* ---- commands */
 
-/* CL_SUCCESS, or the error of a wait list that no queue may be given. `object` is the queue. */
-cl_int gn_check_waits(const struct gn_object *object, cl_uint n, const cl_event *list);
+/* Every command's first step: notes who uses the queue. CL_SUCCESS, or the error of a wait list that it may not be given. */
+cl_int gn_command_begin(struct gn_object *queue, cl_uint n, const cl_event *list);
 /* An event for a command about to be sent; fills show->event. NULL: no memory. */
 struct gn_object *gn_event_new(struct gn_object *queue, cl_command_type type, struct gn_command_show *show);
 /* After the sending: the event goes to the program, or away. */
@@ -236,6 +241,13 @@ cl_int gn_command_sent(struct gn_object *queue, struct gn_object *shown, cl_even
 static inline cl_int gn_blocking_result(int32_t error)
 {
     return error == GN_EVENT_WAIT_FAILED ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : error;
+}
+/* Another thread than `user` uses the queue. */
+void gn_queue_used(struct gn_cl_queue *q);
+/* A command has gone to the vGPU: counted behind the sending, so that whoever then waits for the count waits for it too. */
+static inline void gn_queue_sent(struct gn_cl_queue *q)
+{
+    atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
 }
 /* Everything that this process still has to do for transfers that are over. */
 void gn_settle(struct gn_cl_session *s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small things that every family of calls needs. */
+#include "home.h"
 #include "opencl_guest.h"
 
 #include <stdlib.h>
@@ -92,6 +93,7 @@ static void gone(struct gn_object *o)
         struct gn_cl_queue *q = (void *)o;
         if (q->device)
             gn_object_unref(&q->device->o);
+        pthread_mutex_destroy(&q->user_lock);
         free(q->given);
         break;
     }
@@ -105,6 +107,8 @@ static void gone(struct gn_object *o)
             m->maps = next;
         }
         gn_mapping_put(o->session, m->mapping);
+        if (m->home && !m->source)
+            gn_home_leave(m);
         pthread_mutex_destroy(&m->lock);
         free(m->given);
         break;

@@ -32,7 +32,7 @@ static cl_int check_queue(cl_command_queue command_queue, struct command *c)
 static cl_int begin(struct command *c, cl_command_type type, int doubt, bool wanted, cl_uint n,
                     const cl_event *waits)
 {
-    cl_int result = gn_check_waits(&c->q->o, n, waits);
+    cl_int result = gn_command_begin(&c->q->o, n, waits);
     if (result)
         return result;
     c->show = (struct gn_command_show){GN_NO_EVENT, 0, doubt};
@@ -71,7 +71,7 @@ static cl_int copy_at_home(struct command *c, cl_bool blocking, void *dst, const
     struct gn_block block;
     struct gn_layout to = {dst, size, 1, 1, size, size, false};
     int32_t error = 0;
-    if (gn_block_take(c->session, size, &block))
+    if (gn_block_take(c->session, GN_AREA_PASSING, size, &block))
         return gn_session_lost(c->session) ? CL_OUT_OF_RESOURCES : CL_OUT_OF_HOST_MEMORY;
     cl_int result = begin(c, CL_COMMAND_SVM_MEMCPY, GN_SURE, true, n, waits);
     struct gn_object *shown = c->shown;
@@ -125,7 +125,7 @@ cl_int CL_API_CALL gn_clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool
                                  event_wait_list, &c.show);
         return end(&c, result, blocking_copy, event);
     }
-    result = gn_check_waits(&c.q->o, num_events_in_wait_list, event_wait_list);
+    result = gn_command_begin(&c.q->o, num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     bool write = to == GN_SVM_INSIDE;

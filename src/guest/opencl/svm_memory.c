@@ -211,7 +211,7 @@ void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size
     if (!m)
         return NULL;
     /* Blocks are aligned to their own size. */
-    if (gn_block_take_in_window(s, size > alignment ? size : alignment, &m->block)) {
+    if (gn_block_take(s, GN_AREA_WINDOW, size > alignment ? size : alignment, &m->block)) {
         gn_object_drop(&m->o);
         return NULL;
     }

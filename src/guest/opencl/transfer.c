@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads and writes. Small ones cross in one block of the data area; long blocking ones in pieces, so that the
- * worker's copy and ours overlap and both stay in the cache. A read that does not block is finished by
- * whichever call first lets the program know that it is over.
+ * Reads and writes. Where the buffer's home is in the data area, a blocking one is a copy made here. Small
+ * ones cross in one block of the data area; long blocking ones in pieces, so that the worker's copy and ours
+ * overlap and both stay in the cache. A read that does not block is finished by whichever call first lets the
+ * program know that it is over.
  */
 #include "guest/core/remote.h"
+#include "home.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
 #include "transfer.h"
@@ -166,19 +168,18 @@ static uint64_t area_bytes(const struct gn_transfer *t)
     if (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM)
         return t->region[0];
     bool lines = t->kind == GN_TRANSFER_IMAGE && t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    return gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region, t->area_row_pitch,
-                            t->area_slice_pitch, lines);
+    return gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region,
+                            t->area_row_pitch, t->area_slice_pitch, lines);
 }
 
-cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref,
-                        cl_uint n, const cl_event *waits, const struct gn_command_show *show)
+static cl_int send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref,
+                   cl_uint n, const cl_event *waits, const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
     cl_command_queue queue = (cl_command_queue)q;
     cl_mem mem = (cl_mem)t->mem;
     if (s->remote && t->write && gn_remote_ship(s->remote, ref, NULL, area_bytes(t)))
         return no_block(s);
-    atomic_fetch_add_explicit(&q->n_sent, 1, memory_order_release);
     switch (t->kind) {
     case GN_TRANSFER_BUFFER:
         return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n,
@@ -204,6 +205,14 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
     }
 }
 
+cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref,
+                        cl_uint n, const cl_event *waits, const struct gn_command_show *show)
+{
+    cl_int result = send(q, t, ref, n, waits, show);
+    gn_queue_sent(q);
+    return result;
+}
+
 /* One block, one command. */
 static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
                              const cl_event *waits, cl_event *event)
@@ -223,7 +232,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
         if (show.doubt == GN_SURE)
             show.doubt = GN_ASK(CL_SUCCESS);
     }
-    if (gn_block_take(s, bytes ? bytes : 1, &block))
+    if (gn_block_take(s, GN_AREA_PASSING, bytes ? bytes : 1, &block))
         return no_block(s);
     if (t->write)
         copy_layout(&t->host, block.base, true);
@@ -302,7 +311,8 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             t.region[0] = p->bytes;
             if (n_sent < PIECES)
                 p->block.segment = GN_NO_BLOCK;
-            if (p->block.segment == GN_NO_BLOCK && gn_block_take(s, PIECE_BYTES, &p->block)) {
+            if (p->block.segment == GN_NO_BLOCK &&
+                gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
                 result = no_block(s);
                 continue;
             }
@@ -349,12 +359,25 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
     return result;
 }
 
-cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                   const cl_event *waits, cl_event *event)
+cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                          const cl_event *waits, cl_event *event)
 {
-    gn_settle(q->o.session->detail);
     if (blocking && (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM) &&
         t->region[0] > PIECE_BYTES)
         return transfer_pieces(q, t, n, waits, event);
     return transfer_whole(q, t, blocking, n, waits, event);
+}
+
+cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                   const cl_event *waits, cl_event *event)
+{
+    const size_t bytes = t->region[0];
+    cl_int result;
+    gn_settle(q->o.session->detail);
+    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE &&
+        (!event || bytes > PIECE_BYTES) &&
+        gn_home_copy(q, t->mem->home + t->origin[0], t->host.ptr, bytes, t->write, t->type, n, waits, event,
+                     &result))
+        return result;
+    return gn_transfer_staged(q, t, blocking, n, waits, event);
 }

@@ -47,6 +47,10 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
 cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
                    const cl_event *waits, cl_event *event);
 
+/* The same, always by way of the data area. */
+cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
+                          const cl_event *waits, cl_event *event);
+
 /*
  * Leaves the rest to gn_settle: when the event (a reference of the caller's, taken) is over, the block's
  * bytes are copied to `to` (NULL: nowhere) and the block is given back.

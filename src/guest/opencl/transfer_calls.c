@@ -22,7 +22,7 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cons
     struct gn_cl_mem *m = gn_object_beside(&q->o, mem, GN_KIND_MEM);
     if (!m || (m->type == CL_MEM_OBJECT_BUFFER) == image || m->type == CL_MEM_OBJECT_PIPE)
         return CL_INVALID_MEM_OBJECT;
-    cl_int result = gn_check_waits(&q->o, n, waits);
+    cl_int result = gn_command_begin(&q->o, n, waits);
     if (result)
         return result;
     if (!ptr)

@@ -162,6 +162,15 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
         return NULL;
     }
     cl_mem_flags flags = a->flags;
+    *a->at_home = CL_FALSE;
+    if (a->home && (a->initial != a->size || !host_ptr)) {
+        gn_vgpu_fault(v, "a buffer's home is not of its size", "Buffer");
+        return NULL;
+    }
+    if (a->home && gn_home_possible(v, a->context)) {
+        *a->at_home = CL_TRUE;
+        return gn_home_buffer(v, a->context, flags, a->size, (void *)(uintptr_t)host_ptr, result);
+    }
     if (!a->svm) {
         flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
     } else if (gn_svm_live(v, a->svm, a->size)) {

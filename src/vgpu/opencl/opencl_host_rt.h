@@ -3,6 +3,7 @@
 #define GN_OPENCL_HOST_RT_H
 
 #include "backend/opencl/cl_platform.h"
+#include "link/worker_wire.h"
 #include "opencl_pixel.h"
 #include "vgpu/core/vgpu_core.h"
 
@@ -11,10 +12,17 @@
 /* What generated and handwritten handlers of the OpenCL vGPU share. */
 
 struct gn_svm_host;
+struct gn_home;
+
+/* Whether a device's driver works on host memory in place: it is tried once, by the first buffer that would gain. */
+enum gn_in_place { GN_IN_PLACE_UNKNOWN, GN_IN_PLACE_NO, GN_IN_PLACE_YES };
 
 struct gn_opencl_vgpu {
     struct gn_cl_platform *platform;
     struct gn_svm_host *svm;
+    /* Ring thread. */
+    enum gn_in_place in_place[GN_WORKER_MAX_DEVICES]; /* by device */
+    struct gn_home *new_home;                         /* of the buffer being made */
 };
 
 extern const struct gn_vgpu_api gn_opencl_vgpu_api;
@@ -37,6 +45,7 @@ struct gn_mem_detail {
     size_t element_bytes; /* of an image's element; 0: no image */
     bool lines;           /* an array of lines: a slice pitch apart, in the second dimension */
     size_t charged_bytes; /* device memory that it holds */
+    struct gn_home *home; /* of a buffer in the data area; the driver's last callback frees it, after the release */
 };
 
 struct gn_kernel_detail {
@@ -50,6 +59,12 @@ struct gn_kernel_detail {
 
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
 void gn_kernel_detail_free(struct gn_kernel_detail *k);
+
+/* Buffers in the data area. Ring thread. */
+bool gn_home_possible(struct gn_vgpu *v, cl_context context);
+/* NULL and *result when the driver refuses. */
+cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,
+                      cl_int *result);
 
 /* Shared virtual memory. Any thread. */
 struct gn_svm_host *gn_svm_host_new(void);

@@ -79,8 +79,12 @@ static int mem_made(struct gn_vobject *o)
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
     cl_mem_object_type type = 0;
     struct gn_mem_detail *detail = calloc(1, sizeof *detail);
+    struct gn_opencl_vgpu *opencl = o->vgpu->detail;
+    struct gn_home *home = opencl->new_home;
+    opencl->new_home = NULL;
     if (!detail)
         return -1;
+    detail->home = home;
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
     detail->lines = type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)

@@ -289,7 +289,7 @@ cl_int CL_API_CALL gn_clEnqueueFill(cl_command_queue command_queue, cl_mem buffe
         return CL_INVALID_COMMAND_QUEUE;
     if (buffer && !gn_object_beside(object, buffer, GN_KIND_MEM))
         return CL_INVALID_MEM_OBJECT;
-    cl_int result = gn_check_waits(object, num_events_in_wait_list, event_wait_list);
+    cl_int result = gn_command_begin(object, num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     struct gn_command_show show = {GN_NO_EVENT, 0, GN_ASK(0)};
@@ -308,7 +308,7 @@ cl_int CL_API_CALL gn_clEnqueueMigrate(cl_command_queue command_queue, cl_uint n
         return CL_INVALID_COMMAND_QUEUE;
     if (mem_objects && !gn_objects_beside(object, mem_objects, num_mem_objects, GN_KIND_MEM))
         return CL_INVALID_MEM_OBJECT;
-    cl_int result = gn_check_waits(object, num_events_in_wait_list, event_wait_list);
+    cl_int result = gn_command_begin(object, num_events_in_wait_list, event_wait_list);
     if (result)
         return result;
     struct gn_command_show show = {GN_NO_EVENT, 0, GN_ASK(0)};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_GUEST_HOME_H
+#define GN_GUEST_HOME_H
+
+#include "guest/opencl/opencl_guest_rt.h"
+
+/*
+ * Homes: buffers that lie in the data area itself (GViM 3.2's one-copy and bypass paths). Where the device
+ * works on the host's memory and the driver does so in place, such a buffer is the same memory for the
+ * program, the worker and the kernels: a map costs nothing, a blocking read or write one copy, made here.
+ * Which buffers have one is chosen at creation; nothing that a program can ask shows it.
+ */
+
+#define GN_HOME_NOT_ASKED UINT64_MAX /* of a context's home_limit */
+
+/* The flags and host pointer of a buffer that may have a home, in a context that has not been told otherwise.
+ */
+bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, const void *host_ptr);
+/* The driver does not work in place: no buffer of the context need ask again. */
+void gn_home_refused(struct gn_cl_context *c);
+/* Before the end of a buffer with a home of its own is told: the block comes back when the driver has let go.
+ */
+void gn_home_leave(struct gn_cl_mem *m);
+
+/*
+ * A blocking read or write of a buffer by one copy. True: it was done, or failed, and *result is what the
+ * call answers. False: nothing has happened; it goes another way (another thread uses the queue, or what lies
+ * before it cannot be waited for).
+ */
+bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write,
+                  cl_command_type type, cl_uint n, const cl_event *waits, cl_event *event, cl_int *result);
+
+/* A marker, which waits for what its wait list names, or for everything before it in its queue. */
+cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits,
+                      const struct gn_command_show *show);
+
+/* Nothing of the queue's is under way. */
+static inline bool gn_queue_idle(struct gn_cl_queue *q)
+{
+    return atomic_load_explicit(&q->n_sent, memory_order_acquire) ==
+           atomic_load_explicit(&q->n_finished, memory_order_acquire);
+}
+
+#endif
