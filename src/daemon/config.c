@@ -77,6 +77,29 @@ int gn_config_set_insecure(struct gn_config *config, const char *value, struct g
     return 0;
 }
 
+static int set_file(char *to, size_t n, const char *value, struct gn_error *err)
+{
+    if (!*value || strlen(value) >= n)
+        return gn_fail(err, EINVAL, "give the path of a file", "\"%.100s\" is no path of a file", value);
+    snprintf(to, n, "%s", value);
+    return 0;
+}
+
+int gn_config_set_certificate(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return set_file(config->tls_certificate, sizeof config->tls_certificate, value, err);
+}
+
+int gn_config_set_key(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return set_file(config->tls_key, sizeof config->tls_key, value, err);
+}
+
+int gn_config_set_authority(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return set_file(config->tls_authority, sizeof config->tls_authority, value, err);
+}
+
 int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err)
 {
     char *end;
@@ -138,10 +161,16 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_set_listen(p->config, value, &inner);
     } else if (strcmp(key, "insecure") == 0) {
         rc = gn_config_set_insecure(p->config, value, &inner);
+    } else if (strcmp(key, "tls-certificate") == 0) {
+        rc = gn_config_set_certificate(p->config, value, &inner);
+    } else if (strcmp(key, "tls-key") == 0) {
+        rc = gn_config_set_key(p->config, value, &inner);
+    } else if (strcmp(key, "tls-client-authority") == 0) {
+        rc = gn_config_set_authority(p->config, value, &inner);
     } else if (strcmp(key, "tcp-grace") == 0) {
         rc = gn_config_set_grace(p->config, value, &inner);
     } else {
-        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tcp-grace and device", "unknown key", key);
+        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace and device", "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
 }

@@ -17,6 +17,7 @@ struct gn_config {
     int n_settings;
     char listen[320]; /* "": not over tcp */
     bool insecure;
+    char tls_certificate[256], tls_key[256], tls_authority[256]; /* files; "": none */
     uint32_t tcp_grace_ms; /* 0: the default */
 };
 
@@ -31,6 +32,9 @@ int gn_config_parse(const char *path, const char *text, size_t n, struct gn_conf
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_listen(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_insecure(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_certificate(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_key(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_authority(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err);
 

@@ -137,6 +137,13 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
         return;
     }
     /* Workers run as gantryd's own user, so for now only he may have one. */
+    if (c->remote && !c->peer.proved && !c->peer.subject[0] && !c->daemon->insecure) {
+        c->closing = true;
+        gn_conn_refuse(c, f->seq, EACCES,
+                       (gn_fail(&err, EACCES, "set GANTRY_TOKEN, or show a certificate", "this gantryd wants credentials"),
+                        &err));
+        return;
+    }
     if (!c->remote && c->uid != geteuid() && c->uid != 0) {
         c->closing = true;
         gn_conn_refuse(

@@ -10,6 +10,7 @@
 #include "daemon/loop.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
+#include "link/tls.h"
 
 /*
  * gantryd's objects and who ends whom. One thread owns all of it.
@@ -33,7 +34,8 @@ struct gn_host {
 
 /* Who is at the other end of a control connection from another machine. */
 struct gn_remote_peer {
-    bool secure;      /* TLS, and he has proved to know a token, or shown a certificate */
+    bool secure;      /* TLS */
+    bool proved;      /* that he knows a tenant's token */
     char subject[64]; /* the certificate's name: the tenant's. "": none */
     char address[64]; /* for the log */
 };
@@ -153,6 +155,10 @@ int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach 
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
 /* remote_vgpus.c: vGPUs whose programs are on other machines. */
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
+/* A tenant's token as a key for TLS, by that key's name. 0 or -ENOENT. */
+int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret);
+/* Has any tenant a token? */
+bool gn_tenants_have_tokens(const struct gn_daemon *d);
 /* NULL: there is none, or who names it cannot prove that it is his. */
 struct gn_vgpu_record *gn_vgpus_by_session(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof);
 /* Hands a data connection to the worker, or lets go of it when there is none. fd stays the caller's. */

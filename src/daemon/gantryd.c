@@ -21,6 +21,7 @@
 #include "link/address.h"
 
 static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--listen tcp:HOST:PORT] [--insecure]\n"
+                           "               [--tls-certificate FILE --tls-key FILE [--tls-client-authority FILE]]\n"
                            "               [--tcp-grace SECONDS] [--device SELECTOR]...\n"
                            "\n"
                            "Shares this machine's OpenCL devices among programs.\n"
@@ -30,6 +31,10 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "                     at $XDG_RUNTIME_DIR/gantry/gantry.sock for others\n"
                            "  --listen tcp:HOST:PORT  serve programs on other machines, too\n"
                            "  --insecure         over tcp, admit whoever comes, and let anybody read along\n"
+                           "  --tls-certificate FILE  who gantryd is, to programs elsewhere (PEM)\n"
+                           "  --tls-key FILE     the certificate's private key\n"
+                           "  --tls-client-authority FILE  admit those whose certificate, named as their tenant,\n"
+                           "                     is from there\n"
                            "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
                            "  --device SELECTOR  offer this device only; may be repeated.\n"
                            "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"

@@ -34,8 +34,8 @@ struct gn_tcp_listener {
     struct gn_list greetings; /* the oldest first */
     uint32_t n_greetings;
     bool insecure;
+    struct gn_config config;
     struct gn_tls_config tls;
-    bool has_tls;
     char address[GN_ADDRESS_MAX_HOST + 16];
     uint64_t window_ns; /* of the log */
     uint32_t n_lines, n_unsaid;
@@ -165,6 +165,8 @@ static void shake_hands(struct greeting *g)
         refuse(g, err.what);
         return;
     }
+    unsigned char identity[GN_TLS_IDENTITY_BYTES];
+    peer.proved = g->tls->ops->identity(g->tls, identity);
     g->tls->ops->subject(g->tls, peer.subject, sizeof peer.subject);
     memcpy(peer.address, g->peer, sizeof peer.address);
     struct gn_tcp tcp = {take_socket(g), g->tls};
@@ -178,9 +180,9 @@ static void start_tls(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
     struct gn_error err = {{0}, {0}};
-    const struct gn_tls_ops *ops = l->has_tls ? gn_tls_load(&err) : NULL;
+    const struct gn_tls_ops *ops = gn_tls_load(&err);
     if (!ops) {
-        refuse(g, l->has_tls ? err.what : "it wants TLS, for which there are no credentials");
+        refuse(g, err.what);
         return;
     }
     g->tls = ops->start(&l->tls, g->socket.fd, &err);
@@ -285,6 +287,35 @@ static void accept_one(struct gn_source *socket, uint32_t events)
         set_timer(l);
 }
 
+static int find_psk(void *context, const unsigned char *identity, struct gn_tls_psk *ret)
+{
+    return gn_tenants_find_psk(context, identity, ret);
+}
+
+static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config, const struct gn_address *a, struct gn_error *err)
+{
+    const bool certificate = config->tls_certificate[0], key = config->tls_key[0], authority = config->tls_authority[0];
+    const bool credentials = certificate || gn_tenants_have_tokens(l->daemon);
+    if (certificate != key)
+        return gn_fail(err, EINVAL, "give both", "a certificate and its key go together: only the %s is given",
+                       key ? "key" : "certificate");
+    if (authority && !certificate)
+        return gn_fail(err, EINVAL, "give --tls-certificate and --tls-key",
+                       "gantryd cannot ask for certificates without one of its own");
+    if (!credentials && !config->insecure)
+        return gn_fail(err, EACCES, "give a tenant a token or gantryd a certificate, or say --insecure",
+                       "listening at tcp:%s:%u without credentials would let anybody in", a->host, a->port);
+    l->config = *config; /* whose files TLS names */
+    l->tls = (struct gn_tls_config){.server = true,
+                                    .find = find_psk,
+                                    .find_context = l->daemon,
+                                    .certificate = certificate ? l->config.tls_certificate : NULL,
+                                    .key = key ? l->config.tls_key : NULL,
+                                    .authority = authority ? l->config.tls_authority : NULL};
+    const struct gn_tls_ops *ops = credentials ? gn_tls_load(err) : NULL;
+    return !credentials ? 0 : !ops ? -ENOENT : ops->check(&l->tls, err);
+}
+
 int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, struct gn_tcp_listener **ret,
                           struct gn_error *err)
 {
@@ -303,9 +334,7 @@ int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, s
     gn_list_init(&l->greetings);
     l->timer.fd = -1;
     l->socket.fd = -1;
-    if (!config->insecure)
-        rc = gn_fail(err, EACCES, "give tenants tokens or gantryd a certificate, or say --insecure",
-                     "listening at tcp:%s:%u without credentials would let anybody in", a.host, a.port);
+    rc = set_up_tls(l, config, &a, err);
     if (!rc)
         rc = l->socket.fd = gn_tcp_listen(&a, &port, err);
     if (rc >= 0) {

@@ -25,6 +25,9 @@ static const struct option {
     {"device", VALUE_SET, gn_config_add_device, GN_OPTIONS_RUN},
     {"listen", VALUE_SET, gn_config_set_listen, GN_OPTIONS_RUN},
     {"insecure", VALUE_FLAG, gn_config_set_insecure, GN_OPTIONS_RUN},
+    {"tls-certificate", VALUE_SET, gn_config_set_certificate, GN_OPTIONS_RUN},
+    {"tls-key", VALUE_SET, gn_config_set_key, GN_OPTIONS_RUN},
+    {"tls-client-authority", VALUE_SET, gn_config_set_authority, GN_OPTIONS_RUN},
     {"tcp-grace", VALUE_SET, gn_config_set_grace, GN_OPTIONS_RUN},
     {"help", NO_VALUE, NULL, GN_OPTIONS_HELP},
     {"version", NO_VALUE, NULL, GN_OPTIONS_VERSION},
@@ -94,6 +97,12 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
     if (given.listen[0])
         memcpy(config->listen, given.listen, sizeof config->listen);
     config->insecure |= given.insecure;
+    if (given.tls_certificate[0])
+        memcpy(config->tls_certificate, given.tls_certificate, sizeof config->tls_certificate);
+    if (given.tls_key[0])
+        memcpy(config->tls_key, given.tls_key, sizeof config->tls_key);
+    if (given.tls_authority[0])
+        memcpy(config->tls_authority, given.tls_authority, sizeof config->tls_authority);
     if (given.tcp_grace_ms)
         config->tcp_grace_ms = given.tcp_grace_ms;
     if (given.n_devices) {

@@ -20,6 +20,7 @@ struct gn_link_end {
     /* tcp */
     struct gn_address address;
     bool lost, attached;
+    bool secure; /* TLS, on data connections too */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
 };
 

@@ -14,9 +14,43 @@
 
 #include "base/clock.h"
 #include "link/record.h"
+#include "link/tls.h"
 
 #define DIAL_TIMEOUT_NS   UINT64_C(950000000) /* where nobody is, that is said within a second */
 #define RETURN_TIMEOUT_MS 2000
+#define HANDSHAKE_NS      UINT64_C(5000000000)
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* Whoever has credentials shows them to nobody but by TLS: a token proves both sides to each other, a certificate of ours needs
+ * an authority that gantryd's comes from. */
+static int secure_control(struct gn_link_end *u, struct gn_error *err)
+{
+    const char *token = setting("GANTRY_TOKEN");
+    struct gn_tls_psk psk;
+    struct gn_tls_config config = {.certificate = setting("GANTRY_TLS_CERT"),
+                                   .key = setting("GANTRY_TLS_KEY"),
+                                   .authority = setting("GANTRY_TLS_CA"),
+                                   .host = u->address.host};
+    u->secure = token || config.certificate || config.authority;
+    if (!u->secure)
+        return 0;
+    if (token && strlen(token) < GN_TLS_TOKEN_MIN)
+        return gn_fail(err, EINVAL, "ask for a longer one", "a token of less than %d characters is not safe over a network",
+                       GN_TLS_TOKEN_MIN);
+    const struct gn_tls_ops *ops = gn_tls_load(err);
+    if (!ops)
+        return -ENOENT;
+    if (token && !ops->derive(token, strlen(token), &psk))
+        config.psk = &psk;
+    int rc = gn_tls_connect(&config, u->socket.fd, gn_now_ns() + HANDSHAKE_NS, &u->socket.tls, err);
+    explicit_bzero(&psk, sizeof psk);
+    return rc;
+}
 
 static int open_control(struct gn_link_end *u, uint64_t deadline_ns, struct gn_error *err)
 {
@@ -24,6 +58,9 @@ static int open_control(struct gn_link_end *u, uint64_t deadline_ns, struct gn_e
     if (fd < 0)
         return fd;
     u->socket.fd = fd;
+    int rc = secure_control(u, err);
+    if (rc)
+        return rc;
     gn_frame_reader_init(&u->reader, fd);
     u->reader.tcp = &u->socket;
     return gn_link_hello_exchange(u, err);
@@ -100,12 +137,21 @@ static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline
     struct gn_link_data name = {.magic = GN_LINK_DATA_MAGIC, .version = GN_LINK_VERSION};
     struct gn_stream_hello mine = {.magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION, .received = received};
     memcpy(name.session, u->session, sizeof name.session);
-    memcpy(name.proof, u->key, sizeof name.proof);
+    if (!u->secure)
+        memcpy(name.proof, u->key, sizeof name.proof);
     tcp->tls = NULL;
     tcp->fd = gn_tcp_dial(&u->address, deadline_ns, err);
     if (tcp->fd < 0)
         return tcp->fd;
     int rc = gn_tcp_send_all(tcp, &name, sizeof name, deadline_ns);
+    if (!rc && u->secure) {
+        struct gn_tls_psk psk;
+        memcpy(psk.identity, u->session, sizeof psk.identity);
+        memcpy(psk.key, u->key, sizeof psk.key);
+        const struct gn_tls_config config = {.psk = &psk};
+        rc = gn_tls_connect(&config, tcp->fd, deadline_ns, &tcp->tls, err);
+        explicit_bzero(&psk, sizeof psk);
+    }
     mine.now_ns = gn_now_ns();
     if (!rc)
         rc = gn_tcp_send_all(tcp, &mine, sizeof mine, deadline_ns);

@@ -20,7 +20,7 @@ static const struct gn_tls_ops *ops;
 static void *open_module(void)
 {
     static const char *const places[] = {"libgantry-tls.so", "../lib/libgantry-tls.so", "../../lib/libgantry-tls.so",
-                                         "../tls/libgantry-tls.so"};
+                                         "../link/libgantry-tls.so"};
     Dl_info here;
     char self[4096], path[4200];
     const char *given = getenv("GANTRY_TLS_MODULE");

@@ -23,6 +23,7 @@ struct gn_tls {
 };
 
 #define GN_TLS_KEY_BYTES      32
+#define GN_TLS_TOKEN_MIN      16 /* characters: who has seen a handshake may try shorter ones at leisure */
 #define GN_TLS_IDENTITY_BYTES 32
 
 /* A key that both sides know, and its name, which travels in the clear. */

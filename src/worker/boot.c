@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "link/frame.h"
+#include "link/tls.h"
 #include "link/worker_wire.h"
 #include "shm/segment.h"
 #include "vgpu/vgpu.h"
@@ -125,6 +126,9 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     if (rc < 0)
         _exit(rc == -EPIPE ? 0 : 1);
     gn_frame_reader_fini(&reader);
+    /* Before anything is walled off. Without it no data connection comes about, and that is said then. */
+    if (b.wire.remote == GN_WORKER_REMOTE_TLS)
+        (void)gn_tls_load(NULL);
     snprintf(name, sizeof name, "gn-%08x", b.wire.vgpu_id);
     prctl(PR_SET_NAME, name);
     size_t n_title = strlen(start->title);

@@ -36,7 +36,6 @@ OCLGRIND_DEPARTS = {
 TCP_LACKS_FAMILIES = {"svm", "svmuse"}
 TCP_LACKS = {
     "build.include_files": "files of the program's machine are not carried",
-    "printf.prints": "text that kernels print is not carried",
 }
 # Cases that differ in these lines alone.
 TCP_SAYS_SO = {"platform.device_info": "CL_DEVICE_SVM_CAPABILITIES", "subdevice.partition": "CL_DEVICE_SVM_CAPABILITIES"}

@@ -11,8 +11,10 @@
 #include "link/link_wire.h"
 #include "link/stream_in.h"
 #include "link/stream_out.h"
+#include "link/tls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,8 @@
 #define HELLO_NS      UINT64_C(2000000000)
 #define BACKLOG_BYTES (1u << 20) /* of answers that the program does not take: then no more of its requests are */
 #define LOOKS_A_CLOCK 8u
+#define MAX_HANDSHAKES 4
+#define PRINT_BYTES   (1 << 20)
 
 /* A message whose bulk data is on its way: the caller waits for its answer, so others may go first. */
 struct held {
@@ -39,7 +43,10 @@ struct gn_remote_host {
     struct gn_vgpu *v;
     struct gn_stream_out out;
     int wake_fd, flush_fd;
+    pthread_mutex_t print_lock; /* from reading what was printed until it is appended */
+    int print_fds[2];           /* what this process writes to its stdout and stderr comes out here */
     _Atomic bool flush_armed;
+    _Atomic int n_handshakes;
     _Atomic bool eager; /* the program waits for an event whose end is just being told */
     pthread_mutex_t next_lock;
     struct gn_tcp next; /* next_lock: the connection to go on with; fd -1: none */
@@ -142,6 +149,8 @@ void gn_remote_host_event(struct gn_remote_host *h, uint32_t index, enum gn_even
     flush_soon(h);
 }
 
+static bool pass_prints(struct gn_remote_host *h, int which);
+
 void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t error, const struct gn_event_times *times,
                               const struct gn_command *c)
 {
@@ -162,6 +171,7 @@ void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t 
         if (rc == -EAGAIN)
             rc = gn_out_bulk(&h->out, data.record.part, ref->offset, c->area, c->area_bytes, true, &batch);
     }
+    (void)pass_prints(h, 0);
     if (!rc)
         rc = gn_out_append_ordered(&h->out, &record, times ? &t : NULL);
     overflow(h, rc);
@@ -180,6 +190,79 @@ int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, const void *payl
                                      : gn_out_append(&h->out, &record, payload);
     flush_soon(h);
     return rc;
+}
+
+/* ---- what is printed */
+
+static void append_print(struct gn_remote_host *h, uint16_t fd, const char *text, uint32_t n)
+{
+    struct gn_stream_record record = {n, GN_RECORD_PRINT, fd, 0};
+    int rc = gn_out_append(&h->out, &record, text);
+    while (rc == -EAGAIN && n) {
+        record.bytes = n < GN_OUT_SMALL_BYTES ? n : GN_OUT_SMALL_BYTES;
+        int piece = gn_out_append_ordered(&h->out, &record, text);
+        if (piece) {
+            overflow(h, piece);
+            return;
+        }
+        text += record.bytes;
+        n -= record.bytes;
+    }
+}
+
+/* Everything that was printed before now goes before what is appended from now on. */
+static bool pass_prints(struct gn_remote_host *h, int which)
+{
+    char text[4096];
+    bool any = false;
+    pthread_mutex_lock(&h->print_lock);
+    for (;;) {
+        ssize_t n = read(h->print_fds[which], text, sizeof text);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        append_print(h, (uint16_t)(which + 1), text, (uint32_t)n);
+        any = true;
+    }
+    pthread_mutex_unlock(&h->print_lock);
+    return any;
+}
+
+/* For text that belongs to no event's end, and for more of it than a pipe holds. */
+static void *print_thread(void *arg)
+{
+    struct gn_remote_host *h = arg;
+    struct pollfd p[2] = {{.fd = h->print_fds[0], .events = POLLIN}, {.fd = h->print_fds[1], .events = POLLIN}};
+    for (;;) {
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            return NULL;
+        for (int i = 0; i < 2; i++)
+            if (p[i].revents && pass_prints(h, i))
+                flush_soon(h);
+    }
+}
+
+static int catch_prints(struct gn_remote_host *h)
+{
+    pthread_t thread;
+    pthread_mutex_init(&h->print_lock, NULL);
+    for (int i = 0; i < 2; i++) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) < 0)
+            return -errno;
+        /* Only what reads must not wait: a driver that has filled the pipe waits for us. */
+        (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        (void)fcntl(ends[0], F_SETPIPE_SZ, PRINT_BYTES);
+        if (dup2(ends[1], i + 1) < 0)
+            return -errno;
+        close(ends[1]);
+        h->print_fds[i] = ends[0];
+    }
+    int rc = pthread_create(&thread, NULL, print_thread, h);
+    if (!rc)
+        pthread_detach(thread);
+    return -rc;
 }
 
 /* ---- receiving */
@@ -294,16 +377,71 @@ static const struct gn_in_ops in_ops = {.place = place, .take = take};
 
 /* ---- connections */
 
-void gn_remote_host_link(struct gn_remote_host *h, int fd)
+static void offer(struct gn_remote_host *h, struct gn_tcp tcp)
 {
-    struct gn_tcp tcp = {fd, NULL};
-    gn_tcp_set_up(fd);
     pthread_mutex_lock(&h->next_lock);
     struct gn_tcp old = h->next;
     h->next = tcp;
     pthread_mutex_unlock(&h->next_lock);
     gn_tcp_close(&old);
     wake(h);
+}
+
+struct handshake {
+    struct gn_remote_host *h;
+    int fd;
+};
+
+/*
+ * Whoever knows the session's name gets so far; only who knows its key gets to replace the connection of now. A thread of its
+ * own, so that nobody who takes his time here holds up what is served.
+ */
+static void *shake_hands(void *arg)
+{
+    struct handshake *s = arg;
+    const struct gn_vgpu_boot *boot = s->h->v->boot;
+    struct gn_tcp tcp = {s->fd, NULL};
+    struct gn_tls_psk psk;
+    struct gn_error err;
+    memcpy(psk.identity, boot->session, sizeof psk.identity);
+    memcpy(psk.key, boot->key, sizeof psk.key);
+    const struct gn_tls_config config = {.server = true, .psk = &psk};
+    if (gn_tls_connect(&config, tcp.fd, gn_now_ns() + HELLO_NS, &tcp.tls, &err)) {
+        gn_log(GN_LOG_WARN, "vgpu=%08x a data connection is refused: %s", boot->id, err.what);
+        gn_tcp_close(&tcp);
+    } else {
+        offer(s->h, tcp);
+    }
+    explicit_bzero(&psk, sizeof psk);
+    atomic_fetch_sub_explicit(&s->h->n_handshakes, 1, memory_order_relaxed);
+    free(s);
+    return NULL;
+}
+
+void gn_remote_host_link(struct gn_remote_host *h, int fd)
+{
+    gn_tcp_set_up(fd);
+    if (!h->v->boot->tls) {
+        offer(h, (struct gn_tcp){fd, NULL});
+        return;
+    }
+    struct handshake *s = malloc(sizeof *s);
+    pthread_t thread;
+    if (!s || atomic_load_explicit(&h->n_handshakes, memory_order_relaxed) >= MAX_HANDSHAKES) {
+        gn_log(GN_LOG_WARN, "vgpu=%08x a data connection is refused: %s", h->v->boot->id, s ? "too many at once" : "no memory");
+        free(s);
+        close(fd);
+        return;
+    }
+    *s = (struct handshake){h, fd};
+    atomic_fetch_add_explicit(&h->n_handshakes, 1, memory_order_relaxed);
+    if (pthread_create(&thread, NULL, shake_hands, s)) {
+        atomic_fetch_sub_explicit(&h->n_handshakes, 1, memory_order_relaxed);
+        free(s);
+        close(fd);
+        return;
+    }
+    pthread_detach(thread);
 }
 
 static void disconnect(struct gn_remote_host *h)
@@ -445,6 +583,8 @@ int gn_remote_host_start(struct gn_vgpu *v)
     int rc = h->wake_fd < 0 || h->flush_fd < 0 ? -EMFILE : gn_out_init(&h->out);
     if (!rc)
         rc = gn_in_init(&h->in, &in_ops, h);
+    if (!rc)
+        rc = catch_prints(h);
     if (!rc)
         v->remote = h;
     return rc;

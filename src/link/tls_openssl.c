@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libgantry-tls.so: TLS 1.3 by OpenSSL, behind the table of tls.h. Loaded with dlopen, into programs too, so it exports one
+ * name and touches nothing of the process's. Ciphertext is gathered in memory and sent from there, since OpenSSL's own way of
+ * writing to a socket may raise SIGPIPE. One lock a connection: OpenSSL's objects are not to be shared by two threads.
+ */
+#include "link/tls.h"
+
+#include <errno.h>
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+/* The keys that both sides know go with SHA-256. */
+#define CIPHERS     "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+#define RECORD      16384u
+#define OUT_BYTES   (128u << 10) /* of ciphertext before it is sent; more than that is not taken while the socket is full */
+#define READ_AHEAD  (128u << 10)
+
+struct tls {
+    struct gn_tls base;
+    struct gn_tls_config config;
+    struct gn_tls_psk psk;
+    bool has_psk, proved;
+    unsigned char proved_identity[GN_TLS_IDENTITY_BYTES];
+    int fd;
+    SSL_CTX *context;
+    pthread_mutex_t lock;
+    SSL *ssl;
+    BIO *out;      /* ciphertext */
+    size_t out_at; /* of it, sent */
+    unsigned char record[RECORD];
+};
+
+static struct tls *of(struct gn_tls *t)
+{
+    return (struct tls *)t;
+}
+
+/* The newest reason that OpenSSL has. */
+static const char *reason(void)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *text = code ? ERR_reason_error_string(code) : NULL;
+    return text ? text : "no reason given";
+}
+
+/* ---- keys that both sides know */
+
+static SSL_SESSION *session_of(SSL *ssl, const struct gn_tls_psk *psk)
+{
+    static const unsigned char suite[2] = {0x13, 0x01}; /* TLS_AES_128_GCM_SHA256 */
+    const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, suite);
+    SSL_SESSION *s = SSL_SESSION_new();
+    if (s && cipher && SSL_SESSION_set1_master_key(s, psk->key, sizeof psk->key) && SSL_SESSION_set_cipher(s, cipher) &&
+        SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
+        return s;
+    SSL_SESSION_free(s);
+    return NULL;
+}
+
+static int offer_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *n, SSL_SESSION **ret)
+{
+    struct tls *t = SSL_get_app_data(ssl);
+    *ret = NULL;
+    if (!t->has_psk || (md && !EVP_MD_is_a(md, "SHA256")))
+        return 1;
+    *ret = session_of(ssl, &t->psk);
+    *id = t->psk.identity;
+    *n = sizeof t->psk.identity;
+    return *ret != NULL;
+}
+
+static int find_psk(SSL *ssl, const unsigned char *id, size_t n, SSL_SESSION **ret)
+{
+    struct tls *t = SSL_get_app_data(ssl);
+    struct gn_tls_psk found;
+    *ret = NULL;
+    if (n != sizeof found.identity)
+        return 1; /* unknown: the handshake goes on without, and fails where there is no certificate */
+    if (t->has_psk && CRYPTO_memcmp(t->psk.identity, id, n) == 0)
+        found = t->psk;
+    else if (!t->config.find || t->config.find(t->config.find_context, id, &found))
+        return 1;
+    memcpy(t->proved_identity, id, n);
+    t->proved = true; /* once the handshake is done */
+    *ret = session_of(ssl, &found);
+    OPENSSL_cleanse(&found, sizeof found);
+    return *ret != NULL;
+}
+
+static int derive(const void *secret, size_t n, struct gn_tls_psk *ret)
+{
+    static const char *const labels[2] = {"gantry token: name", "gantry token: key"};
+    unsigned char *const to[2] = {ret->identity, ret->key};
+    int good = 1;
+    for (int i = 0; i < 2; i++) {
+        EVP_MD_CTX *c = EVP_MD_CTX_new();
+        good = good && c && EVP_DigestInit_ex(c, EVP_sha256(), NULL) && EVP_DigestUpdate(c, labels[i], strlen(labels[i]) + 1) &&
+               EVP_DigestUpdate(c, secret, n) && EVP_DigestFinal_ex(c, to[i], NULL);
+        EVP_MD_CTX_free(c);
+    }
+    return good ? 0 : -ENOMEM;
+}
+
+static bool same(const void *a, const void *b, size_t n)
+{
+    return CRYPTO_memcmp(a, b, n) == 0;
+}
+
+/* ---- life */
+
+static int load_files(SSL_CTX *c, const struct gn_tls_config *config, struct gn_error *err)
+{
+    if (config->certificate && SSL_CTX_use_certificate_chain_file(c, config->certificate) != 1)
+        return gn_fail(err, EINVAL, "give a file of certificates (PEM)", "cannot use the certificate %s: %s",
+                       config->certificate, reason());
+    if (config->key && SSL_CTX_use_PrivateKey_file(c, config->key, SSL_FILETYPE_PEM) != 1)
+        return gn_fail(err, EINVAL, "give the private key of the certificate (PEM)", "cannot use the key %s: %s", config->key,
+                       reason());
+    if (config->certificate && config->key && SSL_CTX_check_private_key(c) != 1)
+        return gn_fail(err, EINVAL, "give the key that belongs to it", "the key %s is not that of the certificate %s",
+                       config->key, config->certificate);
+    if (config->authority && SSL_CTX_load_verify_file(c, config->authority) != 1)
+        return gn_fail(err, EINVAL, "give a file of certificates (PEM)", "cannot use the authority %s: %s", config->authority,
+                       reason());
+    return 0;
+}
+
+static SSL_CTX *new_context(const struct gn_tls_config *config, struct gn_error *err)
+{
+    ERR_clear_error();
+    SSL_CTX *c = SSL_CTX_new(config->server ? TLS_server_method() : TLS_client_method());
+    if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) || !SSL_CTX_set_ciphersuites(c, CIPHERS)) {
+        gn_fail(err, ENOMEM, NULL, "TLS cannot be had: %s", reason());
+        SSL_CTX_free(c);
+        return NULL;
+    }
+    SSL_CTX_set_options(c, SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(c, 0);
+    SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(c, 1);
+    SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
+    /* A client believes nobody without an authority or a common key; a server asks for certificates where it has an authority. */
+    if (!config->server)
+        SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
+    else if (config->authority)
+        SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    if (load_files(c, config, err)) {
+        SSL_CTX_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+static void tls_free(struct gn_tls *base)
+{
+    struct tls *t = of(base);
+    SSL_free(t->ssl); /* and its BIOs */
+    SSL_CTX_free(t->context);
+    pthread_mutex_destroy(&t->lock);
+    OPENSSL_cleanse(t, sizeof *t);
+    free(t);
+}
+
+static int name_peer(struct tls *t)
+{
+    X509_VERIFY_PARAM *p = SSL_get0_param(t->ssl);
+    if (t->config.server || !t->config.host)
+        return 1;
+    return X509_VERIFY_PARAM_set1_ip_asc(p, t->config.host) || SSL_set1_host(t->ssl, t->config.host);
+}
+
+extern const struct gn_tls_ops gn_tls_module;
+
+static struct gn_tls *start(const struct gn_tls_config *config, int fd, struct gn_error *err)
+{
+    SSL_CTX *c = new_context(config, err);
+    struct tls *t = c ? calloc(1, sizeof *t) : NULL;
+    BIO *in = t ? BIO_new_socket(fd, BIO_NOCLOSE) : NULL, *out = t ? BIO_new(BIO_s_mem()) : NULL;
+    SSL *ssl = t ? SSL_new(c) : NULL;
+    if (!in || !out || !ssl) {
+        if (c)
+            gn_fail(err, ENOMEM, NULL, "out of memory");
+        BIO_free(in);
+        BIO_free(out);
+        SSL_free(ssl);
+        SSL_CTX_free(c);
+        free(t);
+        return NULL;
+    }
+    t->base.ops = &gn_tls_module;
+    t->config = *config;
+    t->has_psk = config->psk != NULL;
+    if (t->has_psk)
+        t->psk = *config->psk;
+    t->config.psk = NULL;
+    t->fd = fd;
+    t->context = c;
+    t->ssl = ssl;
+    t->out = out;
+    pthread_mutex_init(&t->lock, NULL);
+    SSL_set_bio(ssl, in, out);
+    SSL_set_app_data(ssl, t);
+    if (config->server) {
+        SSL_set_psk_find_session_callback(ssl, find_psk);
+        SSL_set_accept_state(ssl);
+    } else {
+        SSL_set_psk_use_session_callback(ssl, offer_psk);
+        SSL_set_connect_state(ssl);
+    }
+    if (!name_peer(t)) {
+        gn_fail(err, EINVAL, NULL, "\"%s\" is no name that a certificate could have", config->host);
+        tls_free(&t->base);
+        return NULL;
+    }
+    return &t->base;
+}
+
+/* ---- bytes; all with the lock held */
+
+static size_t out_left(struct tls *t)
+{
+    return (size_t)BIO_ctrl_pending(t->out) - t->out_at;
+}
+
+/* Sends ciphertext. 0: all of it; -EAGAIN; -errno. */
+static int drain(struct tls *t)
+{
+    char *bytes;
+    long n = BIO_get_mem_data(t->out, &bytes);
+    while (t->out_at < (size_t)n) {
+        ssize_t m = send(t->fd, bytes + t->out_at, (size_t)n - t->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (m < 0 && errno == EINTR)
+            continue;
+        if (m < 0)
+            return -(errno == EWOULDBLOCK ? EAGAIN : errno);
+        t->out_at += (size_t)m;
+    }
+    if (n)
+        (void)BIO_reset(t->out);
+    t->out_at = 0;
+    return 0;
+}
+
+static int code_of(struct tls *t, int rc)
+{
+    switch (SSL_get_error(t->ssl, rc)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+        return -EAGAIN;
+    case SSL_ERROR_ZERO_RETURN:
+        return -EPIPE;
+    case SSL_ERROR_SYSCALL:
+        return errno && errno != EAGAIN ? -errno : -EPIPE;
+    default:
+        return -ECONNABORTED;
+    }
+}
+
+static int explain(struct tls *t, struct gn_error *err)
+{
+    long verdict = SSL_get_verify_result(t->ssl);
+    int reason_code = ERR_GET_REASON(ERR_peek_last_error());
+    if (verdict != X509_V_OK)
+        return gn_fail(err, EACCES, t->config.server ? NULL : "set GANTRY_TLS_CA to the authority that gantryd's certificate is from",
+                       "the certificate of the other side is refused: %s", X509_verify_cert_error_string(verdict));
+    if (!t->config.server && !ERR_peek_last_error())
+        return gn_fail(err, EACCES, "see that GANTRY_TOKEN is right, and that gantryd serves TLS",
+                       "gantryd hung up during the TLS handshake");
+    if (!t->config.server)
+        return gn_fail(err, EACCES, "see that GANTRY_TOKEN or the certificate is right", "gantryd refuses the TLS handshake: %s",
+                       reason());
+    if (reason_code == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM || reason_code == SSL_R_NO_SHARED_CIPHER)
+        return gn_fail(err, EACCES, NULL, "it knows no token of ours");
+    if (!ERR_peek_last_error())
+        return gn_fail(err, EPIPE, NULL, "it hung up during the TLS handshake");
+    return gn_fail(err, EACCES, NULL, "the TLS handshake failed: %s", reason());
+}
+
+static int handshake(struct gn_tls *base, struct gn_error *err)
+{
+    struct tls *t = of(base);
+    int ret;
+    pthread_mutex_lock(&t->lock);
+    ERR_clear_error();
+    errno = 0;
+    int rc = SSL_do_handshake(t->ssl), code = rc == 1 ? 0 : code_of(t, rc);
+    if (code && code != -EAGAIN) {
+        ret = explain(t, err);
+        (void)drain(t); /* the alert that says why */
+    } else {
+        int sent = drain(t);
+        ret = sent == -EAGAIN ? 2 : sent ? gn_fail(err, -sent, NULL, "it hung up during the TLS handshake") : code ? 1 : 0;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return ret;
+}
+
+static bool identity(struct gn_tls *base, unsigned char ret[GN_TLS_IDENTITY_BYTES])
+{
+    struct tls *t = of(base);
+    if (!t->proved || !SSL_session_reused(t->ssl))
+        return false;
+    memcpy(ret, t->proved_identity, sizeof t->proved_identity);
+    return true;
+}
+
+static void subject(struct gn_tls *base, char *ret, size_t n)
+{
+    struct tls *t = of(base);
+    X509 *x = SSL_get0_peer_certificate(t->ssl);
+    ret[0] = 0;
+    if (!x || X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, ret, (int)n) >= (int)n)
+        ret[0] = 0;
+}
+
+/* Up to a record's worth of what is to be sent, in one piece. */
+static const unsigned char *next_record(struct tls *t, const struct iovec *iov, int n, int *at, size_t *offset, size_t *ret_n)
+{
+    size_t have = 0;
+    if (*at < n && iov[*at].iov_len - *offset >= RECORD) {
+        const unsigned char *from = (const unsigned char *)iov[*at].iov_base + *offset;
+        *offset += RECORD;
+        *ret_n = RECORD;
+        if (*offset == iov[*at].iov_len) {
+            ++*at;
+            *offset = 0;
+        }
+        return from;
+    }
+    while (*at < n && have < RECORD) {
+        size_t left = iov[*at].iov_len - *offset, m = left < RECORD - have ? left : RECORD - have;
+        if (m)
+            memcpy(t->record + have, (const char *)iov[*at].iov_base + *offset, m);
+        have += m;
+        *offset += m;
+        if (*offset == iov[*at].iov_len) {
+            ++*at;
+            *offset = 0;
+        }
+    }
+    *ret_n = have;
+    return t->record;
+}
+
+static ssize_t tls_send(struct gn_tls *base, const struct iovec *iov, int n)
+{
+    struct tls *t = of(base);
+    ssize_t taken = 0;
+    size_t offset = 0, bytes, written;
+    int at = 0;
+    pthread_mutex_lock(&t->lock);
+    int rc = drain(t);
+    while (!rc && at < n) {
+        const unsigned char *from = next_record(t, iov, n, &at, &offset, &bytes);
+        if (!bytes)
+            break;
+        ERR_clear_error();
+        rc = SSL_write_ex(t->ssl, from, bytes, &written) == 1 ? 0 : code_of(t, 0);
+        if (rc)
+            break;
+        taken += (ssize_t)bytes;
+        if (out_left(t) >= OUT_BYTES)
+            rc = drain(t);
+    }
+    if (!rc)
+        rc = drain(t);
+    pthread_mutex_unlock(&t->lock);
+    return taken ? taken : rc;
+}
+
+static ssize_t tls_recv(struct gn_tls *base, const struct iovec *iov, int n)
+{
+    struct tls *t = of(base);
+    ssize_t got = 0;
+    int rc = 0;
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < n && !rc; i++) {
+        for (size_t at = 0; at < iov[i].iov_len && !rc;) {
+            size_t m = 0;
+            ERR_clear_error();
+            errno = 0;
+            if (SSL_read_ex(t->ssl, (char *)iov[i].iov_base + at, iov[i].iov_len - at, &m) != 1)
+                rc = code_of(t, 0);
+            at += m;
+            got += (ssize_t)m;
+        }
+    }
+    /* What reading has made it say: nothing, or an alert. */
+    if (out_left(t))
+        (void)drain(t);
+    pthread_mutex_unlock(&t->lock);
+    return got ? got : rc;
+}
+
+static bool has_more(struct gn_tls *base)
+{
+    struct tls *t = of(base);
+    pthread_mutex_lock(&t->lock);
+    bool more = SSL_has_pending(t->ssl);
+    pthread_mutex_unlock(&t->lock);
+    return more;
+}
+
+static bool unsent(struct gn_tls *base)
+{
+    struct tls *t = of(base);
+    pthread_mutex_lock(&t->lock);
+    bool left = out_left(t) && drain(t) == -EAGAIN;
+    pthread_mutex_unlock(&t->lock);
+    return left;
+}
+
+static int check(const struct gn_tls_config *config, struct gn_error *err)
+{
+    SSL_CTX *c = new_context(config, err);
+    SSL_CTX_free(c);
+    return c ? 0 : -EINVAL;
+}
+
+__attribute__((visibility("default"))) const struct gn_tls_ops gn_tls_module = {
+    .version = GN_TLS_MODULE_VERSION,
+    .start = start,
+    .handshake = handshake,
+    .identity = identity,
+    .subject = subject,
+    .send = tls_send,
+    .recv = tls_recv,
+    .has_more = has_more,
+    .unsent = unsent,
+    .free = tls_free,
+    .derive = derive,
+    .same = same,
+    .check = check,
+};
