@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that break: what comes back in time goes on as if nothing had been, what does not is told and let go of."""
+
+import os
+import signal
+
+from tcp_harness import TcpCase, daemon, main
+
+LOST = -5
+
+
+class Loss(TcpCase):
+    def cut_while(self, program, relay, text, least):
+        """Cuts again and again until the program has answered, but not before it can have come back from the last cut."""
+        program.say(text)
+        cuts = 0
+        while not program.has_answered(0.05):
+            relay.cut()
+            cuts += 1
+        self.assertGreaterEqual(cuts, least, "it was over before it could be cut")
+        return program.heard()
+
+    def test_what_comes_back_goes_on(self):
+        with self.gantry() as gantry:
+            relay = self.relay(gantry)
+            p = self.program(gantry, relay)
+            self.assertEqual(p.ready, "ready 0")
+            before = gantry.vgpus()
+            self.assertEqual([v["link"] for v in before], ["tcp"])
+            self.assertEqual(self.cut_while(p, relay, "rounds 1500", 3), 0)
+            self.assertEqual(self.cut_while(p, relay, "bulk 12", 2), 0)
+            self.assertEqual([v["id"] for v in gantry.vgpus()], [v["id"] for v in before])
+            self.assertEqual(p.end(), 0)
+
+    def test_an_idle_program_comes_back(self):
+        with self.gantry() as gantry:
+            relay = self.relay(gantry)
+            p = self.program(gantry, relay)
+            for _ in range(3):
+                relay.cut()
+                self.assertEqual(p.do("query"), 0)
+            p.end()
+
+    def test_the_lost_one_is_told_and_freed(self):
+        with self.gantry(grace=1) as gantry:
+            relay = self.relay(gantry)
+            p = self.program(gantry, relay)
+            self.assertEqual(p.do("rounds 3"), 0)
+            relay.end()
+            self.assertEqual(p.do("query"), LOST)
+            self.assertEqual(p.do("rounds 1"), LOST)
+            self.until(lambda: not gantry.vgpus(), "the vGPU outlives the grace")
+            self.assertIn("has not come back", gantry.log())
+            p.end()
+
+    def test_a_killed_program_is_waited_for_no_longer_than_the_grace(self):
+        with self.gantry(grace=1) as gantry:
+            p = self.program(gantry)
+            self.assertEqual(p.do("query"), 0)
+            p.kill()
+            self.until(lambda: not gantry.vgpus(), "the vGPU outlives the grace")
+
+    def test_a_program_that_ends_is_not_waited_for(self):
+        with self.gantry(grace=3600) as gantry:
+            p = self.program(gantry)
+            self.assertEqual(p.do("rounds 2"), 0)
+            self.assertEqual(p.end(), 0)
+            self.until(lambda: not gantry.vgpus(), "a program that has ended is waited for")
+
+    def test_a_dead_worker_is_known_at_once(self):
+        with self.gantry(grace=3600) as gantry:
+            p = self.program(gantry)
+            self.assertEqual(p.do("query"), 0)
+            os.kill(gantry.vgpus()[0]["worker_pid"], signal.SIGKILL)
+            self.until(lambda: gantry.vgpus()[0]["state"] == "lost", "the worker's death goes unseen")
+            self.assertEqual(p.do("query"), LOST)
+            p.end()
+
+    def test_what_kernels_print_comes_in_order(self):
+        with self.gantry() as gantry:
+            p = self.program(gantry)
+            for n in range(20):
+                p.say("print {}".format(n))
+                self.assertEqual(p.line(), "kernel {}".format(n))
+                self.assertEqual(p.heard(), 0)
+            p.end()
+
+    def test_gantryds_end_is_an_error(self):
+        gantry = self.gantry(grace=1)
+        with gantry:
+            p = self.program(gantry)
+            self.assertEqual(p.do("query"), 0)
+            gantry.process.send_signal(signal.SIGTERM)
+            gantry.process.wait(20)
+            self.assertEqual(p.do("query"), LOST)
+            p.end()
+            gantry.drain.wait()
+            # So that leaving the block finds what it expects.
+            gantry.__enter__()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who is not let in over tcp: refused, one line in the log, no worker, and everybody else is served meanwhile."""
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+from tcp_harness import ANSWER_S, SKIP, STAGE, TcpCase, daemon, main
+
+HELLO = struct.pack("<IHHII", 168, 1, 0, 1, 0) + struct.pack("<IIQII128s", 0x79727467, 1, 0, 1, 0, b"test")
+CLIENT_HELLO = bytes.fromhex("160301008001000 07c0303".replace(" ", ""))
+DATA = b"gtrydata" + struct.pack("<II", 1, 0)
+
+
+def openssl(*args):
+    subprocess.run(["openssl", *args], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class Authority:
+    """Certificates for a test: server, `default` (a tenant), and one that nobody has signed."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        openssl("req", "-x509", *new, "-days", "3", "-subj", "/CN=authority", "-keyout", self.path("ca.key"), "-out", self.path("ca.pem"))
+        openssl("req", "-x509", *new, "-days", "3", "-subj", "/CN=default", "-keyout", self.path("own.key"), "-out", self.path("own.pem"))
+        with open(self.path("names"), "w", encoding="utf-8") as f:
+            f.write("subjectAltName=IP:127.0.0.1")
+        for name in ("server", "default"):
+            openssl("req", *new, "-subj", "/CN=" + name, "-keyout", self.path(name + ".key"), "-out", self.path(name + ".csr"))
+            openssl("x509", "-req", "-in", self.path(name + ".csr"), "-CA", self.path("ca.pem"), "-CAkey", self.path("ca.key"),
+                    "-CAcreateserial", "-days", "3", "-extfile", self.path("names"), "-out", self.path(name + ".pem"))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def server(self):
+        return ["--tls-certificate", self.path("server.pem"), "--tls-key", self.path("server.key"),
+                "--tls-client-authority", self.path("ca.pem")]
+
+    def client(self, name="default", authority="ca.pem"):
+        return {"GANTRY_TLS_CA": self.path(authority), "GANTRY_TLS_CERT": self.path(name + ".pem"),
+                "GANTRY_TLS_KEY": self.path(name + ".key")}
+
+
+class Listener:
+    """Somebody on the way: passes connections on, and keeps what the data connections among them begin with."""
+
+    def __init__(self, port):
+        self.to, self.heard = port, []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.ends = []
+        threading.Thread(target=self.take, daemon=True).start()
+
+    def take(self):
+        try:
+            while True:
+                near, far = self.socket.accept()[0], socket.create_connection(("127.0.0.1", self.to))
+                self.ends += [near, far]
+                threading.Thread(target=self.pump, args=(near, far, True), daemon=True).start()
+                threading.Thread(target=self.pump, args=(far, near, False), daemon=True).start()
+        except OSError:
+            pass
+
+    def pump(self, source, to, listens):
+        try:
+            first = source.recv(80, socket.MSG_WAITALL) if listens else source.recv(65536)
+            if listens and first.startswith(b"gtrydata"):
+                self.heard.append(first)
+            while first:
+                to.sendall(first)
+                first = source.recv(65536)
+            to.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self):
+        self.socket.close()
+        for s in self.ends:
+            s.close()
+
+
+class Refusals(TcpCase):
+    ARGS = []
+
+    def setUp(self):
+        super().setUp()
+        pki = os.path.join(self.work.name, "pki")
+        os.mkdir(pki)
+        self.authority = Authority(pki)
+
+    def start_refused(self, says, *args):
+        done = subprocess.run([os.path.join(STAGE, "bin/gantryd"), "--socket", os.path.join(self.work.name, "s"), *args],
+                              env=daemon.clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              timeout=ANSWER_S, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(says, done.stderr.splitlines()[-1])
+
+    def ls(self, gantry, **env):
+        return subprocess.run([os.path.join(STAGE, "bin/gantry"), "ls", "--connect", gantry.tcp_address], env={**daemon.clean_env(), **env},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=ANSWER_S)
+
+    def dial(self, gantry, first=b""):
+        s = socket.create_connection(("127.0.0.1", self.port(gantry)), timeout=ANSWER_S)
+        self.addCleanup(s.close)
+        s.sendall(first)
+        return s
+
+    @staticmethod
+    def is_closed(s):
+        """Waits until the other side hangs up; what it says before does not count."""
+        try:
+            while s.recv(4096):
+                pass
+        except ConnectionError:
+            pass
+        return True
+
+    def refusals(self, gantry):
+        return [line for line in gantry.log().splitlines() if "refused" in line]
+
+    def served(self, gantry):
+        """Somebody with credentials gets what he wants."""
+        p = self.program(gantry, **self.authority.client())
+        self.assertEqual(p.ready, "ready 0")
+        self.assertEqual(p.do("rounds 2"), 0)
+        self.assertEqual(p.end(), 0)
+        self.until(lambda: not gantry.vgpus(), "the vGPU outlives its program")
+
+    def test_listening_wants_credentials(self):
+        listen = ["--listen", "tcp:127.0.0.1:0"]
+        self.start_refused("without credentials would let anybody in", *listen)
+        self.start_refused("go together", *listen, "--tls-certificate", self.authority.path("server.pem"))
+        self.start_refused("key values mismatch", *listen, "--tls-certificate", self.authority.path("server.pem"),
+                           "--tls-key", self.authority.path("own.key"))
+        self.start_refused("cannot use the certificate", *listen, "--tls-certificate", "/nonexistent", "--tls-key", "/nonexistent")
+
+    def test_who_is_refused(self):
+        with self.gantry(*self.authority.server()) as gantry:
+            self.served(gantry)
+            self.assertEqual(self.refusals(gantry), [])
+            strangers = (
+                ("no certificate", lambda: self.ls(gantry, GANTRY_TLS_CA=self.authority.path("ca.pem"))),
+                ("one of his own", lambda: self.ls(gantry, **self.authority.client("own"))),
+                ("no belief in us", lambda: self.ls(gantry, **self.authority.client(authority="own.pem"))),
+                ("no credentials at all", lambda: self.ls(gantry)),
+                ("a token of nobody's", lambda: self.ls(gantry, GANTRY_TOKEN="not-a-token-of-anybody")),
+                ("plain text", lambda: self.is_closed(self.dial(gantry, HELLO))),
+                ("something else", lambda: self.is_closed(self.dial(gantry, b"GET / HTTP/1.1\r\n\r\n"))),
+                ("a session that is none", lambda: self.is_closed(self.dial(gantry, DATA + bytes(64)))),
+                ("TLS that is none", lambda: self.is_closed(self.dial(gantry, b"\x16" + bytes(300)))),
+            )
+            for n, (who, tries) in enumerate(strangers, 1):
+                with self.subTest(who):
+                    result = tries()
+                    if result is not True:
+                        self.assertEqual(result.returncode, 1, result.stderr)
+                        self.assertEqual(result.stdout, "")
+                        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                    self.until(lambda: len(self.refusals(gantry)) >= n, "no line in the log")
+                    self.assertEqual(len(self.refusals(gantry)), n, gantry.log())
+            self.assertEqual(gantry.vgpus(), [])
+            self.assertEqual(gantry.log().count("attached"), 1)
+            self.served(gantry)
+
+    def test_who_takes_his_time(self):
+        with self.gantry(*self.authority.server()) as gantry:
+            silent = self.dial(gantry)
+            half = self.dial(gantry, CLIENT_HELLO)
+            name = self.dial(gantry, DATA[:11])
+            self.served(gantry)
+            for s in (silent, half, name):
+                self.assertTrue(self.is_closed(s))
+            self.until(lambda: len(self.refusals(gantry)) >= 3, "no line in the log")
+            self.assertEqual(len(self.refusals(gantry)), 3, gantry.log())
+            self.assertTrue(any("did not finish its handshake" in line for line in self.refusals(gantry)))
+
+    def test_a_flood_is_bounded(self):
+        with self.gantry(*self.authority.server()) as gantry:
+            held = [self.dial(gantry) for _ in range(400)]
+            self.served(gantry)
+            # The oldest made room, and were told of in few lines.
+            self.assertTrue(self.is_closed(held[0]))
+            self.assertLessEqual(len(self.refusals(gantry)), 20, gantry.log())
+
+    def test_somebody_elses_session(self):
+        """Knowing a session's name is not enough: the worker asks for its key, and goes on with the connection it has."""
+        with self.gantry(*self.authority.server()) as gantry:
+            listener = Listener(self.port(gantry))
+            self.addCleanup(listener.close)
+            p = self.program(gantry, listener, **self.authority.client())
+            self.assertEqual(p.do("rounds 1"), 0)
+            name = listener.heard[0]
+            self.assertEqual(len(name), 80)
+            self.assertEqual(name[48:], bytes(32), "the key travels in the clear")
+            for rest in (b"", bytes(200), CLIENT_HELLO):
+                self.dial(gantry, name + rest)
+                self.assertEqual(p.do("rounds 2"), 0)
+            # More at once than the worker talks to: the program's own connection is not touched.
+            held = [self.dial(gantry, name) for _ in range(12)]
+            self.assertEqual(p.do("rounds 2"), 0)
+            for s in held:
+                self.assertTrue(self.is_closed(s))
+            self.assertIn("a data connection is refused", gantry.log())
+            self.assertEqual(p.do("rounds 2"), 0)
+            p.end()
+
+
+class Plain(TcpCase):
+    """With --insecure: everybody, but still no session without its key."""
+
+    def test_a_session_wants_its_key(self):
+        with self.gantry() as gantry:
+            p = self.program(gantry)
+            self.assertEqual(p.do("rounds 1"), 0)
+            s = socket.create_connection(("127.0.0.1", self.port(gantry)), timeout=ANSWER_S)
+            s.sendall(DATA + os.urandom(64))
+            self.assertEqual(s.recv(1), b"")
+            s.close()
+            self.assertEqual(p.do("rounds 1"), 0)
+            p.end()
+
+
+if __name__ == "__main__":
+    if shutil.which("openssl") is None:
+        print("SKIP: openssl is not installed: run 'make deps'")
+        sys.exit(SKIP)
+    main()

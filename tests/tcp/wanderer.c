@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program for the tests of the tcp link: does what its stdin says, a word a line, and answers each with one line. Every
+ * result is checked, so that nothing may be lost, done twice or out of order while its connection is cut under it.
+ *
+ *     rounds N    N times: write, launch, read back, all without waiting until the end
+ *     bulk N      N times 8 MiB there and back, blocking
+ *     query       one call that is answered
+ *     wait        a thread begins to wait for a marker; `join` tells how that went
+ *     join
+ *     print       a kernel prints; then this process prints
+ */
+#include <CL/cl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N     4096
+#define BULK  (8u << 20)
+
+static cl_context context;
+static cl_device_id device;
+static cl_command_queue queue;
+static cl_kernel add, shout;
+static cl_event gate;
+static cl_int waited;
+static pthread_t waiter;
+
+static cl_int set_up(void)
+{
+    static const char *source = "__kernel void add(__global int *a, int n) { a[get_global_id(0)] += n; }\n"
+                                "__kernel void shout(int n) { printf(\"kernel %d\\n\", n); }\n";
+    cl_platform_id platform;
+    cl_int r = clGetPlatformIDs(1, &platform, NULL);
+    if (!r)
+        r = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+    if (r)
+        return r;
+    context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
+    if (!r)
+        queue = clCreateCommandQueue(context, device, 0, &r);
+    cl_program program = r ? NULL : clCreateProgramWithSource(context, 1, &source, NULL, &r);
+    if (!r)
+        r = clBuildProgram(program, 1, &device, "", NULL, NULL);
+    if (!r)
+        add = clCreateKernel(program, "add", &r);
+    if (!r)
+        shout = clCreateKernel(program, "shout", &r);
+    return r;
+}
+
+static cl_int one_round(int round)
+{
+    static int in[N], out[N];
+    const size_t n = N;
+    cl_int r;
+    cl_mem m = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof in, NULL, &r);
+    if (r)
+        return r;
+    for (int i = 0; i < N; i++)
+        in[i] = i * round;
+    r = clEnqueueWriteBuffer(queue, m, CL_FALSE, 0, sizeof in, in, 0, NULL, NULL);
+    for (cl_int k = 1; !r && k <= 3; k++) {
+        r = clSetKernelArg(add, 0, sizeof m, &m);
+        if (!r)
+            r = clSetKernelArg(add, 1, sizeof k, &k);
+        if (!r)
+            r = clEnqueueNDRangeKernel(queue, add, 1, NULL, &n, NULL, 0, NULL, NULL);
+    }
+    if (!r)
+        r = clEnqueueReadBuffer(queue, m, CL_FALSE, 0, sizeof out, out, 0, NULL, NULL);
+    if (!r)
+        r = clFinish(queue);
+    for (int i = 0; !r && i < N; i++)
+        if (out[i] != i * round + 6)
+            r = -9999;
+    clReleaseMemObject(m);
+    return r;
+}
+
+static cl_int one_bulk(int round)
+{
+    static unsigned char *in, *out;
+    cl_int r;
+    if (!in && (!(in = malloc(BULK)) || !(out = malloc(BULK))))
+        return CL_OUT_OF_HOST_MEMORY;
+    for (uint32_t i = 0; i < BULK; i++)
+        in[i] = (unsigned char)(i * 31u + i / 253u + (unsigned)round);
+    memset(out, 0, BULK);
+    cl_mem m = clCreateBuffer(context, CL_MEM_READ_WRITE, BULK, NULL, &r);
+    if (r)
+        return r;
+    r = clEnqueueWriteBuffer(queue, m, CL_TRUE, 0, BULK, in, 0, NULL, NULL);
+    if (!r)
+        r = clEnqueueReadBuffer(queue, m, CL_TRUE, 0, BULK, out, 0, NULL, NULL);
+    if (!r && memcmp(in, out, BULK) != 0)
+        r = -9999;
+    clReleaseMemObject(m);
+    return r;
+}
+
+static void *wait_for_gate(void *arg)
+{
+    (void)arg;
+    waited = clWaitForEvents(1, &gate);
+    return NULL;
+}
+
+static cl_int query(void)
+{
+    cl_int r;
+    cl_sampler s = clCreateSampler(context, CL_TRUE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &r);
+    if (!r)
+        clReleaseSampler(s);
+    return r;
+}
+
+static cl_int command(char *line)
+{
+    cl_int r = 0;
+    int n = 1;
+    char word[32] = "";
+    sscanf(line, "%31s %d", word, &n);
+    if (!strcmp(word, "rounds")) {
+        for (int i = 0; i < n && !r; i++)
+            r = one_round(i);
+    } else if (!strcmp(word, "bulk")) {
+        for (int i = 0; i < n && !r; i++)
+            r = one_bulk(i);
+    } else if (!strcmp(word, "query")) {
+        r = query();
+    } else if (!strcmp(word, "wait")) {
+        cl_event user = clCreateUserEvent(context, &r);
+        if (!r)
+            r = clEnqueueMarkerWithWaitList(queue, 1, &user, &gate);
+        if (!r)
+            r = pthread_create(&waiter, NULL, wait_for_gate, NULL);
+        if (!r)
+            r = clSetUserEventStatus(user, CL_COMPLETE);
+    } else if (!strcmp(word, "join")) {
+        pthread_join(waiter, NULL);
+        r = waited;
+    } else if (!strcmp(word, "print")) {
+        const size_t one = 1;
+        r = clSetKernelArg(shout, 0, sizeof n, &n);
+        if (!r)
+            r = clEnqueueNDRangeKernel(queue, shout, 1, NULL, &one, NULL, 0, NULL, NULL);
+        if (!r)
+            r = clFinish(queue);
+    } else {
+        r = -9998;
+    }
+    return r;
+}
+
+int main(void)
+{
+    char line[64];
+    printf("ready %d\n", set_up());
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        cl_int r = command(line);
+        printf("%d\n", r);
+        fflush(stdout);
+    }
+    return 0;
+}
