@@ -91,6 +91,7 @@ static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
     json_object_set_new(o, "state", text(v->state));
     json_object_set_new(o, "weight", number(v->weight));
     json_object_set_new(o, "memory_bytes", number(v->memory_bytes));
+    json_object_set_new(o, "leased_bytes", number(v->leased_bytes));
     if (v->memory_limit_bytes)
         json_object_set_new(o, "memory_limit_bytes", number(v->memory_limit_bytes));
     json_object_set_new(o, "calls", number(v->calls));
@@ -138,6 +139,82 @@ static void add_driver(void *arg, const struct gn_control_driver *d)
     json_array_append_new(list, o);
 }
 
+static json_t *texts(uint32_t n, const char *const *items)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(list, text(items[i]));
+    return list;
+}
+
+static json_t *numbers(uint32_t n, const uint32_t *items)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(list, number(items[i]));
+    return list;
+}
+
+struct tenant_list {
+    json_t *list;
+    const char *only; /* NULL: all */
+};
+
+static void add_tenant(void *arg, const struct gn_control_tenant *t)
+{
+    const struct tenant_list *to = arg;
+    if (to->only && strcmp(to->only, t->name) != 0)
+        return;
+    json_t *o = json_object();
+    json_object_set_new(o, "name", text(t->name));
+    json_object_set_new(o, "weight", number(t->weight));
+    json_object_set_new(o, "vgpus", number(t->n_vgpus));
+    json_object_set_new(o, "memory_bytes", number(t->memory_bytes));
+    json_object_set_new(o, "leased_bytes", number(t->leased_bytes));
+    if (t->memory_limit_bytes)
+        json_object_set_new(o, "memory_limit_bytes", number(t->memory_limit_bytes));
+    json_object_set_new(o, "uids", t->any_uid ? text("any") : numbers(t->n_uids, t->uids));
+    json_object_set_new(o, "gids", numbers(t->n_gids, t->gids));
+    json_object_set_new(o, "token", json_boolean(t->token));
+    json_object_set_new(o, "modes", texts(t->n_modes, t->modes));
+    json_object_set_new(o, "devices", texts(t->n_devices, t->devices));
+    json_array_append_new(to->list, o);
+}
+
+static char *tenants_reply(const struct gn_control_source *source, const char *only)
+{
+    struct tenant_list to = {.list = json_array(), .only = only};
+    json_t *all = object();
+    source->tenants(source->ctx, add_tenant, &to);
+    json_object_set_new(all, "tenants", to.list);
+    return dump(all);
+}
+
+static char *change(const struct gn_control_source *source, const json_t *root, enum gn_control_what what)
+{
+    static const char *const failures[] = {"", "cannot add the tenant", "cannot change the tenant",
+                                           "cannot remove the tenant"};
+    struct gn_control_change c;
+    struct gn_error err = {{0}, {0}};
+    if (gn_control_parse_change(root, what, &c, &err) || source->change(source->ctx, &c, &err))
+        return gn_control_error(failures[what], err.what, err.fix);
+    return tenants_reply(source, c.name);
+}
+
+/* 0: it is no such request. */
+static enum gn_control_what change_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum gn_control_what what;
+    } all[] = {
+        {"tenant-add", GN_CONTROL_ADD}, {"tenant-set", GN_CONTROL_SET}, {"tenant-rm", GN_CONTROL_REMOVE}};
+    for (size_t i = 0; name && i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(name, all[i].name) == 0)
+            return all[i].what;
+    return 0;
+}
+
 static char *status_reply(const struct gn_control_source *source)
 {
     struct gn_control_status s = {.version = ""};
@@ -179,6 +256,10 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         reply = dump(all);
     } else if (name && strcmp(name, "status") == 0) {
         reply = status_reply(source);
+    } else if (name && strcmp(name, "tenants") == 0) {
+        reply = tenants_reply(source, NULL);
+    } else if (change_named(name)) {
+        reply = change(source, root, change_named(name));
     } else {
         reply = gn_control_error("this gantryd does not know the request", name ? name : "it names none",
                                  "use the gantry command that came with it");

@@ -2,14 +2,17 @@
 #ifndef GN_CONTROL_H
 #define GN_CONTROL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 /*
  * The control requests of a gantryd and their JSON. A request is
- * {"version":1,"request":"ls"|"devices"|"status"}; a reply is {"version":1, ...} with "vgpus", "devices" or
- * "gantryd", or {"version":1,"error":{"what","why","fix"}}. Fields are only ever added; one that is not known
- * is left out.
+ * {"version":1,"request":"ls"|"devices"|"status"|"tenants"}, or a change of tenants (below); a reply is
+ * {"version":1, ...} with "vgpus", "devices", "gantryd" or "tenants", or
+ * {"version":1,"error":{"what","why","fix"}}. Fields are only ever added; one that is not known is left out.
  */
 #define GN_CONTROL_VERSION 1
 
@@ -25,6 +28,7 @@ struct gn_control_vgpu {
     const char *state; /* "running", "idle", "lost" */
     uint32_t weight;
     uint64_t memory_bytes;
+    uint64_t leased_bytes;       /* that it may use without asking; memory_bytes of it are used */
     uint64_t memory_limit_bytes; /* 0: none; left out then */
     uint64_t calls, sync_calls;
     uint64_t copies_two, copies_mapped, copies_bypass;
@@ -64,6 +68,45 @@ struct gn_control_driver {
     uint32_t n_devices;  /* offered; 0: the driver failed, has none, or none is selected */
 };
 
+struct gn_control_tenant {
+    const char *name;
+    uint32_t weight;
+    uint32_t n_vgpus;
+    uint64_t memory_bytes, leased_bytes; /* of all its vGPUs */
+    uint64_t memory_limit_bytes;         /* 0: none; left out then */
+    bool any_uid;                        /* "uids":"any" */
+    bool token;                          /* one lets in */
+    uint32_t n_uids, n_gids, n_modes, n_devices;
+    const uint32_t *uids, *gids;
+    const char *const *modes;
+    const char *const *devices; /* selectors; none: every device */
+};
+
+#define GN_CONTROL_MAX_IDS     64
+#define GN_CONTROL_MAX_DEVICES 16
+#define GN_CONTROL_MAX_MODES   4
+
+/*
+ * {"version":1,"request":"tenant-add"|"tenant-set"|"tenant-rm","name":NAME, ...}, with, but for tenant-rm,
+ * any of "weight", "memory_limit_bytes" (0: none), "uids" (a list, or "any"), "gids", "token" ("": none),
+ * "modes", "devices". A list takes the place of the one before; what is not named stays as it is. The reply
+ * is "tenants": the one changed.
+ */
+struct gn_control_change {
+    enum gn_control_what { GN_CONTROL_ADD = 1, GN_CONTROL_SET, GN_CONTROL_REMOVE } what;
+    const char *name;
+    bool has_weight, has_memory, has_uids, has_gids, has_token, has_modes, has_devices;
+    uint32_t weight;
+    uint64_t memory_limit_bytes;
+    bool any_uid;
+    uint32_t n_uids, n_gids, n_modes, n_devices;
+    uint32_t uids[GN_CONTROL_MAX_IDS], gids[GN_CONTROL_MAX_IDS];
+    const char *token;
+    size_t n_token;
+    const char *modes[GN_CONTROL_MAX_MODES];
+    const char *devices[GN_CONTROL_MAX_DEVICES];
+};
+
 /* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need
  * only hold during the call. */
 struct gn_control_source {
@@ -72,6 +115,9 @@ struct gn_control_source {
     void (*devices)(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg);
     void (*status)(void *ctx, struct gn_control_status *ret);
     void (*drivers)(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg);
+    void (*tenants)(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg);
+    /* 0, or -errno and nothing was changed. The change's values are well-formed, not more. */
+    int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
 };
 
 /* A request's reply, malloc'd; NULL when memory is out. The request is n bytes, from anybody. */
@@ -79,6 +125,13 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
 
 /* An error's reply, malloc'd, as --json prints it. `why` and `fix` may be NULL. */
 char *gn_control_error(const char *what, const char *why, const char *fix);
+
+/* tenant_request.c: the object of a request, as a change. 0 or -EINVAL; *ret points into the object. */
+struct json_t;
+int gn_control_parse_change(const struct json_t *request, enum gn_control_what what,
+                            struct gn_control_change *ret, struct gn_error *err);
+/* The text of a change's request, malloc'd. */
+char *gn_control_change_request(const struct gn_control_change *change);
 
 /* A request with no more than its name, malloc'd. */
 char *gn_control_request(const char *name);

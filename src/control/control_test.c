@@ -22,6 +22,7 @@ static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgp
                                 .state = "idle",
                                 .weight = 100,
                                 .memory_bytes = 5,
+                                .leased_bytes = 6,
                                 .calls = UINT64_MAX,
                                 .n_devices = 2,
                                 .devices = device_names};
@@ -59,8 +60,49 @@ static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_d
     each(arg, &d);
 }
 
-static const struct gn_control_source source = {
-    .vgpus = vgpus, .devices = devices, .status = status, .drivers = drivers};
+static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
+{
+    static const uint32_t uids[] = {5, 4294967294u}, gids[] = {7};
+    static const char *const modes[] = {"remote"}, *const selectors[] = {"Card:0"};
+    struct gn_control_tenant t = {
+        .name = "default", .weight = 100, .any_uid = true, .n_modes = 1, .modes = modes};
+    each(arg, &t);
+    t = (struct gn_control_tenant){.name = "blue",
+                                   .weight = 3,
+                                   .n_vgpus = 2,
+                                   .memory_bytes = 1,
+                                   .leased_bytes = 2,
+                                   .memory_limit_bytes = 3,
+                                   .token = true,
+                                   .n_uids = 2,
+                                   .uids = uids,
+                                   .n_gids = 1,
+                                   .gids = gids,
+                                   .n_modes = 1,
+                                   .modes = modes,
+                                   .n_devices = 1,
+                                   .devices = selectors};
+    each(arg, &t);
+}
+
+static struct gn_control_change changed;
+static char name_changed[64];
+static int n_changes;
+
+static int change(void *ctx, const struct gn_control_change *c, struct gn_error *err)
+{
+    n_changes++;
+    changed = *c;
+    snprintf(name_changed, sizeof name_changed, "%s", c->name);
+    return strcmp(c->name, "red") == 0 ? gn_fail(err, 1, "paint it", "it is red") : 0;
+}
+
+static const struct gn_control_source source = {.vgpus = vgpus,
+                                                .devices = devices,
+                                                .status = status,
+                                                .drivers = drivers,
+                                                .tenants = tenants,
+                                                .change = change};
 
 static char *ask(const char *request)
 {
@@ -76,12 +118,13 @@ static void ls_lists_vgpus_by_the_contract(void **state)
         reply,
         "{\"version\":1,\"vgpus\":[{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"odd?\\\"name\","
         "\"pid\":12,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"idle\","
-        "\"weight\":100,\"memory_bytes\":5,\"calls\":9223372036854775807,\"sync_calls\":0,"
+        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"calls\":9223372036854775807,\"sync_calls\":0,"
         "\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0},"
         "\"devices\":[{\"name\":\"Card A\"},{\"name\":\"Card B\"}]},"
         "{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"second\","
         "\"worker_pid\":13,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"idle\","
-        "\"weight\":100,\"memory_bytes\":5,\"memory_limit_bytes\":77,\"calls\":9223372036854775807,"
+        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"memory_limit_bytes\":77,\"calls\":"
+        "9223372036854775807,"
         "\"sync_calls\":0,\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0},"
         "\"devices\":[{\"name\":\"Card A\"},{\"name\":\"Card B\"}]}]}");
     free(reply);
@@ -147,6 +190,113 @@ static void bad_requests_get_an_error(void **state)
     free(reply);
 }
 
+#define BLUE                                                                                                 \
+    "{\"name\":\"blue\",\"weight\":3,\"vgpus\":2,\"memory_bytes\":1,\"leased_bytes\":2,"                     \
+    "\"memory_limit_bytes\":3,\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                          \
+    "\"modes\":[\"remote\"],\"devices\":[\"Card:0\"]}"
+
+static void tenants_are_listed_without_their_tokens(void **state)
+{
+    char *reply = ask("{\"version\":1,\"request\":\"tenants\"}");
+    assert_string_equal(reply,
+                        "{\"version\":1,\"tenants\":[{\"name\":\"default\",\"weight\":100,\"vgpus\":0,"
+                        "\"memory_bytes\":0,\"leased_bytes\":0,\"uids\":\"any\",\"gids\":[],\"token\":false,"
+                        "\"modes\":[\"remote\"],\"devices\":[]}," BLUE "]}");
+    free(reply);
+}
+
+static void a_change_is_made_and_understood(void **state)
+{
+    struct gn_control_change c = {.what = GN_CONTROL_ADD,
+                                  .name = "blue",
+                                  .has_weight = true,
+                                  .has_memory = true,
+                                  .has_uids = true,
+                                  .has_gids = true,
+                                  .has_token = true,
+                                  .has_modes = true,
+                                  .has_devices = true,
+                                  .weight = 9,
+                                  .memory_limit_bytes = 1ull << 40,
+                                  .n_uids = 2,
+                                  .uids = {1, 4294967294u},
+                                  .n_gids = 1,
+                                  .gids = {0},
+                                  .token = "0123456789abcdef",
+                                  .n_token = 16,
+                                  .n_modes = 1,
+                                  .modes = {"remote"},
+                                  .n_devices = 1,
+                                  .devices = {"a \"card\""}};
+    char *request = gn_control_change_request(&c), *reply = ask(request);
+    assert_string_equal(reply, "{\"version\":1,\"tenants\":[" BLUE "]}");
+    assert_string_equal(name_changed, "blue");
+    assert_true(changed.what == GN_CONTROL_ADD && changed.has_weight && changed.weight == 9);
+    assert_true(changed.has_memory && changed.memory_limit_bytes == 1ull << 40);
+    assert_true(changed.n_uids == 2 && changed.uids[1] == 4294967294u && !changed.any_uid);
+    assert_true(changed.n_gids == 1 && changed.gids[0] == 0);
+    assert_true(changed.n_token == 16 && changed.n_modes == 1 && changed.n_devices == 1);
+    free(request);
+    free(reply);
+    c = (struct gn_control_change){.what = GN_CONTROL_SET, .name = "blue", .has_uids = true, .any_uid = true};
+    request = gn_control_change_request(&c);
+    free(ask(request));
+    assert_true(changed.what == GN_CONTROL_SET && changed.has_uids && changed.any_uid &&
+                !changed.has_weight && !changed.has_memory && !changed.has_gids && !changed.has_token &&
+                !changed.has_modes && !changed.has_devices);
+    free(request);
+    reply = ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"gone\"}");
+    assert_string_equal(reply, "{\"version\":1,\"tenants\":[]}");
+    free(reply);
+    reply = ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"red\"}");
+    assert_string_equal(reply,
+                        "{\"version\":1,\"error\":{\"what\":\"cannot remove the tenant\",\"why\":\"it is "
+                        "red\",\"fix\":\"paint it\"}}");
+    free(reply);
+    c.has_token = true;
+    c.token = "\xff\xff";
+    c.n_token = 2;
+    assert_null(gn_control_change_request(&c)); /* no text */
+}
+
+static void changes_that_are_none_change_nothing(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        ",\"name\":7",
+        ",\"name\":\"a\\u0000b\"",
+        ",\"name\":\"blue\",\"colour\":1",
+        ",\"name\":\"blue\",\"weight\":0",
+        ",\"name\":\"blue\",\"weight\":-1",
+        ",\"name\":\"blue\",\"weight\":4294967296",
+        ",\"name\":\"blue\",\"weight\":1.5",
+        ",\"name\":\"blue\",\"weight\":\"1\"",
+        ",\"name\":\"blue\",\"memory_limit_bytes\":-1",
+        ",\"name\":\"blue\",\"memory_limit_bytes\":99999999999999999999",
+        ",\"name\":\"blue\",\"uids\":\"all\"",
+        ",\"name\":\"blue\",\"uids\":[\"root\"]",
+        ",\"name\":\"blue\",\"uids\":[4294967295]",
+        ",\"name\":\"blue\",\"gids\":\"any\"",
+        ",\"name\":\"blue\",\"gids\":[-1]",
+        ",\"name\":\"blue\",\"token\":null",
+        ",\"name\":\"blue\",\"modes\":[1]",
+        ",\"name\":\"blue\",\"modes\":[\"a\",\"a\",\"a\",\"a\",\"a\"]",
+        ",\"name\":\"blue\",\"devices\":\"all\"",
+        ",\"name\":\"blue\",\"devices\":[\"a\\u0000b\"]",
+    };
+    char request[512];
+    const int before = n_changes;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(request, sizeof request, "{\"version\":1,\"request\":\"tenant-set\"%s}", bad[i]);
+        char *reply = ask(request);
+        if (!strstr(reply, "\"error\""))
+            fail_msg("%s gave %s", request, reply);
+        free(reply);
+    }
+    free(ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"blue\",\"weight\":1}"));
+    assert_int_equal(n_changes, before);
+}
+
 static void errors_have_their_three_parts(void **state)
 {
     char *all = gn_control_error("w", "y", "f"), *one = gn_control_error("w", NULL, "");
@@ -159,9 +309,15 @@ static void errors_have_their_three_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ls_lists_vgpus_by_the_contract), cmocka_unit_test(devices_are_listed),
-        cmocka_unit_test(status_tells_of_gantryd),        cmocka_unit_test(a_request_is_made_and_understood),
-        cmocka_unit_test(bad_requests_get_an_error),      cmocka_unit_test(errors_have_their_three_parts),
+        cmocka_unit_test(ls_lists_vgpus_by_the_contract),
+        cmocka_unit_test(devices_are_listed),
+        cmocka_unit_test(status_tells_of_gantryd),
+        cmocka_unit_test(a_request_is_made_and_understood),
+        cmocka_unit_test(tenants_are_listed_without_their_tokens),
+        cmocka_unit_test(a_change_is_made_and_understood),
+        cmocka_unit_test(changes_that_are_none_change_nothing),
+        cmocka_unit_test(bad_requests_get_an_error),
+        cmocka_unit_test(errors_have_their_three_parts),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/size.h"
 #include "ctl/ctl.h"
 
 #define MAX_TENANT_BYTES 63
@@ -18,17 +19,60 @@ static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_er
     return *value ? 0 : gn_fail(err, EINVAL, "write unix:PATH", "the option --connect needs an address");
 }
 
-static int set_tenant(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+int gn_ctl_check_tenant(const char *name, struct gn_error *err)
 {
-    size_t n = strlen(value);
-    for (const char *p = value; *p; p++)
+    size_t n = strlen(name);
+    for (const char *p = name; *p; p++)
         if (!isascii(*p) || !(isalnum(*p) || strchr("_.-", *p)))
             n = 0;
     if (n == 0 || n > MAX_TENANT_BYTES)
         return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
-                       "\"%.100s\" is not a tenant's name", value);
-    args->tenant = value;
+                       "\"%.100s\" is not a tenant's name", name);
     return 0;
+}
+
+static int set_tenant(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->tenant = value;
+    return gn_ctl_check_tenant(value, err);
+}
+
+static int set_token_file(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->token_file = value;
+    return *value ? 0 : gn_fail(err, EINVAL, NULL, "the option --token-file needs a file's name");
+}
+
+static int add_word(struct gn_ctl_words *words, const char *option, const char *value, struct gn_error *err)
+{
+    if (!*value)
+        return gn_fail(err, EINVAL, NULL, "the option --%s needs a value", option);
+    if (words->n == (int)GN_ARRAY_SIZE(words->items))
+        return gn_fail(err, EINVAL, NULL, "the option --%s is given too often", option);
+    words->items[words->n++] = value;
+    return 0;
+}
+
+static int add_uid(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return add_word(&args->uids, "uid", value, err);
+}
+
+static int add_gid(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return add_word(&args->gids, "gid", value, err);
+}
+
+static int add_mode(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    if (strcmp(value, "remote") != 0 && strcmp(value, "passthrough") != 0)
+        return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode", value);
+    return add_word(&args->modes, "mode", value, err);
+}
+
+static int add_device(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return add_word(&args->devices, "device", value, err);
 }
 
 static int set_weight(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -46,9 +90,20 @@ static int set_weight(struct gn_ctl_args *args, const char *value, struct gn_err
 
 static int set_memory(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
-    int rc = gn_ctl_parse_size(value, &args->memory_bytes, err);
+    int rc = gn_size_parse(value, &args->memory_bytes, err);
     if (rc == 0 && args->memory_bytes == 0)
         rc = gn_fail(err, EINVAL, "leave --memory out for no limit", "a memory limit of 0 leaves nothing");
+    return rc;
+}
+
+/* A tenant's, which may be lifted. */
+static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->no_memory_limit = strcmp(value, "none") == 0;
+    args->memory_bytes = 0;
+    int rc = args->no_memory_limit ? 0 : gn_size_parse(value, &args->memory_bytes, err);
+    if (rc == 0 && !args->no_memory_limit && args->memory_bytes == 0)
+        rc = gn_fail(err, EINVAL, "write --memory none for no limit", "a memory limit of 0 leaves nothing");
     return rc;
 }
 
@@ -83,9 +138,15 @@ static const struct option {
     {"connect", GN_OPTION_CONNECT, true, set_connect},
     {"json", GN_OPTION_JSON, false, set_json},
     {"tenant", GN_OPTION_RUN, true, set_tenant},
-    {"weight", GN_OPTION_RUN, true, set_weight},
+    {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_token_file},
+    {"weight", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_weight},
     {"memory", GN_OPTION_RUN, true, set_memory},
+    {"memory", GN_OPTION_TENANT, true, set_limit},
     {"mode", GN_OPTION_RUN, true, set_mode},
+    {"mode", GN_OPTION_TENANT, true, add_mode},
+    {"uid", GN_OPTION_TENANT, true, add_uid},
+    {"gid", GN_OPTION_TENANT, true, add_gid},
+    {"device", GN_OPTION_TENANT, true, add_device},
     {"help", 0, false, set_help},
 };
 
@@ -151,16 +212,29 @@ static int take(const struct gn_ctl_command *command, char **argv, int *at, stru
 int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret,
                  struct gn_error *err)
 {
-    int at = 1, rc;
+    const bool anywhere = command->options & GN_OPTION_ANYWHERE;
+    int at = 1, n_words = 0, rc;
     memset(ret, 0, sizeof *ret);
     ret->command = command->name;
-    while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+    while (at < argc && (anywhere || (argv[at][0] == '-' && argv[at][1]))) {
+        if (argv[at][0] != '-' || !argv[at][1]) {
+            if (n_words == command->max_rest)
+                return gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at]);
+            ret->words[n_words++] = argv[at++];
+            continue;
+        }
         if (strcmp(argv[at], "--") == 0) {
             at++;
             break;
         }
         if ((rc = take(command, argv, &at, ret, err)))
             return rc;
+    }
+    if (anywhere) {
+        ret->rest = ret->words;
+        return at == argc || ret->help
+                   ? 0
+                   : gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at]);
     }
     ret->rest = argv + at;
     if (ret->help || command->max_rest < 0)

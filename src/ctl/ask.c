@@ -18,14 +18,20 @@ static int refused(json_t *error, struct gn_error *err)
 
 int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err)
 {
+    char *text = gn_control_request(request);
+    int rc = text ? gn_ctl_ask_text(connect, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(text);
+    return rc;
+}
+
+int gn_ctl_ask_text(const char *connect, const char *text, json_t **ret, struct gn_error *err)
+{
     struct gn_link *link = NULL;
     char *reply = NULL;
-    int rc = gn_link_connect(connect, &link, err);
+    int rc = gn_link_connect_control(connect, &link, err);
     if (rc)
         return rc;
-    char *text = gn_control_request(request);
-    rc = text ? gn_link_control(link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
-    free(text);
+    rc = gn_link_control(link, text, &reply, err);
     gn_link_close(link);
     if (rc)
         return rc;

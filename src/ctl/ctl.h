@@ -19,6 +19,12 @@ enum gn_ctl_exit {
     GN_EXIT_RUN_NOT_FOUND = 127,
 };
 
+/* The values of an option that may be repeated. */
+struct gn_ctl_words {
+    int n;
+    const char *items[64];
+};
+
 /* A subcommand's options. What was not given is NULL, 0 or false. */
 struct gn_ctl_args {
     const char *command; /* "ls" */
@@ -27,9 +33,13 @@ struct gn_ctl_args {
     uint32_t weight;
     uint64_t memory_bytes;
     const char *mode;
+    const char *token_file;
+    bool no_memory_limit;
+    struct gn_ctl_words uids, gids, modes, devices;
     bool json;
     bool help;
-    char **rest; /* NULL-terminated: the program and its arguments, or the topic of `help` */
+    char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
+    char *words[4]; /* rest, of a command whose options may stand anywhere */
 };
 
 struct gn_ctl_command {
@@ -45,7 +55,9 @@ struct gn_ctl_command {
 enum {
     GN_OPTION_CONNECT = 1u << 0,
     GN_OPTION_JSON = 1u << 1,
-    GN_OPTION_RUN = 1u << 2, /* tenant, weight, memory, mode */
+    GN_OPTION_RUN = 1u << 2,      /* tenant, token-file, weight, memory, mode */
+    GN_OPTION_TENANT = 1u << 3,   /* weight, memory, uid, gid, token-file, mode, device */
+    GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most 3 words */
 };
 
 /* commands.c: NULL name at the end. */
@@ -57,8 +69,8 @@ const struct gn_ctl_command *gn_ctl_find(const char *name);
 int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret,
                  struct gn_error *err);
 
-/* SIZE: digits with K, M, G or T, powers of 1024. 0 or -EINVAL. */
-int gn_ctl_parse_size(const char *text, uint64_t *ret, struct gn_error *err);
+/* Letters, digits, `_ . -`, up to 63. 0 or -EINVAL. */
+int gn_ctl_check_tenant(const char *name, struct gn_error *err);
 
 /* sizes.c: "512", "1.5K", "64M"; ret has room for 16. Returns ret. */
 char *gn_ctl_format_size(uint64_t bytes, char *ret);
@@ -79,8 +91,12 @@ int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root);
 /* At the end of what was printed: 0, or a failure that it has reported (a full disk). */
 int gn_ctl_flush(const struct gn_ctl_args *args);
 
-/* ask.c: a control request's reply, to be json_decref'd. 0 or -errno. */
+/* ask.c: a control request's reply, to be json_decref'd. 0 or -errno. `text` is the request's JSON, `request`
+ * its name. */
 int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err);
+int gn_ctl_ask_text(const char *connect, const char *text, json_t **ret, struct gn_error *err);
+
+int gn_ctl_list_tenants(const struct gn_ctl_args *args);
 
 /* Where this installation keeps its ICD file; found from the program's own place. */
 #define GN_PLACE_BYTES 4096
@@ -101,6 +117,7 @@ bool gn_ctl_is_icd(const char *name);
 int gn_ctl_run(const struct gn_ctl_args *args);
 int gn_ctl_ls(const struct gn_ctl_args *args);
 int gn_ctl_devices(const struct gn_ctl_args *args);
+int gn_ctl_tenant(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);
 int gn_ctl_help(const struct gn_ctl_args *args);
 void gn_ctl_print_overview(void);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of `gantry` that need neither a daemon nor a terminal: sizes, suggestions, the command line. */
+#include "base/size.h"
 #include "ctl/ctl.h"
 
 #include <errno.h>
@@ -40,12 +41,12 @@ static void sizes_are_powers_of_1024(void **state)
     struct gn_error err;
     for (size_t i = 0; i < GN_ARRAY_SIZE(good); i++) {
         uint64_t n = 99;
-        assert_int_equal(gn_ctl_parse_size(good[i].text, &n, &err), 0);
+        assert_int_equal(gn_size_parse(good[i].text, &n, &err), 0);
         assert_true(n == good[i].bytes);
     }
     for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
         uint64_t n = 99;
-        assert_int_equal(gn_ctl_parse_size(bad[i], &n, &err), -EINVAL);
+        assert_int_equal(gn_size_parse(bad[i], &n, &err), -EINVAL);
         assert_int_equal(n, 99);
     }
 }

@@ -77,6 +77,50 @@ static void add_device(struct gn_table *t, const json_t *d)
     gn_table_add(t, text_of(d, "driver_version"));
 }
 
+/* The items of a list of numbers or names, each after `before`, with blanks between. */
+static void append_list(char *to, size_t n, const json_t *list, const char *before)
+{
+    json_t *item;
+    size_t i;
+    json_array_foreach(list, i, item)
+    {
+        size_t have = strlen(to);
+        if (json_is_string(item))
+            snprintf(to + have, n - have, "%s%s%s", have ? " " : "", before, json_string_value(item));
+        else
+            snprintf(to + have, n - have, "%s%s%lld", have ? " " : "", before,
+                     (long long)json_integer_value(item));
+    }
+}
+
+static const struct gn_table_column tenant_columns[] = {
+    {"TENANT", false}, {"WEIGHT", true}, {"VGPUS", true},  {"MEMORY", true},   {"LEASED", true},
+    {"LIMIT", true},   {"WHO", false},   {"MODES", false}, {"DEVICES", false},
+};
+
+static void add_tenant(struct gn_table *t, const json_t *o)
+{
+    char who[512] = "", modes[64] = "", devices[1024] = "";
+    const json_t *uids = json_object_get(o, "uids");
+    gn_table_add(t, text_of(o, "name"));
+    gn_table_add_number(t, number_of(o, "weight"));
+    gn_table_add_number(t, number_of(o, "vgpus"));
+    gn_table_add_size(t, number_of(o, "memory_bytes"));
+    gn_table_add_size(t, number_of(o, "leased_bytes"));
+    add_optional(t, o, "memory_limit_bytes", gn_table_add_size);
+    if (json_is_string(uids))
+        snprintf(who, sizeof who, "any");
+    append_list(who, sizeof who, uids, "uid:");
+    append_list(who, sizeof who, json_object_get(o, "gids"), "gid:");
+    if (json_is_true(json_object_get(o, "token")) && strlen(who) < sizeof who - 7)
+        strcat(who, who[0] ? " token" : "token");
+    append_list(modes, sizeof modes, json_object_get(o, "modes"), "");
+    append_list(devices, sizeof devices, json_object_get(o, "devices"), "");
+    gn_table_add(t, who);
+    gn_table_add(t, modes);
+    gn_table_add(t, devices[0] ? devices : "any");
+}
+
 struct listing {
     const char *request;
     const char *list; /* its key in the reply */
@@ -113,6 +157,14 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
         return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
     }
     return gn_ctl_flush(args);
+}
+
+int gn_ctl_list_tenants(const struct gn_ctl_args *args)
+{
+    static const struct listing l = {
+        "tenants", "tenants", "cannot list the tenants", tenant_columns, GN_ARRAY_SIZE(tenant_columns),
+        add_tenant};
+    return list(args, &l);
 }
 
 int gn_ctl_ls(const struct gn_ctl_args *args)

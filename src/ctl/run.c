@@ -14,6 +14,7 @@
 #include "ctl/ctl.h"
 #include "link/address.h"
 #include "link/link.h"
+#include "link/token.h"
 
 /* Where the daemon is, in words that still hold when the program changes its directory. */
 static int absolute_address(const char *connect, char *ret, size_t n, struct gn_error *err)
@@ -46,10 +47,16 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
 {
     struct gn_ctl_places places;
     struct gn_link *link = NULL;
-    char address[GN_ADDRESS_MAX_PATH + 8];
+    char address[GN_ADDRESS_MAX_PATH + 8], token[GN_LINK_TOKEN_BYTES];
+    int shared;
     int rc = absolute_address(args->connect, address, sizeof address, err);
     if (rc == 0)
         rc = gn_ctl_find_places(&places, err);
+    /* Before connecting: gantryd judges whether this program may have what it asks for. */
+    if (args->tenant)
+        setenv("GANTRY_TENANT", args->tenant, 1);
+    if (rc == 0 && args->token_file && (rc = gn_token_read(args->token_file, token, &shared, err)) == 0)
+        setenv("GANTRY_TOKEN", token, 1);
     if (rc == 0)
         rc = gn_link_connect(address, &link, err);
     if (rc)
@@ -61,8 +68,6 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
      * that stands here would be seen beside Gantry, and where OCL_ICD_VENDORS is a file it knows only this.
      */
     setenv("OCL_ICD_FILENAMES", places.library, 1);
-    if (args->tenant)
-        setenv("GANTRY_TENANT", args->tenant, 1);
     if (args->weight)
         set_number("GANTRY_WEIGHT", args->weight);
     if (args->memory_bytes)

@@ -1,32 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the answers to control requests come from. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "control/control.h"
 #include "daemon/daemon.h"
+#include "daemon/tenant_change.h"
 #include "shm/counters.h"
 #include "shm/session_layout.h"
 
+/* Who asks, and what he may see: an operator everything, others what is their tenant's. */
+struct viewer {
+    struct gn_daemon *d;
+    struct gn_conn *c;
+    struct gn_tenant *wait_for;
+};
+
+static bool sees(const struct viewer *w, const struct gn_tenant *t)
+{
+    return w->c->is_operator || w->c->tenant == t;
+}
+
+/* A worker's own word on what it uses; it has no more than its lease. */
+static uint64_t memory_of(const struct gn_vgpu_record *v, const struct gn_counters *n)
+{
+    return n->memory_bytes < v->lease.leased_bytes ? n->memory_bytes : v->lease.leased_bytes;
+}
+
+static void read_counters(const struct gn_vgpu_record *v, struct gn_counters *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    (void)!pread(v->counters_fd, ret, sizeof *ret, 0);
+}
+
 static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
-    struct gn_daemon *d = ctx;
+    const struct viewer *w = ctx;
+    struct gn_daemon *d = w->d;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         const struct gn_platform_record *p = &d->machine.platforms[v->platform];
         const char *devices[GN_WORKER_MAX_DEVICES];
         struct gn_counters n;
-        if (!v->booted)
-            continue; /* its program does not have it yet */
-        memset(&n, 0, sizeof n);
-        (void)!pread(v->counters_fd, &n, sizeof n, 0);
+        uint32_t n_devices = 0;
+        if (!v->booted || !sees(w, v->tenant))
+            continue; /* its program does not have it yet; or it is not his to see */
+        read_counters(v, &n);
         struct gn_session_counts own = {0};
         (void)!pread(v->ring_fd, &own, sizeof own, GN_SESSION_COUNTS_AT);
         for (uint32_t i = 0; i < p->n_devices; i++)
-            devices[i] = p->devices[i].facts.name;
+            if (v->devices >> i & 1)
+                devices[n_devices++] = p->devices[i].facts.name;
         struct gn_control_vgpu out = {
             .id = v->id,
-            .tenant = v->tenant,
+            .tenant = v->tenant->rules.name,
             .program = v->program,
             .pid = (uint32_t)v->program_pid,
             .worker_pid = v->process.fd >= 0 ? (uint32_t)v->worker_pid : 0,
@@ -35,35 +64,48 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .mode = "remote",
             .state = gn_vgpus_state(v),
             .weight = v->weight,
-            .memory_bytes = n.memory_bytes,
-            .memory_limit_bytes = v->memory_limit_bytes,
+            .memory_bytes = memory_of(v, &n),
+            .leased_bytes = v->lease.leased_bytes,
+            .memory_limit_bytes = gn_holder_limit(&v->lease),
             .calls = n.calls,
             .sync_calls = n.sync_calls,
             .copies_two = n.copies_two,
             .copies_mapped = n.copies_mapped + own.copies_mapped,
             .copies_bypass = n.copies_bypass + own.copies_bypass,
-            .n_devices = p->n_devices,
+            .n_devices = n_devices,
             .devices = devices,
         };
         each(arg, &out);
     }
 }
 
-static uint32_t count_vgpus(const struct gn_daemon *d, uint32_t platform)
+/* Those that may use any of these devices. */
+static uint32_t count_vgpus(const struct viewer *w, uint32_t platform, uint64_t devices)
 {
     uint32_t n = 0;
-    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record,
-                     link) if (v->booted && v->platform == platform && v->process.fd >= 0) n++;
+    gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
+    {
+        if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices) &&
+            sees(w, v->tenant))
+            n++;
+    }
     return n;
 }
 
 static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg)
 {
-    const struct gn_daemon *d = ctx;
+    const struct viewer *w = ctx;
+    const struct gn_daemon *d = w->d;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         const struct gn_platform_record *p = &d->machine.platforms[i];
+        const struct gn_tenant *t = w->c->tenant;
+        const uint64_t his = w->c->is_operator ? UINT64_MAX
+                             : t               ? gn_tenant_devices(&t->rules, &d->machine, i)
+                                               : 0;
         for (uint32_t j = 0; j < p->n_devices; j++) {
             const struct gn_probe_device *f = &p->devices[j].facts;
+            if (!(his >> j & 1))
+                continue;
             struct gn_control_device out = {
                 .name = f->name,
                 .vendor = f->vendor,
@@ -79,7 +121,7 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
                 .local_memory_bytes = f->local_memory_bytes,
                 .version = f->version,
                 .driver_version = f->driver_version,
-                .n_vgpus = count_vgpus(d, i),
+                .n_vgpus = count_vgpus(w, i, UINT64_C(1) << j),
             };
             each(arg, &out);
         }
@@ -88,20 +130,21 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
 
 static void tell_status(void *ctx, struct gn_control_status *ret)
 {
-    const struct gn_daemon *d = ctx;
+    const struct viewer *w = ctx;
+    const struct gn_daemon *d = w->d;
     ret->version = GN_VERSION;
     ret->pid = (uint32_t)getpid();
     ret->uid = (uint32_t)geteuid();
     ret->n_platforms = d->machine.n_platforms;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         ret->n_devices += d->machine.platforms[i].n_devices;
-        ret->n_vgpus += count_vgpus(d, i);
+        ret->n_vgpus += count_vgpus(w, i, UINT64_MAX);
     }
 }
 
 static void list_drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
 {
-    const struct gn_daemon *d = ctx;
+    const struct gn_daemon *d = ((const struct viewer *)ctx)->d;
     for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
         struct gn_control_driver out = {.api = d->machine.drivers[i].api,
                                         .library = d->machine.drivers[i].library};
@@ -112,12 +155,83 @@ static void list_drivers(void *ctx, void (*each)(void *arg, const struct gn_cont
     }
 }
 
-char *gn_daemon_answer(struct gn_daemon *d, const char *request, size_t n)
+static void selector_text(const struct gn_selector *s, char *ret, size_t n)
 {
-    struct gn_control_source source = {.ctx = d,
+    if (s->index >= 0)
+        snprintf(ret, n, "%s:%d", s->name, s->index);
+    else
+        snprintf(ret, n, "%s", s->name);
+}
+
+static void tell_tenant(const struct viewer *w, const struct gn_tenant *t,
+                        void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
+{
+    const struct gn_tenant_rules *r = &t->rules;
+    char selectors[GN_TENANT_MAX_DEVICES][160];
+    const char *devices[GN_TENANT_MAX_DEVICES], *modes[2];
+    const uint32_t allowed = r->modes ? r->modes : GN_MODE_REMOTE;
+    struct gn_control_tenant out = {.name = r->name,
+                                    .weight = r->weight,
+                                    .leased_bytes = t->memory.leased_bytes,
+                                    .memory_limit_bytes = r->memory_limit_bytes,
+                                    .any_uid = r->any_uid,
+                                    .token = r->n_token != 0,
+                                    .n_uids = r->n_uids,
+                                    .n_gids = r->n_gids,
+                                    .uids = r->uids,
+                                    .gids = r->gids,
+                                    .modes = modes,
+                                    .n_devices = r->n_devices,
+                                    .devices = devices};
+    for (uint32_t mode = 1; mode <= GN_MODE_PASSTHROUGH; mode <<= 1)
+        if (allowed & mode)
+            modes[out.n_modes++] = gn_mode_name(mode);
+    for (uint32_t i = 0; i < r->n_devices; i++) {
+        selector_text(&r->devices[i], selectors[i], sizeof selectors[i]);
+        devices[i] = selectors[i];
+    }
+    gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
+    {
+        struct gn_counters n;
+        if (v->tenant != t || !v->booted)
+            continue;
+        read_counters(v, &n);
+        out.n_vgpus++;
+        out.memory_bytes += memory_of(v, &n);
+    }
+    each(arg, &out);
+}
+
+static void list_tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
+{
+    const struct viewer *w = ctx;
+    gn_list_for_each(t, &w->d->tenants.all, struct gn_tenant, link)
+    {
+        if (sees(w, t))
+            tell_tenant(w, t, each, arg);
+    }
+}
+
+static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
+{
+    struct viewer *w = ctx;
+    if (!w->c->is_operator)
+        return gn_fail(err, EPERM, "ask him who runs gantryd", "only gantryd's own user and root may");
+    return gn_tenant_change(w->d, change, &w->wait_for, err);
+}
+
+char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n,
+                       struct gn_tenant **ret_wait_for)
+{
+    struct viewer w = {.d = d, .c = c};
+    struct gn_control_source source = {.ctx = &w,
                                        .vgpus = list_vgpus,
                                        .devices = list_devices,
                                        .status = tell_status,
-                                       .drivers = list_drivers};
-    return gn_control_handle(&source, request, n);
+                                       .drivers = list_drivers,
+                                       .tenants = list_tenants,
+                                       .change = change_tenant};
+    char *reply = gn_control_handle(&source, request, n);
+    *ret_wait_for = w.wait_for;
+    return reply;
 }

@@ -12,10 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/checked.h"
+
 #define MAX_FILE_BYTES (1u << 20)
 #define MAX_LINE_BYTES 1024
 
-enum section { NO_SECTION, SECTION_GANTRYD, SECTION_DEVICE };
+enum section { NO_SECTION, SECTION_GANTRYD, SECTION_DEVICE, SECTION_TENANT };
 
 struct parser {
     const char *path;
@@ -120,6 +122,37 @@ int gn_config_add_device(struct gn_config *config, const char *value, struct gn_
     return rc;
 }
 
+void gn_config_fini(struct gn_config *config)
+{
+    if (config->tenants)
+        explicit_bzero(config->tenants, (size_t)config->n_tenants * sizeof *config->tenants);
+    free(config->tenants);
+    config->tenants = NULL;
+    config->n_tenants = 0;
+}
+
+static int start_tenant(struct parser *p, const char *name)
+{
+    struct gn_config *c = p->config;
+    struct gn_error inner = {{0}, {0}};
+    if (gn_tenant_name_check(name, &inner))
+        return pass_on(p, &inner);
+    for (int i = 0; i < c->n_tenants; i++)
+        if (strcmp(c->tenants[i].rules.name, name) == 0)
+            return complain(p, "put all of it into one section", "a second section of the tenant", name);
+    if (c->n_tenants == GN_CONFIG_MAX_TENANTS)
+        return complain(p, NULL, "too many tenants before", name);
+    struct gn_config_tenant *grown = realloc(c->tenants, (size_t)(c->n_tenants + 1) * sizeof *grown);
+    if (!grown)
+        return complain(p, NULL, "out of memory at", name);
+    c->tenants = grown;
+    grown += c->n_tenants++;
+    memset(grown, 0, sizeof *grown);
+    gn_tenant_rules_init(&grown->rules, name);
+    p->section = SECTION_TENANT;
+    return 0;
+}
+
 static int start_section(struct parser *p, char *line)
 {
     size_t n = strlen(line);
@@ -132,8 +165,11 @@ static int start_section(struct parser *p, char *line)
         p->section = SECTION_GANTRYD;
         return 0;
     }
+    if (strncmp(name, "tenant", 6) == 0 && (name[6] == ' ' || name[6] == '\t'))
+        return start_tenant(p, trim(name + 6));
     if (strncmp(name, "device", 6) != 0 || (name[6] != ' ' && name[6] != '\t'))
-        return complain(p, "the sections are [gantryd] and [device NAME]", "unknown section", name);
+        return complain(p, "the sections are [gantryd], [device NAME] and [tenant NAME]", "unknown section",
+                        name);
     if (p->config->n_settings == GN_CONFIG_MAX_DEVICES)
         return complain(p, NULL, "too many sections before", name);
     struct gn_selector *s = &p->config->settings[p->config->n_settings];
@@ -188,6 +224,47 @@ static int set_device(struct parser *p, const char *key, const char *value)
     return 0;
 }
 
+static int set_token_file(struct parser *p, struct gn_config_tenant *t, const char *value)
+{
+    if (strlen(value) >= sizeof t->token_file)
+        return complain(p, "use a shorter path", "too long:", value);
+    snprintf(t->token_file, sizeof t->token_file, "%s", value);
+    t->token_line = p->line;
+    return 0;
+}
+
+static const struct {
+    const char *key;
+    int (*set)(struct gn_tenant_rules *, const char *value, struct gn_error *); /* NULL: the token's file */
+    bool repeated;
+} tenant_keys[] = {
+    {"weight", gn_tenant_set_weight, false},
+    {"memory", gn_tenant_set_memory, false},
+    {"uid", gn_tenant_add_uid, true},
+    {"gid", gn_tenant_add_gid, true},
+    {"token-file", NULL, false},
+    {"mode", gn_tenant_add_mode, true},
+    {"device", gn_tenant_add_device, true},
+};
+
+static int set_tenant(struct parser *p, const char *key, const char *value)
+{
+    struct gn_config_tenant *t = &p->config->tenants[p->config->n_tenants - 1];
+    struct gn_error inner = {{0}, {0}};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(tenant_keys); i++) {
+        if (strcmp(key, tenant_keys[i].key) != 0)
+            continue;
+        if (!tenant_keys[i].repeated && (t->keys & (1u << i)))
+            return complain(p, "keep one of them", "given twice:", key);
+        t->keys |= 1u << i;
+        if (!tenant_keys[i].set)
+            return set_token_file(p, t, value);
+        return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
+    }
+    return complain(p, "the keys of [tenant NAME] are weight, memory, uid, gid, token-file, mode and device",
+                    "unknown key", key);
+}
+
 static int parse_line(struct parser *p, char *line)
 {
     line = trim(line);
@@ -207,6 +284,8 @@ static int parse_line(struct parser *p, char *line)
         return set_gantryd(p, key, value);
     case SECTION_DEVICE:
         return set_device(p, key, value);
+    case SECTION_TENANT:
+        return set_tenant(p, key, value);
     case NO_SECTION:
         break;
     }
@@ -234,6 +313,18 @@ int gn_config_parse(const char *path, const char *text, size_t n, struct gn_conf
     return 0;
 }
 
+static int read_tokens(const char *path, struct gn_config *config, struct gn_error *err)
+{
+    for (int i = 0; i < config->n_tenants; i++) {
+        struct gn_config_tenant *t = &config->tenants[i];
+        struct parser p = {.path = path, .line = t->token_line, .config = config, .err = err};
+        struct gn_error inner = {{0}, {0}};
+        if (t->token_file[0] && gn_tenant_read_token(&t->rules, t->token_file, &inner))
+            return pass_on(&p, &inner);
+    }
+    return 0;
+}
+
 int gn_config_read(const char *path, struct gn_config *config, struct gn_error *err)
 {
     struct stat st;
@@ -257,6 +348,8 @@ int gn_config_read(const char *path, struct gn_config *config, struct gn_error *
     }
     if (rc == 0)
         rc = gn_config_parse(path, text, n, config, err);
+    if (rc == 0)
+        rc = read_tokens(path, config, err);
     free(text);
     if (fd >= 0)
         close(fd);

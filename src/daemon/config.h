@@ -5,8 +5,18 @@
 #include <stddef.h>
 
 #include "daemon/selector.h"
+#include "daemon/tenant_rules.h"
 
 #define GN_CONFIG_MAX_DEVICES 64
+#define GN_CONFIG_MAX_TENANTS 1024
+
+/* A [tenant NAME] section. */
+struct gn_config_tenant {
+    struct gn_tenant_rules rules;
+    char token_file[256]; /* "": none; read by gn_config_read alone */
+    int token_line;
+    unsigned keys; /* those seen that may not be repeated */
+};
 
 /* What an operator wants of gantryd, from the configuration file and the command line. */
 struct gn_config {
@@ -19,12 +29,17 @@ struct gn_config {
     bool insecure;
     char tls_certificate[256], tls_key[256], tls_authority[256]; /* files; "": none */
     uint32_t tcp_grace_ms; /* 0: the default */
+    struct gn_config_tenant *tenants; /* owned */
+    int n_tenants;
 };
 
-/* Reads an INI file over what *config holds. Errors name the file and the line. */
+void gn_config_fini(struct gn_config *config);
+
+/* Reads an INI file over what *config holds, and the token files that it names. Errors name the file and the
+ * line. */
 int gn_config_read(const char *path, struct gn_config *config, struct gn_error *err);
 
-/* The same, of a text of n bytes. */
+/* The same, of a text of n bytes; opens nothing. */
 int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
                     struct gn_error *err);
 

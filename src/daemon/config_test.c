@@ -74,7 +74,28 @@ static void mistakes_name_their_line(void **state)
         {"[gantryd]\ndevice = :3\n", "test.conf:2: ", "names no device"},
         {"[gantryd\n", "test.conf:1: ", "malformed section"},
         {"[]\n", "test.conf:1: ", "unknown section"},
-        {"[tenant x]\n", "test.conf:1: ", "unknown section \"tenant x\""},
+        {"[tenant]\n", "test.conf:1: ", "unknown section"},
+        {"[tenant a b]\n", "test.conf:1: ", "\"a b\" is not a tenant's name"},
+        {"[tenant a/b]\n", "test.conf:1: ", "not a tenant's name"},
+        {"[tenant a]\n[tenant b]\n[tenant a]\n", "test.conf:3: ", "a second section of the tenant \"a\""},
+        {"[tenant a]\ncolour = blue\n", "test.conf:2: ", "unknown key \"colour\""},
+        {"[tenant a]\npresent-as = gpu\n", "test.conf:2: ", "unknown key"},
+        {"[tenant a]\nweight =\n", "test.conf:2: ", "no value for \"weight\""},
+        {"[tenant a]\nweight = 0\n", "test.conf:2: ", "\"0\" is not a weight"},
+        {"[tenant a]\nweight = 1000001\n", "test.conf:2: ", "not a weight"},
+        {"[tenant a]\nweight = -1\n", "test.conf:2: ", "not a weight"},
+        {"[tenant a]\nweight = 1\nweight = 1\n", "test.conf:3: ", "given twice: \"weight\""},
+        {"[tenant a]\nmemory = 0\n", "test.conf:2: ", "leaves nothing"},
+        {"[tenant a]\nmemory = 1X\n", "test.conf:2: ", "\"1X\" is not a size"},
+        {"[tenant a]\nmemory = 99999999999999T\n", "test.conf:2: ", "too large"},
+        {"[tenant a]\nmemory = 1\nmemory = 2\n", "test.conf:3: ", "given twice"},
+        {"[tenant a]\nuid = no-such-user-here\n", "test.conf:2: ", "there is no user \"no-such-user-here\""},
+        {"[tenant a]\nuid = 4294967295\n", "test.conf:2: ", "there is no user"},
+        {"[tenant a]\ngid = no-such-group-here\n", "test.conf:2: ", "there is no group"},
+        {"[tenant a]\nmode = fast\n", "test.conf:2: ", "\"fast\" is not a mode"},
+        {"[tenant a]\ndevice = x,present-as=gpu\n", "test.conf:2: ", "holds for all tenants"},
+        {"[tenant a]\ndevice = :1\n", "test.conf:2: ", "names no device"},
+        {"[tenant a]\ntoken-file = a\ntoken-file = b\n", "test.conf:3: ", "given twice"},
         {"[Gantryd]\n", "test.conf:1: ", "unknown section"},
         {"[device]\n", "test.conf:1: ", "unknown section"},
         {"[device x,present-as=gpu]\n", "test.conf:1: ", "a setting in a section's name"},
@@ -89,7 +110,106 @@ static void mistakes_name_their_line(void **state)
         if (strncmp(err.what, bad[i].where, strlen(bad[i].where)) != 0 || !strstr(err.what, bad[i].what))
             fail_msg("\"%s\" gave \"%s\"", bad[i].text, err.what);
         assert_null(strchr(err.what, '\n'));
+        gn_config_fini(&c);
     }
+}
+
+static void tenants_are_read(void **state)
+{
+    struct gn_config c;
+    struct gn_error err;
+    assert_int_equal(parse("[tenant default]\n"
+                           "memory = 512M\n"
+                           "[ tenant blue.team-1 ]\n"
+                           "weight = 300\n"
+                           "memory = 4g\n"
+                           "uid = 1000\n"
+                           "uid = root\n"
+                           "gid = 44\n"
+                           "gid = root\n"
+                           "mode = remote\n"
+                           "mode = passthrough\n"
+                           "device = Card\n"
+                           "device = Other:1\n"
+                           "token-file = /nonexistent/token\n"
+                           "[gantryd]\n"
+                           "socket = /s\n"
+                           "[tenant open]\n"
+                           "uid = any\n"
+                           "memory = none\n",
+                           &c, &err),
+                     0);
+    assert_int_equal(c.n_tenants, 3);
+    const struct gn_tenant_rules *r = &c.tenants[0].rules;
+    assert_string_equal(r->name, "default");
+    assert_int_equal(r->weight, 100);
+    assert_int_equal(r->memory_limit_bytes, 512 << 20);
+    assert_false(gn_tenant_admits_others(r));
+    r = &c.tenants[1].rules;
+    assert_string_equal(r->name, "blue.team-1");
+    assert_int_equal(r->weight, 300);
+    assert_true(r->memory_limit_bytes == 4ull << 30);
+    assert_int_equal(r->n_uids, 2);
+    assert_int_equal(r->uids[0], 1000);
+    assert_int_equal(r->uids[1], 0);
+    assert_int_equal(r->n_gids, 2);
+    assert_int_equal(r->gids[0], 44);
+    assert_int_equal(r->modes, GN_MODE_REMOTE | GN_MODE_PASSTHROUGH);
+    assert_int_equal(r->n_devices, 2);
+    assert_int_equal(r->devices[1].index, 1);
+    assert_string_equal(c.tenants[1].token_file, "/nonexistent/token");
+    assert_int_equal(c.tenants[1].token_line, 14);
+    assert_int_equal(r->n_token, 0);
+    r = &c.tenants[2].rules;
+    assert_true(r->any_uid && !r->memory_limit_bytes);
+    gn_config_fini(&c);
+    assert_null(c.tenants);
+}
+
+static void token_files_are_read_with_the_file(void **state)
+{
+    char conf[] = "/tmp/gantry-config-XXXXXX", token[] = "/tmp/gantry-token-XXXXXX", text[128];
+    static const struct {
+        const char *token;
+        const char *complaint; /* NULL: it is good */
+    } cases[] = {
+        {"0123456789abcdef", NULL},
+        {"0123456789abcdef \r\n", NULL},
+        {"0123456789abcde", "16 to 255 characters, not 15"},
+        {"", "is empty"},
+        {"\n", "is empty"},
+        {"0123456789 bcdef", "without blanks"},
+        {"0123456789\x01_bcdef", "without blanks"},
+        {"0123456789\xff_bcdef", "without blanks"},
+    };
+    for (size_t i = 0; i <= GN_ARRAY_SIZE(cases); i++) {
+        struct gn_config c = {.n_devices = 0};
+        struct gn_error err = {{0}, {0}};
+        const bool there = i < GN_ARRAY_SIZE(cases);
+        if (i == 0)
+            close(mkstemp(conf)), close(mkstemp(token));
+        FILE *f = fopen(token, "w");
+        fputs(there ? cases[i].token : "", f);
+        fclose(f);
+        if (!there)
+            unlink(token);
+        f = fopen(conf, "w");
+        snprintf(text, sizeof text, "\n[tenant a]\ntoken-file = %s\n", token);
+        fputs(text, f);
+        fclose(f);
+        int rc = gn_config_read(conf, &c, &err);
+        if (there && !cases[i].complaint) {
+            assert_int_equal(rc, 0);
+            assert_int_equal(c.tenants[0].rules.n_token, 16);
+            assert_memory_equal(c.tenants[0].rules.token, "0123456789abcdef", 17);
+        } else {
+            assert_int_equal(rc, -EBADMSG);
+            assert_non_null(strstr(err.what, ":3: "));
+            assert_non_null(strstr(err.what, there ? cases[i].complaint : "No such file"));
+        }
+        gn_config_fini(&c);
+    }
+    unlink(conf);
 }
 
 static void lines_that_are_no_text_are_refused(void **state)
@@ -225,6 +345,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_configuration_is_read),
         cmocka_unit_test(mistakes_name_their_line),
+        cmocka_unit_test(tenants_are_read),
+        cmocka_unit_test(token_files_are_read_with_the_file),
         cmocka_unit_test(lines_that_are_no_text_are_refused),
         cmocka_unit_test(files_that_cannot_be_read_are_named),
         cmocka_unit_test(selectors_are_parsed_and_matched),

@@ -39,6 +39,8 @@ void gn_conn_close(struct gn_conn *c)
     gn_frame_writer_fini(&c->writer);
     free(c->request);
     c->request = NULL;
+    gn_memory_drop_held(c);
+    explicit_bzero(c->token, sizeof c->token);
     if (c->vgpu) {
         struct gn_vgpu_record *v = c->vgpu;
         c->vgpu = NULL;
@@ -97,7 +99,7 @@ void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_e
     gn_conn_send(c, GN_LINK_ERROR, seq, &e, sizeof e, NULL, 0);
 }
 
-static void welcome(struct gn_conn *c, uint32_t seq)
+static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
 {
     struct {
         struct gn_link_welcome head;
@@ -106,23 +108,46 @@ static void welcome(struct gn_conn *c, uint32_t seq)
     const struct gn_machine *m = &c->daemon->machine;
     memset(&w, 0, sizeof w);
     w.head.version = GN_LINK_VERSION;
-    w.head.n_platforms = m->n_platforms;
-    for (uint32_t i = 0; i < m->n_platforms; i++) {
-        w.platforms[i].index = i;
-        w.platforms[i].n_devices = m->platforms[i].n_devices;
-        memcpy(w.platforms[i].api, m->platforms[i].api, sizeof w.platforms[i].api);
-        memcpy(w.platforms[i].name, m->platforms[i].name, sizeof w.platforms[i].name);
+    w.head.features = features & (GN_LINK_FEATURE_IDENTITY | GN_LINK_FEATURE_CONTROL);
+    for (uint32_t i = 0; i < m->n_platforms && !c->control_only; i++) {
+        uint64_t devices = gn_tenant_devices(&c->tenant->rules, m, i);
+        struct gn_link_welcome_platform *to = &w.platforms[w.head.n_platforms];
+        if (!devices)
+            continue;
+        to->index = i;
+        to->n_devices = (uint32_t)__builtin_popcountll(devices);
+        memcpy(to->api, m->platforms[i].api, sizeof to->api);
+        memcpy(to->name, m->platforms[i].name, sizeof to->name);
+        w.head.n_platforms++;
     }
-    gn_conn_send(c, GN_LINK_WELCOME, seq, &w, sizeof w.head + m->n_platforms * sizeof w.platforms[0], NULL,
-                 0);
+    gn_conn_send(c, GN_LINK_WELCOME, seq, &w, sizeof w.head + w.head.n_platforms * sizeof w.platforms[0],
+                 NULL, 0);
+}
+
+/* The greeting and, where it comes along, who greets. False: malformed. */
+static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h, struct gn_link_identity *who)
+{
+    memset(who, 0, sizeof *who);
+    if (f->n_payload < sizeof *h)
+        return false;
+    memcpy(h, f->payload, sizeof *h);
+    bool named = h->features & GN_LINK_FEATURE_IDENTITY;
+    if (h->magic != GN_LINK_MAGIC || h->zero != 0 || !gn_frame_string_ok(h->program, sizeof h->program) ||
+        f->n_payload != sizeof *h + (named ? sizeof *who : 0))
+        return false;
+    if (named)
+        memcpy(who, (const char *)f->payload + sizeof *h, sizeof *who);
+    return gn_frame_string_ok(who->tenant, sizeof who->tenant) && who->zero == 0 &&
+           who->n_token < sizeof who->token && strnlen(who->token, sizeof who->token) == who->n_token;
 }
 
 static void take_hello(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_hello h;
+    struct gn_link_identity who;
     struct gn_error err;
-    if (c->greeted || !gn_frame_payload(f, &h, sizeof h) || h.magic != GN_LINK_MAGIC || h.zero != 0 ||
-        !gn_frame_string_ok(h.program, sizeof h.program)) {
+    int code = 0;
+    if (c->greeted || !parse_hello(f, &h, &who)) {
         fault(c, "sent a malformed greeting");
         return;
     }
@@ -136,26 +161,22 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
                         &err));
         return;
     }
-    /* Workers run as gantryd's own user, so for now only he may have one. */
-    if (c->remote && !c->peer.proved && !c->peer.subject[0] && !c->daemon->insecure) {
+    c->control_only = h.features & GN_LINK_FEATURE_CONTROL;
+    c->n_token = who.n_token;
+    memcpy(c->token, who.token, sizeof c->token);
+    explicit_bzero(who.token, sizeof who.token);
+    /* An operator's questions need no tenant; he may be about to make one. */
+    if (!c->control_only || !c->is_operator)
+        c->tenant = gn_admit(c, who.tenant, &code, &err);
+    if (code) {
         c->closing = true;
-        gn_conn_refuse(c, f->seq, EACCES,
-                       (gn_fail(&err, EACCES, "set GANTRY_TOKEN, or show a certificate", "this gantryd wants credentials"),
-                        &err));
-        return;
-    }
-    if (!c->remote && c->uid != geteuid() && c->uid != 0) {
-        c->closing = true;
-        gn_conn_refuse(
-            c, f->seq, EACCES,
-            (gn_fail(&err, EACCES, "start a gantryd of your own", "this gantryd serves its own user only"),
-             &err));
+        gn_conn_refuse(c, f->seq, code, &err);
         return;
     }
     if (c->remote)
         c->pid = (pid_t)h.pid; /* to be shown; it says nothing here */
     c->greeted = true;
-    welcome(c, f->seq);
+    welcome(c, f->seq, h.features);
 }
 
 /* The program's death ends its vGPU even where a child of it holds a copy of the socket. */
@@ -184,15 +205,22 @@ static void take_attach(struct gn_conn *c, const struct gn_frame *f)
         fault(c, "sent a malformed attach");
         return;
     }
-    int next = 0, rc;
+    int next = 0, rc = 0;
     if (a.stdio & GN_LINK_HAS_STDOUT)
         stdio[0] = gn_frame_take_fd(&c->reader, next++);
     if (a.stdio & GN_LINK_HAS_STDERR)
         stdio[1] = gn_frame_take_fd(&c->reader, next++);
+    struct gn_tenant *tenant = NULL;
     if (c->vgpu)
         rc = gn_fail(&err, EBUSY, NULL, "this connection has a vGPU already");
-    else
-        rc = gn_vgpus_start(c, f->seq, &a, stdio, &err);
+    else if (c->control_only)
+        rc = gn_fail(&err, EINVAL, NULL, "this connection is for control requests only");
+    else if (!c->tenant && !a.tenant[0])
+        rc = gn_fail(&err, EACCES, NULL, "the tenant of this connection was removed");
+    else /* as the rules are now, whatever they were at the greeting */
+        tenant = gn_admit(c, a.tenant[0] ? a.tenant : c->tenant->rules.name, &rc, &err);
+    if (tenant)
+        rc = gn_vgpus_start(c, tenant, f->seq, &a, stdio, &err);
     for (int i = 0; i < 2; i++)
         if (stdio[i] >= 0)
             close(stdio[i]);
@@ -232,9 +260,10 @@ static void take_return(struct gn_conn *c, const struct gn_frame *f)
         gn_conn_send(c, GN_LINK_RETURNED, f->seq, NULL, 0, NULL, 0);
 }
 
-/* Sends a text in as many frames as it takes. */
-static void send_text(struct gn_conn *c, uint32_t seq, const char *text)
+void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
 {
+    if (c->socket.fd < 0)
+        return;
     size_t n = strlen(text);
     do {
         size_t part = n > GN_FRAME_MAX_PAYLOAD ? GN_FRAME_MAX_PAYLOAD : n;
@@ -264,15 +293,17 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
     }
     if (f->flags & GN_FRAME_MORE)
         return;
-    char *reply = gn_daemon_answer(c->daemon, c->request ? c->request : "", c->n_request);
+    struct gn_tenant *wait_for = NULL;
+    char *reply = gn_daemon_answer(c->daemon, c, c->request ? c->request : "", c->n_request, &wait_for);
     free(c->request);
     c->request = NULL;
     c->n_request = 0;
-    if (reply)
-        send_text(c, f->seq, reply);
-    else
+    if (!reply) {
         gn_conn_close(c);
-    free(reply);
+        return;
+    }
+    gn_memory_hold(c, wait_for, f->seq, reply);
+    gn_memory_settle(c->daemon);
 }
 
 static void take(struct gn_conn *c, const struct gn_frame *f)
@@ -344,6 +375,8 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     c->daemon = d;
     c->pid = cred->pid;
     c->uid = cred->uid;
+    c->gid = cred->gid;
+    c->is_operator = cred->uid == geteuid() || cred->uid == 0;
     c->process.fd = -1;
     c->socket.fd = fd;
     gn_frame_reader_init(&c->reader, fd);

@@ -8,6 +8,8 @@
 
 #include "daemon/devices.h"
 #include "daemon/loop.h"
+#include "daemon/refusals.h"
+#include "daemon/tenants.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
 #include "link/tls.h"
@@ -22,6 +24,7 @@
  */
 struct gn_daemon;
 struct gn_tcp_listener;
+struct gn_listener;
 
 struct gn_host {
     struct gn_daemon *daemon;
@@ -49,16 +52,27 @@ struct gn_conn {
     struct gn_frame_reader reader;
     struct gn_frame_writer writer;
     bool greeted;
-    bool closing; /* once the queue is out */
-    pid_t pid;    /* of the program, in our namespace; 0: not visible from here */
-    uid_t uid;
+    bool closing;      /* once the queue is out */
+    bool control_only; /* it asks and attaches to nothing */
+    pid_t pid;         /* of the program, in our namespace; 0: not visible from here */
+    uid_t uid;         /* who connected, by the kernel's word */
+    gid_t gid;
+    bool is_operator; /* gantryd's own user, or root: may change things, and is admitted everywhere */
     char program[GN_LINK_NAME_BYTES];
     bool remote; /* from another machine: `peer` says what is known, and the kernel nothing */
     bool bye;    /* the program has said that it ends */
     struct gn_remote_peer peer;
+    struct gn_tenant *tenant; /* that the greeting was admitted to; NULL: none */
+    uint32_t n_token;
+    char token[GN_LINK_TOKEN_BYTES];
     struct gn_vgpu_record *vgpu;
     char *request; /* a control request in parts */
     size_t n_request;
+    /* A reply that waits until the tenant's workers have done what it says. */
+    char *held;
+    uint32_t held_seq;
+    struct gn_tenant *held_for;
+    uint64_t held_until_ns;
 };
 
 struct gn_vgpu_record {
@@ -70,11 +84,14 @@ struct gn_vgpu_record {
     uint32_t attach_seq;
     uint32_t id;
     uint32_t platform;
-    char tenant[GN_LINK_TENANT_BYTES];
+    uint64_t devices;         /* of the platform, as bits: those that the tenant may use */
+    struct gn_tenant *tenant; /* there as long as this is */
     char program[GN_LINK_NAME_BYTES];
     pid_t program_pid;
+    uid_t uid; /* the program's: whose rights the worker is to have where gantryd may give them */
+    gid_t gid;
     uint32_t weight;
-    uint64_t memory_limit_bytes;
+    struct gn_lease_holder lease;
     uint32_t n_segments;
 
     bool spawning; /* the template has not answered yet */
@@ -114,6 +131,12 @@ struct gn_daemon {
     struct gn_tcp_listener *tcp; /* NULL: none */
     uint32_t tcp_grace_ms;
     bool insecure; /* whoever comes over tcp without credentials may use the tenant `default` */
+    struct gn_tenants tenants;
+    struct gn_source lease_timer; /* timerfd, armed only while somebody waits for memory */
+    uint64_t lease_timer_ns;      /* what it is set to; 0: nothing */
+    uint32_t n_held;              /* replies */
+    struct gn_refusals refusals;
+    struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
     bool stopping;
 };
 
@@ -133,6 +156,8 @@ struct gn_listener {
     }
 int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err);
 int gn_listener_publish(struct gn_listener *l, struct gn_error *err);
+/* Lets every user of the machine connect, or its owner alone. */
+int gn_listener_open_to_others(struct gn_listener *l, bool others, struct gn_error *err);
 /* Removes what open and publish have made; the socket only while it is still ours. Does not close fd. */
 void gn_listener_remove(struct gn_listener *l);
 void gn_notify_ready(void);
@@ -149,9 +174,30 @@ void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payl
                   int n_fds);
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
 
+/* A control request's reply. */
+void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
+
+/* admission.c: the tenant of this name ("": default), when the connection's peer may use it; else NULL, a
+ * sentence, and a line in the log. */
+struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err);
+
+/* memory.c: what is said and heard of device memory. */
+extern const struct gn_lease_ops gn_memory_ops;
+/* A worker's frame. 1: it was about memory; 0: not; -EPROTO. */
+int gn_memory_heard(struct gn_vgpu_record *v, const struct gn_frame *f);
+/* After whatever may have changed the books: sets the timer, sends replies that have waited for it. */
+void gn_memory_settle(struct gn_daemon *d);
+void gn_memory_timer(struct gn_source *timer, uint32_t events);
+/* Keeps a reply until the tenant's workers have given back what was recalled. */
+void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *reply);
+void gn_memory_drop_held(struct gn_conn *c);
+
 /* vgpus.c: the life of a vGPU, seen from outside its worker. */
-int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
-                   struct gn_error *err);
+int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a,
+                   const int *stdio, struct gn_error *err);
+void gn_vgpus_kill(struct gn_vgpu_record *v);
+/* To its worker; lost when there is none, the worker's end when it does not read. */
+void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
 /* remote_vgpus.c: vGPUs whose programs are on other machines. */
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
@@ -192,7 +238,9 @@ void gn_hosts_reap(struct gn_daemon *d);
 void gn_orphans_adopt(void);
 void gn_orphans_kill(struct gn_daemon *d);
 
-/* answers.c */
-char *gn_daemon_answer(struct gn_daemon *d, const char *request, size_t n);
+/* answers.c: the reply, malloc'd; NULL: no memory. *ret_wait_for: the reply tells of a change that this
+ * tenant's workers have still to follow. */
+char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n,
+                       struct gn_tenant **ret_wait_for);
 
 #endif

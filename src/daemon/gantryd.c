@@ -101,7 +101,8 @@ static int watch_signals(struct gn_error *err)
     signal(SIGPIPE, SIG_IGN);
     gantryd.signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     gantryd.grace.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (gantryd.signals.fd < 0 || gantryd.grace.fd < 0)
+    gantryd.lease_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (gantryd.signals.fd < 0 || gantryd.grace.fd < 0 || gantryd.lease_timer.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno));
     return 0;
 }
@@ -118,11 +119,30 @@ static int end_signal_fd(struct gn_error *err)
     return fd < 0 ? gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno)) : fd;
 }
 
+static int make_tenants(struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
+{
+    struct gn_tenant_rules *rules = calloc((size_t)config->n_tenants + 1, sizeof *rules);
+    int rc = rules ? 0 : gn_fail(err, ENOMEM, NULL, "out of memory");
+    for (int i = 0; i < config->n_tenants && rc == 0; i++) {
+        rules[i] = config->tenants[i].rules;
+        rc = gn_tenant_devices_check(&rules[i], &d->machine, err);
+    }
+    if (rc == 0)
+        rc = gn_tenants_init(&d->tenants, &gn_memory_ops, rules, config->n_tenants, err);
+    if (rules)
+        explicit_bzero(rules, (size_t)config->n_tenants * sizeof *rules);
+    free(rules);
+    if (rc == 0)
+        rc = gn_listener_open_to_others(d->at, gn_tenants_admit_others(&d->tenants), err);
+    return rc;
+}
+
 static int start(const struct gn_config *config, struct gn_error *err)
 {
     struct gn_daemon *d = &gantryd;
     struct gn_address address;
     int rc, end_fd;
+    d->at = &listener;
     gn_list_init(&d->conns);
     gn_list_init(&d->vgpus);
     d->listener.fd = -1;
@@ -134,7 +154,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
         return rc;
     rc = gn_machine_probe(&d->machine, config, end_fd, err);
     close(end_fd);
-    if (rc)
+    if (rc || (rc = make_tenants(d, config, err)))
         return rc;
     rc = gn_loop_init(&d->loop);
     d->listener.fd = listener.fd;
@@ -143,6 +163,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
         rc = gn_loop_add(&d->loop, &d->signals, EPOLLIN, signalled);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->grace, EPOLLIN, gn_vgpus_grace);
+    if (rc == 0)
+        rc = gn_loop_add(&d->loop, &d->lease_timer, EPOLLIN, gn_memory_timer);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->listener, EPOLLIN, gn_conns_accept);
     if (rc == 0)
@@ -165,8 +187,10 @@ int main(int argc, char **argv)
     fill_stdio();
     gn_log_init("gantryd", GN_LOG_WARN);
     rc = gn_options_parse(argc, argv, &config, &action, &err);
-    if (rc)
+    if (rc) {
+        gn_config_fini(&config);
         return die(rc, &err, rc == -EINVAL ? 2 : 1);
+    }
     if (action == GN_OPTIONS_HELP)
         return fputs(help, stdout) < 0 || fflush(stdout) ? 1 : 0;
     if (action == GN_OPTIONS_VERSION)
@@ -177,9 +201,11 @@ int main(int argc, char **argv)
     rc = watch_signals(&err);
     if (rc == 0)
         rc = start(&config, &err);
+    gn_config_fini(&config);
     if (rc) {
         gn_listener_remove(&listener);
         gn_hosts_fini(&gantryd);
+        gn_tenants_fini(&gantryd.tenants);
         gn_machine_fini(&gantryd.machine);
         /* Told to end while it started: that is no failure. */
         return rc == -EINTR ? 0 : die(rc, &err, 1);
@@ -196,8 +222,10 @@ int main(int argc, char **argv)
     gn_listener_remove(&listener);
     gn_hosts_fini(&gantryd);
     gn_loop_close(&gantryd.loop, &gantryd.grace);
+    gn_loop_close(&gantryd.loop, &gantryd.lease_timer);
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);
+    gn_tenants_fini(&gantryd.tenants);
     gn_machine_fini(&gantryd.machine);
     if (rc)
         return die(rc, (gn_fail(&err, -rc, NULL, "cannot wait for events: %s", strerror(-rc)), &err), 1);

@@ -27,6 +27,10 @@ def vgpus(client):
     return json.loads(client.control(b'{"version":1,"request":"ls"}'))["vgpus"]
 
 
+def change(client, what, name, **settings):
+    return json.loads(client.control(json.dumps(dict(settings, version=1, request="tenant-" + what, name=name)).encode()))
+
+
 def open_status(pid):
     with open("/proc/%d/status" % pid) as f:
         return {key: value.strip() for key, value in (line.split(":", 1) for line in f)}
@@ -64,6 +68,12 @@ class Attaching(unittest.TestCase):
         a = Attached(self.gantryd, **how)
         self.addCleanup(a.close)
         return a
+
+    def tenant(self, what, name, **settings):
+        """A change of tenants; the reply."""
+        c = self.gantryd.client()
+        self.addCleanup(c.close)
+        return change(c, what, name, **settings)
 
     def test_a_program_is_told_the_platforms(self):
         c = self.gantryd.client(greet=False)
@@ -130,12 +140,13 @@ class Attaching(unittest.TestCase):
             self.assertEqual(a.client.ask(SEGMENT, struct.pack("<Q", bad)).op, ERROR)
 
     def test_ls_and_devices(self):
+        self.tenant("add", "blue.team-1")
         a = self.attached(tenant=b"blue.team-1", weight=7, memory=4096)
         v = vgpus(a.client)
         self.assertEqual(len(v), 1)
         self.assertEqual(v[0], {"id": "%08x" % a.id, "tenant": "blue.team-1", "program": "test", "pid": os.getpid(),
                                 "worker_pid": a.worker, "platform": "Fake Platform", "link": "shm", "mode": "remote",
-                                "state": "idle", "weight": 7, "memory_bytes": 0, "memory_limit_bytes": 4096,
+                                "state": "idle", "weight": 7, "memory_bytes": 0, "leased_bytes": 0, "memory_limit_bytes": 4096,
                                 "calls": 0, "sync_calls": 0, "copies": {"two": 0, "mapped": 0, "bypass": 0},
                                 "devices": [{"name": "Fake Device One"}, {"name": "Fake Device Two"}]})
         d = json.loads(a.client.control(b'{"version":1,"request":"devices"}'))["devices"]
@@ -146,7 +157,7 @@ class Attaching(unittest.TestCase):
     def test_attaches_that_cannot_be_are_refused_and_the_connection_goes_on(self):
         c = self.gantryd.client()
         self.addCleanup(c.close)
-        for how in (dict(platform=1), dict(platform=2**32 - 1), dict(tenant=b"a b"), dict(tenant=b"\xff"),
+        for how in (dict(platform=1), dict(platform=2**32 - 1), dict(tenant=b"a b"), dict(tenant=b"\xff"), dict(tenant=b"nobody"),
                     dict(weight=2**32 - 1)):
             reply = c.attach(**how)
             self.assertEqual(reply.op, ERROR, how)

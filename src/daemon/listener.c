@@ -166,6 +166,14 @@ int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
     return rc;
 }
 
+int gn_listener_open_to_others(struct gn_listener *l, bool others, struct gn_error *err)
+{
+    if (fchmodat(l->dir_fd, l->published ? name_of(l->path) : l->temporary, others ? 0666 : 0600, 0) < 0)
+        return gn_fail(err, errno, NULL, "cannot set who may use the socket %s: %s", l->path,
+                       strerror(errno));
+    return 0;
+}
+
 void gn_listener_remove(struct gn_listener *l)
 {
     struct stat st;

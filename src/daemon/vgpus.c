@@ -28,7 +28,6 @@
 #define DATA_AREA_BYTES  (UINT64_C(64) << 20) /* sparse: what is not touched costs nothing */
 #define GRACE_NS         UINT64_C(1000000000) /* for a worker to end by itself */
 #define MAX_QUEUED_BYTES (1u << 20)
-#define MAX_WEIGHT       1000000u
 #define DEFAULT_WEIGHT   100u
 
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id)
@@ -91,6 +90,8 @@ static void free_if_over(struct gn_vgpu_record *v)
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
+    gn_holder_gone(&v->lease, gn_now_ns());
+    v->tenant->n_vgpus--;
     close_control(v);
     drop_program_side(v);
     close_fd(&v->ring_fd);
@@ -104,7 +105,7 @@ static void free_if_over(struct gn_vgpu_record *v)
         gn_loop_stop(&d->loop);
 }
 
-static void kill_worker(struct gn_vgpu_record *v)
+void gn_vgpus_kill(struct gn_vgpu_record *v)
 {
     v->kill_at_ns = 0;
     if (v->process.fd >= 0)
@@ -122,7 +123,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
         gn_vgpus_leave(v);
     }
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
-                     link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now) kill_worker(v);
+                     link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now) gn_vgpus_kill(v);
     arm_grace(d);
 }
 
@@ -143,6 +144,7 @@ void gn_vgpus_leave(struct gn_vgpu_record *v)
 {
     v->conn = NULL;
     v->return_by_ns = 0;
+    gn_holder_ending(&v->lease);
     drop_program_side(v);
     end_worker(v);
     free_if_over(v);
@@ -167,6 +169,8 @@ static void worker_died(struct gn_source *s, uint32_t events)
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
     gn_orphans_kill(v->daemon);
+    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_memory_settle(v->daemon);
     if (!v->booted && v->conn) {
         gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
                 "the worker died while it started the driver");
@@ -183,7 +187,7 @@ static void tell_remote(struct gn_vgpu_record *v)
     struct gn_link_attached_remote a = {.vgpu_id = v->id,
                                         .platform = v->platform,
                                         .data_bytes = v->data_bytes,
-                                        .memory_limit_bytes = v->memory_limit_bytes,
+                                        .memory_limit_bytes = gn_holder_limit(&v->lease),
                                         .grace_ms = v->daemon->tcp_grace_ms};
     memcpy(a.session, v->session, sizeof a.session);
     memcpy(a.key, v->key, sizeof a.key);
@@ -204,7 +208,7 @@ static void tell_program(struct gn_vgpu_record *v)
                                  .ring_bytes = v->ring_bytes,
                                  .events_bytes = v->events_bytes,
                                  .data_bytes = v->data_bytes,
-                                 .memory_limit_bytes = v->memory_limit_bytes};
+                                 .memory_limit_bytes = gn_holder_limit(&v->lease)};
     int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
     v->booted = true;
     gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
@@ -229,7 +233,7 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
     v->worker_pid = pid;
     v->process.fd = pidfd;
     if (gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died) < 0) {
-        kill_worker(v);
+        gn_vgpus_kill(v);
         close_fd(&v->process.fd);
         if (v->conn) {
             struct gn_error err;
@@ -241,7 +245,7 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
     }
     /* The grace ran out, or the worker left its socket, before there was somebody to kill. */
     if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0)
-        kill_worker(v);
+        gn_vgpus_kill(v);
     else
         tell_program(v);
 }
@@ -288,8 +292,11 @@ static void worker_said(struct gn_source *s, uint32_t events)
         if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
             v->driver_up = true;
             tell_program(v);
-        } else if (f.op == GN_LINK_ERROR && !v->driver_up && v->conn && gn_frame_payload(&f, &e, sizeof e) &&
-                   gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix)) {
+        } else if ((rc = gn_memory_heard(v, &f)) == 1) {
+            /* done */
+        } else if (rc == 0 && f.op == GN_LINK_ERROR && !v->driver_up && v->conn &&
+                   gn_frame_payload(&f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
+                   gn_frame_string_ok(e.fix, sizeof e.fix)) {
             struct gn_error err;
             gn_fail(&err, ENODEV, e.fix, "%s", e.what);
             gn_log(GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
@@ -304,10 +311,20 @@ static void worker_said(struct gn_source *s, uint32_t events)
     if (rc < 0) {
         /* Ending, dead, or no longer to be reached: in no case may it go on. */
         close_control(v);
-        kill_worker(v);
+        gn_vgpus_kill(v);
         return;
     }
     gn_loop_change(&v->daemon->loop, s, EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
+}
+
+void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n)
+{
+    if (v->control.fd < 0)
+        return;
+    if (gn_frame_push(&v->writer, op, 0, seq, payload, n, NULL, 0))
+        gn_vgpus_kill(v);
+    else if (gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
 }
 
 const char *gn_vgpus_state(const struct gn_vgpu_record *v)
@@ -320,12 +337,6 @@ const char *gn_vgpus_state(const struct gn_vgpu_record *v)
         sizeof pending)
         return "idle";
     return pending ? "running" : "idle";
-}
-
-static bool tenant_ok(const char *name)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    return strspn(name, allowed) == strlen(name);
 }
 
 static int make_id(struct gn_daemon *d, uint32_t *ret)
@@ -392,13 +403,13 @@ static int send_boot(struct gn_vgpu_record *v, int session_fd, const int *stdio)
     memset(&b, 0, sizeof b);
     b.head = (struct gn_worker_boot){.vgpu_id = v->id,
                                      .platform = p->index_in_driver,
-                                     .n_devices = p->n_devices,
+                                     .n_devices = (uint32_t)__builtin_popcountll(v->devices),
                                      .weight = v->weight,
                                      .ring_bytes = v->ring_bytes,
                                      .events_bytes = v->events_bytes,
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
-                                     .memory_limit_bytes = v->memory_limit_bytes};
+                                     .memory_limit_bytes = gn_holder_limit(&v->lease)};
     if (v->remote) {
         b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
         b.head.grace_ms = v->daemon->tcp_grace_ms;
@@ -406,10 +417,12 @@ static int send_boot(struct gn_vgpu_record *v, int session_fd, const int *stdio)
         memcpy(b.head.key, v->key, sizeof b.head.key);
     }
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
-    gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant);
-    for (uint32_t i = 0; i < p->n_devices; i++) {
-        b.devices[i].index = p->devices[i].facts.index;
-        b.devices[i].present_as = p->devices[i].shown_as;
+    gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
+    for (uint32_t i = 0, n = 0; i < p->n_devices; i++) {
+        if (!(v->devices >> i & 1))
+            continue;
+        b.devices[n].index = p->devices[i].facts.index;
+        b.devices[n++].present_as = p->devices[i].shown_as;
     }
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
         return -errno;
@@ -423,13 +436,13 @@ static int send_boot(struct gn_vgpu_record *v, int session_fd, const int *stdio)
         [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
     };
     rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b,
-                       sizeof b.head + p->n_devices * sizeof b.devices[0], fds, GN_WORKER_BOOT_FDS);
+                       sizeof b.head + b.head.n_devices * sizeof b.devices[0], fds, GN_WORKER_BOOT_FDS);
     close_fd(&null);
     return rc;
 }
 
-int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
-                   struct gn_error *err)
+int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a,
+                   const int *stdio, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     int worker_ends[2] = {-1, -1};
@@ -437,10 +450,15 @@ int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach 
         return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
     if (a->platform >= d->machine.n_platforms)
         return gn_fail(err, ENODEV, NULL, "there is no platform %u", a->platform);
-    if (!tenant_ok(a->tenant))
-        return gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
-    if (a->weight > MAX_WEIGHT)
-        return gn_fail(err, EINVAL, NULL, "the weight is above %u", MAX_WEIGHT);
+    const uint64_t devices = gn_tenant_devices(&tenant->rules, &d->machine, a->platform);
+    if (!devices)
+        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use platform %u", tenant->rules.name,
+                       a->platform);
+    if (tenant->rules.modes && !(tenant->rules.modes & GN_MODE_REMOTE))
+        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use the mode remote",
+                       tenant->rules.name);
+    if (a->weight > GN_TENANT_MAX_WEIGHT)
+        return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
     struct gn_vgpu_record *v = calloc(1, sizeof *v);
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -449,12 +467,16 @@ int gn_vgpus_start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach 
     v->attach_seq = seq;
     v->platform = a->platform;
     v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
-    v->memory_limit_bytes = a->memory_bytes;
+    v->devices = devices;
+    v->tenant = tenant;
+    tenant->n_vgpus++;
+    gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
+    v->uid = c->uid;
+    v->gid = c->gid;
     v->reaped = true;
     v->control.fd = v->process.fd = v->counters_fd = -1;
     v->session_fd = v->ring_fd = v->events_fd = v->data_fd = -1;
-    gn_frame_string_set(v->tenant, sizeof v->tenant, a->tenant[0] ? a->tenant : "default");
     gn_frame_string_set(v->program, sizeof v->program, c->program);
     gn_list_append(&d->vgpus, &v->link);
 

@@ -30,7 +30,7 @@ struct gn_platform_list {
 
 struct gn_attach_request {
     uint32_t platform;
-    const char *tenant; /* NULL: default */
+    const char *tenant; /* NULL: that of the connection */
     uint32_t weight;    /* 0: the tenant's */
     uint64_t memory_bytes;
     int stdout_fd, stderr_fd; /* the program's; -1 if it has none. Stay the caller's. */
@@ -69,8 +69,13 @@ struct gn_link {
     const struct gn_link_ops *ops;
 };
 
-/* `address` as given by the user, or NULL for the default. 0 or -errno: -ENOENT, -ECONNREFUSED: no daemon. */
+/*
+ * `address` as given by the user, or NULL for the default. 0 or -errno: -ENOENT, -ECONNREFUSED: no daemon; -EACCES: not for
+ * this user or token. The tenant and the token that gantryd is shown are $GANTRY_TENANT and $GANTRY_TOKEN.
+ */
 int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err);
+/* The same, for control requests only: an operator need be no tenant's, and no platforms are listed. */
+int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err);
 
 /* What gantryd offered when the connection was made; costs no message. */
 static inline int gn_link_platforms(struct gn_link *l, struct gn_platform_list *ret)

@@ -15,6 +15,7 @@ struct gn_link_end {
     struct gn_tcp socket;
     bool tcp;
     uint32_t seq;
+    uint64_t features; /* GN_LINK_FEATURE_*, for the greeting */
     struct gn_frame_reader reader;
     struct gn_platform_list platforms;
     /* tcp */

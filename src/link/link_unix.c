@@ -65,13 +65,42 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
     return 0;
 }
 
+/* What the environment says of who this is. 1: something, 0: nothing, or -errno. */
+static int identify(struct gn_link_identity *ret, struct gn_error *err)
+{
+    const char *tenant = getenv("GANTRY_TENANT"), *token = getenv("GANTRY_TOKEN");
+    size_t n_tenant = tenant ? strlen(tenant) : 0, n_token = token ? strlen(token) : 0;
+    memset(ret, 0, sizeof *ret);
+    if (n_tenant >= sizeof ret->tenant)
+        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%.100s\" is too long", tenant);
+    if (n_token >= sizeof ret->token)
+        return gn_fail(err, EINVAL, "correct GANTRY_TOKEN", "the token is too long: it has at most %d characters",
+                       (int)sizeof ret->token - 1);
+    if (n_tenant)
+        memcpy(ret->tenant, tenant, n_tenant);
+    if (n_token)
+        memcpy(ret->token, token, n_token);
+    ret->n_token = (uint32_t)n_token;
+    return n_tenant || n_token;
+}
+
 int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err)
 {
-    struct gn_link_hello h = {.magic = GN_LINK_MAGIC, .version = GN_LINK_VERSION, .pid = (uint32_t)getpid()};
+    struct {
+        struct gn_link_hello head;
+        struct gn_link_identity who;
+    } h = {.head = {.magic = GN_LINK_MAGIC,
+                    .version = GN_LINK_VERSION,
+                    .pid = (uint32_t)getpid()}};
     struct gn_link_welcome w;
     struct gn_frame f;
-    gn_frame_string_set(h.program, sizeof h.program, program_invocation_short_name);
-    int rc = gn_link_ask(u, HELLO_TIMEOUT_MS, GN_LINK_HELLO, &h, sizeof h, NULL, 0, GN_LINK_WELCOME, &f, err);
+    int rc = identify(&h.who, err);
+    if (rc < 0)
+        return rc;
+    h.head.features = u->features | (rc ? GN_LINK_FEATURE_IDENTITY : 0);
+    gn_frame_string_set(h.head.program, sizeof h.head.program, program_invocation_short_name);
+    rc = gn_link_ask(u, HELLO_TIMEOUT_MS, GN_LINK_HELLO, &h, rc ? sizeof h : sizeof h.head, NULL, 0, GN_LINK_WELCOME, &f, err);
+    explicit_bzero(&h.who, sizeof h.who);
     if (rc)
         return rc;
     if (f.n_payload < sizeof w)
@@ -277,7 +306,7 @@ static int connect_unix(const char *path, struct gn_error *err)
     return fd;
 }
 
-int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err)
+static int connect_for(const char *address, uint64_t features, struct gn_link **ret, struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_resolve(address, &a, err);
@@ -288,6 +317,7 @@ int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     u->address = a;
     u->tcp = a.tcp;
+    u->features = features;
     u->socket.fd = -1;
     if (a.tcp) {
         rc = gn_link_tcp_open(u, err);
@@ -303,4 +333,14 @@ int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *
     }
     *ret = &u->base;
     return 0;
+}
+
+int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err)
+{
+    return connect_for(address, 0, ret, err);
+}
+
+int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err)
+{
+    return connect_for(address, GN_LINK_FEATURE_CONTROL, ret, err);
 }

@@ -14,6 +14,7 @@
 #define GN_LINK_NAME_BYTES    128
 #define GN_LINK_API_BYTES     16
 #define GN_LINK_TENANT_BYTES  64
+#define GN_LINK_TOKEN_BYTES   256 /* with its NUL */
 #define GN_LINK_MAX_PLATFORMS 64
 #define GN_LINK_MAX_SEGMENTS  256                 /* extra data segments of one vGPU */
 #define GN_LINK_SEGMENT_LIMIT (UINT64_C(1) << 40) /* bytes of one segment */
@@ -36,16 +37,29 @@ enum gn_link_op {
     /* 32 and up: worker_wire.h */
 };
 
+/* HELLO's features */
+#define GN_LINK_FEATURE_IDENTITY 1u /* a gn_link_identity follows in the payload */
+#define GN_LINK_FEATURE_CONTROL  2u /* for control requests only: no platforms are wanted, none attached to */
+
 /* program -> gantryd, first */
 struct gn_link_hello {
     uint32_t magic;
     uint32_t version;
-    uint64_t features;
+    uint64_t features; /* GN_LINK_FEATURE_*; those that gantryd does not know are not agreed */
     uint32_t pid; /* a hint: the kernel's word holds where it has one */
     uint32_t zero;
     char program[GN_LINK_NAME_BYTES];
 };
 _Static_assert(sizeof(struct gn_link_hello) == 152, "hello");
+
+/* After gn_link_hello, when its features say so: whose program this is, since that decides what it is offered. */
+struct gn_link_identity {
+    char tenant[GN_LINK_TENANT_BYTES]; /* "": default */
+    uint32_t n_token;                  /* 0: none */
+    uint32_t zero;
+    char token[GN_LINK_TOKEN_BYTES]; /* zero to its end */
+};
+_Static_assert(sizeof(struct gn_link_identity) == 328, "identity");
 
 /* gantryd -> program; n_platforms of gn_link_welcome_platform follow */
 struct gn_link_welcome {
@@ -73,7 +87,7 @@ struct gn_link_attach {
     uint64_t memory_bytes; /* 0: the tenant's */
     uint32_t stdio;        /* GN_LINK_HAS_* */
     uint32_t zero;
-    char tenant[GN_LINK_TENANT_BYTES]; /* "": default */
+    char tenant[GN_LINK_TENANT_BYTES]; /* "": HELLO's */
 };
 _Static_assert(sizeof(struct gn_link_attach) == 88, "attach");
 

@@ -35,5 +35,20 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_END, .fd = -1};
         return 1;
     }
+    if (f.op == GN_WORKER_LEASED) {
+        struct gn_worker_leased l;
+        if (!gn_frame_payload(&f, &l, sizeof l))
+            return -EPROTO;
+        *ret = (struct gn_worker_event){
+            .kind = GN_WORKER_EVENT_LEASED, .fd = -1, .index = f.seq, .bytes = l.granted_bytes};
+        return 1;
+    }
+    if (f.op == GN_WORKER_RECALL) {
+        struct gn_worker_recall l;
+        if (!gn_frame_payload(&f, &l, sizeof l))
+            return -EPROTO;
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_RECALL, .fd = -1, .index = l.tight != 0};
+        return 1;
+    }
     return -EPROTO;
 }

@@ -14,6 +14,8 @@ enum gn_worker_event_kind {
     GN_WORKER_EVENT_SEGMENT = 1, /* another data segment: fd (the caller's), index, bytes */
     GN_WORKER_EVENT_END,         /* the program is gone */
     GN_WORKER_EVENT_LINK,        /* a data connection of the program's: fd (the caller's) */
+    GN_WORKER_EVENT_LEASED,      /* an answer: index is the question's seq; bytes, 0: refused */
+    GN_WORKER_EVENT_RECALL,      /* index is 1: tight */
 };
 
 struct gn_worker_event {

@@ -30,6 +30,12 @@ enum gn_worker_op {
     GN_PROBE_PLATFORM = 49, /* gn_probe_platform */
     GN_PROBE_DEVICE = 50,   /* gn_probe_device, of the platform before it */
     GN_PROBE_DONE = 51,     /* empty. Or GN_LINK_ERROR */
+
+    /* gantryd <-> worker, on its control socket: device memory */
+    GN_WORKER_LEASE = 56,    /* <- gn_worker_lease: more is wanted; one at a time */
+    GN_WORKER_LEASED = 57,   /* -> gn_worker_leased: its answer, of the same seq */
+    GN_WORKER_RECALL = 58,   /* -> gn_worker_recall: what is leased and unused is wanted back */
+    GN_WORKER_RETURNED = 59, /* <- gn_worker_returned: once a RECALL, and whenever something comes back by itself */
 };
 
 /* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the program has
@@ -88,6 +94,27 @@ struct gn_worker_boot_device {
     uint32_t index;      /* in the platform, as probed */
     uint32_t present_as; /* GN_DEVICE_*, 0: as it is */
 };
+
+struct gn_worker_lease {
+    uint64_t need_bytes; /* less is of no use */
+    uint64_t want_bytes; /* with slack, so that the next one need not ask */
+};
+
+struct gn_worker_leased {
+    uint64_t granted_bytes; /* 0: refused */
+};
+
+struct gn_worker_recall {
+    uint32_t tight; /* 1: give back at once what is freed from now on, too; 0: no longer */
+    uint32_t zero;
+};
+
+struct gn_worker_returned {
+    uint64_t bytes;
+    uint32_t answers; /* 1: a RECALL */
+    uint32_t zero;
+};
+_Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16, "leases");
 
 #define GN_PROBE_LIBRARY_BYTES 1024
 

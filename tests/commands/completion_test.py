@@ -46,7 +46,7 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "nonsense", ""), [])
 
     def test_options(self):
-        for command in ("run", "ls", "devices", "doctor", "help"):
+        for command in ("run", "ls", "devices", "tenant", "doctor", "help"):
             known = options_of_help(self.help(self.prefix.gantry, command))
             self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
         self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))
@@ -69,16 +69,24 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "run", "--mode", "=", "r"), ["remote"])
         self.assertEqual(self.offered("gantry", "run", "--weight", ""), [])
 
-    def test_tenants_in_use(self):
+    def test_tenants(self):
         self.assertEqual(self.offered("gantry", "run", "--tenant", ""), ["default"])
-        client = self.gantryd.client()
-        self.addCleanup(client.close)
-        reply = client.attach(tenant=b"team.a")
-        self.addCleanup(reply.close)
+        self.assertEqual(self.prefix.run("tenant", "add", "team.a", address=self.address).returncode, 0)
+        self.addCleanup(self.prefix.run, "tenant", "rm", "team.a", address=self.address)
         self.assertEqual(self.offered("gantry", "run", "--tenant", "", address=self.address), ["default", "team.a"])
         self.assertEqual(self.offered("gantry", "run", "--tenant", "=", "t", address=self.address), ["team.a"])
         where = ["--connect", "unix", ":", self.gantryd.path]
         self.assertEqual(self.offered("gantry", "run", *where, "--tenant", "t"), ["team.a"])
+        self.assertEqual(self.offered("gantry", "tenant", ""), ["add", "set", "rm", "ls"])
+        self.assertEqual(self.offered("gantry", "tenant", "s"), ["set"])
+        self.assertEqual(self.offered("gantry", "tenant", "set", "", address=self.address), ["default", "team.a"])
+        self.assertEqual(self.offered("gantry", "tenant", "rm", "t", address=self.address), ["team.a"])
+        self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--mode", ""), ["remote", "passthrough"])
+        self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--uid", "=", "an"), ["any"])
+        self.assertIn("root", self.offered("gantry", "tenant", "set", "default", "--gid", "roo"))
+        self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--device", "an", address=self.address), ["any"])
+        self.file("the-token")
+        self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--token-file", "the"), ["the-token"])
 
     def test_programs(self):
         bin_dir = os.path.join(self.dir, "bin")

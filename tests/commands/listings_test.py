@@ -13,8 +13,8 @@ from commands_harness import CommandTest, FakeGantryd, as_nobody
 
 from gantryd_harness import ATTACHED, CONTROL, ERROR, HELLO, WELCOME, Gantryd, frame
 
-VGPU_KEYS = {"id", "tenant", "program", "pid", "worker_pid", "platform", "link", "mode", "state", "weight", "memory_bytes", "calls",
-             "sync_calls", "copies", "devices"}
+VGPU_KEYS = {"id", "tenant", "program", "pid", "worker_pid", "platform", "link", "mode", "state", "weight", "memory_bytes",
+             "leased_bytes", "calls", "sync_calls", "copies", "devices"}
 DEVICE_KEYS = {"name", "vendor", "api", "platform", "platform_index", "type", "present_as", "compute_units", "clock_mhz",
                "memory_bytes", "max_allocation_bytes", "local_memory_bytes", "version", "driver_version", "vgpus"}
 
@@ -42,6 +42,12 @@ class Listings(CommandTest):
         self.addCleanup(reply.close)
         return "%08x" % struct.unpack("<I", reply.payload[:4])
 
+    def add_tenant(self, name):
+        client = self.gantryd.client()
+        request = {"version": 1, "request": "tenant-add", "name": name}
+        self.assertEqual(json.loads(client.control(json.dumps(request).encode()))["tenants"][0]["name"], name)
+        client.close()
+
     def ask(self, command):
         p = self.prefix.run(command, "--json", address=self.address)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
@@ -68,14 +74,16 @@ class Listings(CommandTest):
         self.assertEqual((plain["tenant"], plain["program"], plain["pid"], plain["weight"], plain["state"], plain["mode"], plain["link"]),
                          ("default", "test", os.getpid(), 100, "idle", "remote", "shm"))
         self.assertEqual(set(plain["copies"]), {"two", "mapped", "bypass"})
-        for key in ("calls", "sync_calls", "memory_bytes"):
+        for key in ("calls", "sync_calls", "memory_bytes", "leased_bytes"):
             self.assertEqual(plain[key], 0)
         self.assertEqual([set(d) for d in plain["devices"]], [{"name"}, {"name"}])
+        self.add_tenant("team.a")
         limited = self.vgpu(self.attach(weight=7, memory=3 << 30, tenant=b"team.a"))
         self.assertEqual(set(limited), VGPU_KEYS | {"memory_limit_bytes"})
         self.assertEqual((limited["tenant"], limited["weight"], limited["memory_limit_bytes"]), ("team.a", 7, 3 << 30))
 
     def test_vgpus_as_a_table(self):
+        self.add_tenant("somebody-else")
         first, second = self.attach(), self.attach(weight=1000, memory=3 << 29, tenant=b"somebody-else")
         lines = self.table("ls")
         titles = lines[0].split()
@@ -140,7 +148,7 @@ class Listings(CommandTest):
         self.refused(1, "Permission denied; ask for the right", "ls", address=self.address, before=nobody)
         self.addCleanup(os.chmod, self.gantryd.path, 0o600)
         os.chmod(self.gantryd.path, 0o666)
-        self.refused(1, "serves its own user only; start a gantryd of your own", "ls", address=self.address, before=nobody)
+        self.refused(1, 'may not attach to the tenant "default"; ask', "ls", address=self.address, before=nobody)
 
 
 class NoDaemon(CommandTest):
@@ -231,7 +239,7 @@ class Usage(CommandTest):
         self.assertEqual((overview.returncode, overview.stderr), (0, ""))
         self.assertEqual(self.prefix.run("help").stdout, overview.stdout)
         commands = [line.split()[0] for line in overview.stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
-        self.assertEqual(commands, ["run", "ls", "devices", "doctor", "help"])
+        self.assertEqual(commands, ["run", "ls", "devices", "tenant", "doctor", "help"])
         for command in commands:
             shown = self.prefix.run("help", command)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))

@@ -99,14 +99,15 @@ class Pages(CommandTest):
             return p.stderr
         text = page("gantry.conf.5")
         for title, example, sentence in (("[gantryd]", "[gantryd]", r"the keys of \[gantryd\] are (.*)"),
-                                         ("[device NAME]", "[device x]", r"the key of \[device NAME\] is (.*)")):
+                                         ("[device NAME]", "[device x]", r"the key of \[device NAME\] is (.*)"),
+                                         ("[tenant NAME]", "[tenant x]", r"the keys of \[tenant NAME\] are (.*)")):
             known = re.search(sentence, complaint(example + "\nno-such-key = 1\n")).group(1)
             documented = items(section(text, title))
             self.assertEqual(documented, re.split(r" and |, ", known))
             for key in documented:
                 self.assertIn("no value for", complaint("{}\n{} =\n".format(example, key)))
         sections = re.findall(r"\n\.SH (\[.*\])\n", text)
-        self.assertIn("the sections are " + " and ".join(sections), complaint("[no-such-section]\n"))
+        self.assertIn("the sections are {}, {} and {}".format(*sections), complaint("[no-such-section]\n"))
 
     def test_the_examples_configuration_is_one(self):
         example = plain(page("gantry.conf.5").split(".EX\n")[1].split(".EE")[0])
@@ -120,7 +121,7 @@ class Pages(CommandTest):
     def test_every_field_of_json(self):
         with open(os.path.join(ROOT, "src", "control", "control.c"), encoding="utf-8") as f:
             code = f.read()
-        for function, name in (("add_vgpu", "gantry-ls.1"), ("add_device", "gantry-devices.1")):
+        for function, name in (("add_vgpu", "gantry-ls.1"), ("add_device", "gantry-devices.1"), ("add_tenant", "gantry-tenant.1")):
             body = code.split("static void {}(".format(function))[1].split("\n}\n")[0]
             documented = set(re.findall(r"[a-z_]+", section(page(name), "JSON")))
             for key in re.findall(r'json_object_set_new\(\w+, "(\w+)"', body):

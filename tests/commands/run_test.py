@@ -95,11 +95,26 @@ class Run(CommandTest):
         self.assertEqual(p.stdout, self.prefix.vendors + "\n")
 
     def test_options_become_the_programs_environment(self):
+        for name in ("team.a", "mine"):
+            self.assertEqual(self.prefix.run("tenant", "add", name, address=self.address).returncode, 0)
         env = self.environment("--tenant", "team.a", "--weight", "250", "--memory=3G", "--mode", "remote")
         self.assertEqual([env["GANTRY_" + name] for name in ("TENANT", "WEIGHT", "MEMORY", "MODE")],
                          ["team.a", "250", str(3 << 30), "remote"])
         env = self.environment("--weight=9", env={"GANTRY_TENANT": "mine", "GANTRY_WEIGHT": "1"})
         self.assertEqual((env["GANTRY_TENANT"], env["GANTRY_WEIGHT"]), ("mine", "9"))
+
+    def test_a_token_file_becomes_the_programs_token(self):
+        token = self.file("token", "0123456789abcdef-\n", 0o600)
+        p = self.prefix.run("tenant", "add", "guarded", "--token-file", token, address=self.address)
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+        env = self.environment("--tenant", "guarded", "--token-file", token)
+        self.assertEqual((env["GANTRY_TENANT"], env["GANTRY_TOKEN"]), ("guarded", "0123456789abcdef-"))
+        touch = ["--", "touch", os.path.join(self.dir, "was-run")]
+        for args, says in ((["--token-file", self.file("wrong", "0123456789abcdef"), "--tenant", "guarded"], "the token is not that of"),
+                           (["--token-file", self.file("short", "0123")], "16 to 255 characters, not 4"),
+                           (["--token-file", self.file("empty")], "is empty"),
+                           (["--token-file", "/nonexistent"], "No such file"), (["--tenant", "nobody"], 'there is no tenant "nobody"')):
+            self.refused(125, says, "run", *args, *touch, address=self.address)
 
     def test_a_relative_address_still_holds_elsewhere(self):
         p = self.run_program("--connect", "unix:s", "--", "sh", "-c", "cd / && printenv GANTRY_CONNECT", address=None,

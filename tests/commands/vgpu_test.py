@@ -30,6 +30,10 @@ class VGpu(unittest.TestCase):
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         return json.loads(p.stdout)[{"ls": "vgpus"}.get(command, command)]
 
+    def add_tenant(self, name):
+        p = self.prefix.run("tenant", "add", name, address=self.address)
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+
     def hold(self, *args, **env):
         p = subprocess.Popen([self.prefix.gantry, "run", *args, "--", HOLDER], env=self.prefix.env(self.address, **env),
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -50,6 +54,7 @@ class VGpu(unittest.TestCase):
             pass
 
     def test_a_program_while_it_runs(self):
+        self.add_tenant("team")
         p = self.hold("--weight", "7", "--tenant", "team", "--memory", "1G")
         seen, = [v for v in self.ask("ls") if v["pid"] == p.pid]
         self.assertEqual((seen["program"], seen["tenant"], seen["weight"], seen["memory_limit_bytes"], seen["mode"], seen["link"]),
@@ -65,6 +70,7 @@ class VGpu(unittest.TestCase):
         self.until_gone(p.pid)
 
     def test_options_can_come_from_the_environment(self):
+        self.add_tenant("mine")
         p = self.hold(GANTRY_TENANT="mine", GANTRY_WEIGHT="3", GANTRY_MEMORY="2M")
         seen, = [v for v in self.ask("ls") if v["pid"] == p.pid]
         self.assertEqual((seen["tenant"], seen["weight"], seen["memory_limit_bytes"]), ("mine", 3, 2 << 20))

@@ -47,6 +47,25 @@ static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_d
     each(arg, &d);
 }
 
+static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
+{
+    struct gn_control_tenant t = {.name = ctx, .any_uid = true, .memory_limit_bytes = UINT64_MAX};
+    each(arg, &t);
+}
+
+static int change(void *ctx, const struct gn_control_change *c, struct gn_error *err)
+{
+    FUZZ_CHECK(c->name && c->n_uids <= GN_CONTROL_MAX_IDS && c->n_gids <= GN_CONTROL_MAX_IDS);
+    FUZZ_CHECK(c->n_modes <= GN_CONTROL_MAX_MODES && c->n_devices <= GN_CONTROL_MAX_DEVICES);
+    FUZZ_CHECK(!c->has_token || c->token);
+    for (uint32_t i = 0; i < c->n_devices; i++)
+        FUZZ_CHECK(c->devices[i]);
+    char *again = gn_control_change_request(c);
+    FUZZ_CHECK(again);
+    free(again);
+    return c->has_weight ? 0 : gn_fail(err, 1, NULL, "no");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* Names come from programs: the text's own beginning is one. */
@@ -54,7 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(name, data, size < sizeof name - 1 ? size : sizeof name - 1);
     struct gn_control_source source = {
-        .ctx = name, .vgpus = vgpus, .devices = devices, .status = status, .drivers = drivers};
+        .ctx = name, .vgpus = vgpus, .devices = devices, .status = status, .drivers = drivers,
+        .tenants = tenants, .change = change};
     char *reply = gn_control_handle(&source, (const char *)data, size);
     FUZZ_CHECK(reply);
     json_error_t where;

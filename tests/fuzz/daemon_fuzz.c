@@ -97,6 +97,12 @@ static void set_up(void)
     strcpy(d.machine.platforms[0].devices[0].facts.name, "a device");
     d.grace.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     FUZZ_CHECK(gn_loop_add(&d.loop, &d.grace, EPOLLIN, gn_vgpus_grace) == 0);
+    d.lease_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    FUZZ_CHECK(gn_loop_add(&d.loop, &d.lease_timer, EPOLLIN, gn_memory_timer) == 0);
+    struct gn_tenant_rules rules;
+    gn_tenant_rules_init(&rules, "limited");
+    rules.memory_limit_bytes = 1 << 20;
+    FUZZ_CHECK(gn_tenants_init(&d.tenants, &gn_memory_ops, &rules, 1, NULL) == 0);
     template_fd = -1;
     FUZZ_CHECK(gn_hosts_init(&d) == 0);
     for (int i = 0; i < N; i++)
@@ -175,6 +181,8 @@ static void ask_for_vgpu(int i, struct fuzz *f)
     a.weight = how & 4 ? fuzz_u32(f) : 0;
     a.memory_bytes = how & 8 ? fuzz_u64(f) : 0;
     a.zero = how == 255;
+    if (how & 64)
+        strcpy(a.tenant, "limited");
     if (how & 16)
         fuzz_take(f, a.tenant, 8);
     send_some(clients[i], GN_LINK_ATTACH, 0, fuzz_u8(f), &a, sizeof a,
@@ -197,6 +205,19 @@ static void answer_spawn(int i, uint8_t how)
                         &fd, how & 4 ? 0 : 1);
     if (how & 1)
         close(fd);
+}
+
+/* A worker's words on its memory, honest or not. */
+static void speak_of_memory(int i, struct fuzz *f)
+{
+    uint8_t how = fuzz_u8(f);
+    uint64_t bytes = how & 4 ? fuzz_u64(f) : (uint64_t)fuzz_u8(f) << 16;
+    struct gn_worker_lease ask = {bytes, how & 8 ? bytes : bytes + (32 << 20)};
+    struct gn_worker_returned back = {bytes, how & 2, how >> 7};
+    if (how & 1)
+        send_some(workers[i], GN_WORKER_LEASE, 0, how, &ask, sizeof ask, 0);
+    else
+        send_some(workers[i], GN_WORKER_RETURNED, 0, 0, &back, sizeof back, 0);
 }
 
 static void die(int i)
@@ -278,10 +299,15 @@ static void step(uint8_t what, struct fuzz *f)
         break;
     default: {
         char into[4096];
+        uint8_t how = fuzz_u8(f);
+        if (how & 1 && how != 255) {
+            speak_of_memory(i, f);
+            break;
+        }
         if (clients[i] >= 0)
             while (recv(clients[i], into, sizeof into, MSG_DONTWAIT) > 0)
                 continue;
-        if (fuzz_u8(f) == 255 && template_fd >= 0)
+        if (how == 255 && template_fd >= 0)
             shutdown(template_fd, SHUT_RDWR);
     }
     }
@@ -332,6 +358,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(gn_list_empty(&d.vgpus));
     gn_hosts_fini(&d);
     gn_loop_close(&d.loop, &d.grace);
+    gn_loop_close(&d.loop, &d.lease_timer);
+    gn_list_for_each(t, &d.tenants.all, struct gn_tenant, link)
+        FUZZ_CHECK(t->memory.leased_bytes == 0 && t->n_vgpus == 0 && gn_list_empty(&t->memory.holders));
+    FUZZ_CHECK(d.n_held == 0);
+    gn_tenants_fini(&d.tenants);
     gn_loop_fini(&d.loop);
     gn_machine_fini(&d.machine);
     if (template_fd >= 0) {

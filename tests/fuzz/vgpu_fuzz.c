@@ -77,6 +77,7 @@ static void set_up(bool later)
     strict_driver_start(later);
     FUZZ_CHECK(gn_vgpu_open(&v, &boot, &gn_opencl_vgpu_api) == 0);
     v.help = at_once;
+    v.lease.leased_bytes = UINT64_MAX; /* nobody is there to ask */
     gn_vgpu_ears_init(&ears, &boot);
 }
 
@@ -229,6 +230,8 @@ static void let_go(void)
         for (int n = 0; gn_vgpu_take_folders(&v, (uint64_t)seq, 0, fds) == 0 && n < 64; n++)
             continue;
     gn_svm_host_free(((struct gn_opencl_vgpu *)v.detail)->svm);
+    FUZZ_CHECK(v.lease.used_bytes == 0);
+    close(v.lease.wake_fd);
     free(v.devices);
     for (uint32_t i = 1; i < atomic_load(&v.n_segments); i++)
         gn_segment_fini(&v.segments[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator writes in one word: sizes, selectors, addresses. The first byte says which. */
+#include "base/size.h"
 #include "ctl/ctl.h"
 #include "daemon/selector.h"
 #include "link/address.h"
@@ -11,7 +12,7 @@ static void try_size(const char *text)
     struct gn_error err = {{0}, {0}};
     uint64_t n = 0;
     char back[16];
-    int rc = gn_ctl_parse_size(text, &n, &err);
+    int rc = gn_size_parse(text, &n, &err);
     FUZZ_CHECK(rc ? err.what[0] && memchr(err.what, 0, sizeof err.what) : !err.what[0]);
     FUZZ_CHECK(strlen(gn_ctl_format_size(n, back)) < sizeof back);
 }

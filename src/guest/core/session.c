@@ -176,7 +176,6 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
 
     struct gn_attach_request request = {
         .platform = platform,
-        .tenant = getenv("GANTRY_TENANT"),
         .weight = (uint32_t)env_size("GANTRY_WEIGHT"),
         .memory_bytes = env_size("GANTRY_MEMORY"),
         .stdout_fd = fcntl(STDOUT_FILENO, F_GETFD) < 0 ? -1 : STDOUT_FILENO,

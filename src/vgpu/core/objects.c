@@ -126,6 +126,7 @@ void gn_objects_own_thread(void)
 static void bury(struct gn_vobject *o)
 {
     o->vgpu->api->release(o);
+    gn_lease_give(&o->vgpu->lease, o->charged_bytes);
     free_records(o->records);
     free(o);
 }

@@ -7,6 +7,7 @@
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/vgpu_core.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,15 @@ bool gn_request_faulty(struct gn_request *r)
     return r->fault || r->no_memory;
 }
 
+bool gn_request_charge(struct gn_request *r, uint64_t bytes)
+{
+    int rc = gn_lease_take(&r->vgpu->lease, bytes, r->off_ring);
+    if (rc == 0)
+        r->charged_bytes += bytes;
+    r->defer |= rc == -EAGAIN;
+    return rc == 0;
+}
+
 int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver, int32_t result)
 {
     if (!driver)
@@ -180,6 +190,8 @@ int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *
         gn_vgpu_fault(r->vgpu, "a new object's handle is taken", r->class->name);
         return r->vgpu->api->out_of_memory;
     }
+    o->charged_bytes = r->charged_bytes;
+    r->charged_bytes = 0;
     gn_object_record(o, r);
     if (r->vgpu->api->made(o)) {
         gn_object_take_out(r->vgpu, id, kind);
@@ -236,4 +248,5 @@ void gn_request_fini(struct gn_request *r)
             gn_object_unref(r->arrays[a].objects[i]);
     gn_list_for_each(b, &r->blobs, struct blob, link)
         free(b);
+    gn_lease_give(&r->vgpu->lease, r->charged_bytes);
 }

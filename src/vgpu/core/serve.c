@@ -3,7 +3,8 @@
  * The vGPU's threads. The calling thread becomes the ring thread: it takes messages from the request ring and serves
  * them, and never waits for anything but the ring. The control thread watches the program's and gantryd's sockets: the
  * loss of either ends the vGPU, and with it the process, which is what frees everything. The helper thread serves
- * requests marked slow; it has a working directory of its own, so that a build can stand in its program's.
+ * requests marked slow; it has a working directory of its own, so that a build can stand in its program's. The lease
+ * thread serves what needs more memory than this vGPU has on lease.
  */
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/serve.h"
@@ -176,20 +177,37 @@ void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boo
     gn_frame_reader_init(&ears->session, boot->session_fd);
 }
 
+/* False: the program is gone. */
+static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
+{
+    switch (e->kind) {
+    case GN_WORKER_EVENT_SEGMENT:
+        take_segment(v, e);
+        return true;
+    case GN_WORKER_EVENT_LINK:
+        gn_remote_host_link(v->remote, e->fd);
+        return true;
+    case GN_WORKER_EVENT_LEASED:
+        gn_lease_answered(&v->lease, e->index, e->bytes);
+        return true;
+    case GN_WORKER_EVENT_RECALL:
+        gn_lease_recalled(&v->lease, e->index);
+        return true;
+    case GN_WORKER_EVENT_END:
+        break;
+    }
+    return false;
+}
+
 int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
 {
     struct gn_worker_event e;
     struct gn_frame frame;
     int r;
-    while ((r = gn_worker_control_next(&ears->control, &e)) == 1) {
-        if (e.kind == GN_WORKER_EVENT_END)
+    while ((r = gn_worker_control_next(&ears->control, &e)) == 1)
+        if (!take_event(v, &e))
             return -EPIPE;
-        if (e.kind == GN_WORKER_EVENT_LINK)
-            gn_remote_host_link(v->remote, e.fd);
-        else
-            take_segment(v, &e);
-    }
-    if (r < 0)
+    if (r < 0 || gn_lease_settle(&v->lease))
         return -EPIPE;
     while ((r = gn_frame_read(&ears->session, &frame)) == 1) {
         if (frame.op != GN_SESSION_FOLDERS || frame.flags || frame.n_payload) {
@@ -211,9 +229,10 @@ static void *control_thread(void *arg)
     gn_objects_own_thread();
     gn_vgpu_ears_init(&ears, v->boot);
     for (;;) {
-        struct pollfd p[2] = {{.fd = v->boot->session_fd, .events = POLLIN},
-                              {.fd = v->boot->control_fd, .events = POLLIN}};
-        if ((poll(p, 2, -1) < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0)
+        struct pollfd p[3] = {{.fd = v->boot->session_fd, .events = POLLIN},
+                              {.fd = v->boot->control_fd, .events = POLLIN},
+                              {.fd = v->lease.wake_fd, .events = POLLIN}};
+        if ((poll(p, 3, -1) < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0)
             break;
     }
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
@@ -221,28 +240,33 @@ static void *control_thread(void *arg)
     _exit(atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0);
 }
 
-/* ---- the helper thread */
+/* ---- the helpers */
+
+static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_request *request);
 
 void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r)
 {
     r->class->serve(v, r);
-    if (!r->fault)
+    if (r->defer && !r->fault)
+        help_with(v, &v->lessee, r);
+    else if (!r->fault)
         gn_request_answer(r);
     gn_request_fini(r);
 }
 
 static void *helper_thread(void *arg)
 {
-    struct gn_vgpu *v = arg;
+    struct gn_helper *h = arg;
+    struct gn_vgpu *v = h->vgpu;
     gn_objects_own_thread();
-    if (unshare(CLONE_FS))
+    if (h->own_folder && unshare(CLONE_FS))
         gn_log(GN_LOG_WARN, "vgpu=%08x no working directory of its own for builds: %s, ignoring", v->boot->id,
                strerror(errno));
     for (;;) {
         pthread_mutex_lock(&v->helper_lock);
-        while (gn_list_empty(&v->helper_queue))
+        while (gn_list_empty(&h->queue))
             pthread_cond_wait(&v->helper_wake, &v->helper_lock);
-        struct gn_request *r = gn_list_first(&v->helper_queue, struct gn_request, link);
+        struct gn_request *r = gn_list_first(&h->queue, struct gn_request, link);
         gn_list_remove(&r->link);
         v->n_helped--;
         pthread_mutex_unlock(&v->helper_lock);
@@ -261,24 +285,26 @@ static int start_thread(void *(*run)(void *), void *arg)
     return -r;
 }
 
-static void help(struct gn_vgpu *v, const struct gn_request *request)
+/* The ring thread only: nobody else defers. */
+static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_request *request)
 {
     struct gn_request *r = malloc(sizeof *r);
-    if (!r || (!v->helper_started && start_thread(helper_thread, v))) {
+    if (!r || (!h->started && start_thread(helper_thread, h))) {
         free(r);
         gn_vgpu_reply(v, ((const struct gn_msg *)gn_request_message(request))->reply, v->api->out_of_memory, NULL, 0);
         return;
     }
-    v->helper_started = true;
+    h->started = true;
     gn_request_init(r, v);
     r->class = request->class;
+    r->off_ring = true;
     r->n_bytes = request->n_bytes;
     memcpy(r->bytes, request->bytes, request->n_bytes);
     pthread_mutex_lock(&v->helper_lock);
     bool room = v->n_helped < MAX_HELPED;
     if (room) {
         v->n_helped++;
-        gn_list_append(&v->helper_queue, &r->link);
+        gn_list_append(&h->queue, &r->link);
         pthread_cond_broadcast(&v->helper_wake);
     }
     pthread_mutex_unlock(&v->helper_lock);
@@ -286,6 +312,18 @@ static void help(struct gn_vgpu *v, const struct gn_request *request)
         gn_vgpu_fault(v, "more requests at once than there are reply slots", r->class->name);
         free(r);
     }
+}
+
+static void help(struct gn_vgpu *v, const struct gn_request *request)
+{
+    help_with(v, &v->builder, request);
+}
+
+static void init_helper(struct gn_helper *h, struct gn_vgpu *v, bool own_folder)
+{
+    h->vgpu = v;
+    h->own_folder = own_folder;
+    gn_list_init(&h->queue);
 }
 
 /* ---- the ring thread */
@@ -357,10 +395,15 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     pthread_mutex_init(&v->session_lock, NULL);
     pthread_mutex_init(&v->helper_lock, NULL);
     pthread_cond_init(&v->helper_wake, NULL);
-    gn_list_init(&v->helper_queue);
+    init_helper(&v->builder, v, true);
+    init_helper(&v->lessee, v, false);
     gn_list_init(&v->folders);
     gn_list_init(&v->batch_waiters);
     gn_objects_own_thread();
+    if (gn_lease_init(&v->lease, boot->control_fd, v->counters)) {
+        gn_log(GN_LOG_ERROR, "vgpu=%08x cannot account for its memory: too many descriptors", boot->id);
+        return 1;
+    }
     if (boot->events.bytes < GN_EVENT_TABLE_BYTES || gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||
         gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, 0, waiter)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x the shared segments are not of this version", boot->id);

@@ -6,6 +6,7 @@
 #include "shm/counters.h"
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
+#include "vgpu/core/lease.h"
 #include "vgpu/vgpu.h"
 #include "wire/wire.h"
 
@@ -18,7 +19,10 @@
  *
  * Threads: the ring thread receives, decodes, and admits commands; it alone creates and destroys objects, but for the
  * helper thread, which serves requests marked slow. A submit thread a device hands commands to the driver when the ring
- * thread cannot. The driver's own threads report completions.
+ * thread cannot. The driver's own threads report completions. What needs more memory than the lease has is served by the
+ * lease thread, which may wait for gantryd.
+ *
+ * Long because every file of the folder works on these few structures.
  *
  * Lock order: device role, then vgpu->lock, then objects->lock. No lock but a device's role is held over a call into the
  * driver, since a driver may call back at once.
@@ -53,6 +57,7 @@ struct gn_vobject {
     uint16_t kind;
     void *driver;
     void *detail;             /* the API's, freed by its release */
+    uint64_t charged_bytes;   /* device memory taken from the lease for it; its release sees to it that it goes back */
     /* any thread */
     _Atomic uint32_t n_refs;  /* the table's, and each pending command's and slow request's */
     /* objects lock */
@@ -103,11 +108,13 @@ struct gn_request {
     const struct gn_request_class *class;
     struct gn_list link; /* in the helper's queue */
     uint32_t n_bytes;
-    bool off_ring;  /* on the helper thread */
+    bool off_ring;  /* on the helper thread or the lease thread: it may wait */
+    bool defer;     /* nothing has been done: to be served anew on the lease thread */
     bool fault;     /* sticky: the guest broke the protocol */
     bool no_memory; /* sticky: answered, and nothing done */
     bool answered;
     int32_t result;
+    uint64_t charged_bytes; /* taken from the lease; what no object has got when it is over goes back */
     uint32_t n_outs, n_ins, n_held, n_arrays;
     struct {
         const struct gn_span *span;
@@ -164,7 +171,11 @@ void *gn_request_area(struct gn_request *r, const struct gn_area_ref *ref, uint6
 void *gn_request_alloc(struct gn_request *r, uint64_t bytes);
 /* After decoding: true when the request is not to be served. */
 bool gn_request_faulty(struct gn_request *r);
-/* Registers what a creating request made (NULL: nothing) under its id. Returns the result to answer. */
+/* Takes device memory for what the request is about to make. False when there is none, or when only gantryd can tell: then
+ * the request is served anew, from its beginning, where it may wait. To be called before anything is made. */
+bool gn_request_charge(struct gn_request *r, uint64_t bytes);
+/* Registers what a creating request made (NULL: nothing) under its id; what it was charged is the object's from then on.
+ * Returns the result to answer. */
 int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *driver, int32_t result);
 void gn_request_changed(struct gn_request *r, struct gn_vobject *o);
 
@@ -329,6 +340,14 @@ struct gn_vgpu_api {
     int32_t invalid_handle;  /* a stale queue */
 };
 
+/* A thread that serves requests which the ring thread must not wait for; started at the first. */
+struct gn_helper {
+    struct gn_vgpu *vgpu;
+    struct gn_list queue; /* helper_lock */
+    bool started;         /* ring thread */
+    bool own_folder;      /* it has a working directory of its own */
+};
+
 struct gn_vgpu {
     const struct gn_vgpu_boot *boot;
     const struct gn_vgpu_api *api;
@@ -356,13 +375,13 @@ struct gn_vgpu {
     pthread_mutex_t session_lock; /* one frame at a time */
     pthread_mutex_t helper_lock;
     pthread_cond_t helper_wake;
-    struct gn_list helper_queue;
-    uint32_t n_helped; /* helper_lock: in that queue */
-    bool helper_started;
+    struct gn_helper builder, lessee; /* of slow requests; of those that need a larger lease */
+    uint32_t n_helped;                /* helper_lock: in their queues */
     void (*help)(struct gn_vgpu *v, const struct gn_request *request); /* set once: what becomes of slow requests */
 
     struct gn_list folders; /* helper_lock: descriptors that came for builds */
     struct gn_counters *counters;
+    struct gn_lease lease;
     struct gn_remote_host *remote; /* NULL: the program shares our memory */
     struct gn_list batch_waiters;  /* lock */
     void *detail; /* the API's */

@@ -17,6 +17,16 @@ struct gn_home {
     _Atomic uint32_t event; /* over when the driver has let go; GN_NO_EVENT: nobody asks */
 };
 
+/* Made, and not entered as an object yet: both happen on one thread, the ring thread or the lease thread. */
+static _Thread_local struct gn_home *new_home;
+
+struct gn_home *gn_home_take(void)
+{
+    struct gn_home *home = new_home;
+    new_home = NULL;
+    return home;
+}
+
 /* Does what one side writes stand where the other reads, with nobody mapping anything? */
 static bool seen_at_once(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem, uint32_t *page)
 {
@@ -62,7 +72,6 @@ static bool works_in_place(const cl_icd_dispatch *cl, cl_device_id device)
     return good;
 }
 
-/* Ring thread. */
 bool gn_home_possible(struct gn_vgpu *v, cl_context context)
 {
     struct gn_opencl_vgpu *detail = v->detail;
@@ -74,10 +83,12 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context)
     cl_uint index = gn_device_index(v, device);
     if (index >= GN_ARRAY_SIZE(detail->in_place))
         return false;
-    if (detail->in_place[index] == GN_IN_PLACE_UNKNOWN)
-        detail->in_place[index] =
-            works_in_place(gn_cl(v), detail->platform->devices[index]) ? GN_IN_PLACE_YES : GN_IN_PLACE_NO;
-    return detail->in_place[index] == GN_IN_PLACE_YES;
+    int in_place = atomic_load_explicit(&detail->in_place[index], memory_order_relaxed);
+    if (in_place == GN_IN_PLACE_UNKNOWN) {
+        in_place = works_in_place(gn_cl(v), detail->platform->devices[index]) ? GN_IN_PLACE_YES : GN_IN_PLACE_NO;
+        atomic_store_explicit(&detail->in_place[index], in_place, memory_order_relaxed);
+    }
+    return in_place == GN_IN_PLACE_YES;
 }
 
 /* The driver's last word about a buffer: its memory is no longer used. On a thread of the driver's. */
@@ -94,7 +105,6 @@ static void CL_CALLBACK left(cl_mem mem, void *user_data)
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,
                       cl_int *result)
 {
-    struct gn_opencl_vgpu *detail = v->detail;
     struct gn_home *home = malloc(sizeof *home);
     if (!home) {
         *result = CL_OUT_OF_HOST_MEMORY;
@@ -110,7 +120,7 @@ cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags,
     if (mem) {
         *result = gn_cl(v)->clSetMemObjectDestructorCallback(mem, left, home);
         if (!*result) {
-            detail->new_home = home;
+            new_home = home;
             return mem;
         }
         gn_cl(v)->clReleaseMemObject(mem);

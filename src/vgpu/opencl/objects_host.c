@@ -153,10 +153,31 @@ static bool has_contents(cl_mem_flags flags, bool has_host_ptr)
                             ((host & CL_MEM_COPY_HOST_PTR) && !(host & CL_MEM_USE_HOST_PTR)));
 }
 
+static void *create_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags, size_t size,
+                           const void *host_ptr, cl_int *result)
+{
+    if (a->properties)
+        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, size, (void *)host_ptr,
+                                                      result);
+    return gn_cl(v)->clCreateBuffer(a->context, flags, size, (void *)host_ptr, result);
+}
+
+/* Too much memory is asked for: so it is `why`, unless the driver finds something else wrong. */
+static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags,
+                           const void *host_ptr, cl_int why, cl_int *result)
+{
+    cl_mem tried = create_buffer(v, a, flags, 1, host_ptr ? some_host_memory : NULL, result);
+    if (tried) {
+        gn_cl(v)->clReleaseMemObject(tried);
+        *result = why;
+    }
+    return NULL;
+}
+
 void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
 {
+    const uint64_t limit = v->boot->memory_limit_bytes;
     const void *host_ptr = a->host_ptr;
-    (void)r;
     if (!a->svm && has_contents(a->flags, a->has_host_ptr) && (host_ptr ? a->initial : 0) < a->size) {
         gn_vgpu_fault(v, "a buffer has less contents than it has bytes", "Buffer");
         return NULL;
@@ -167,22 +188,28 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
         gn_vgpu_fault(v, "a buffer's home is not of its size", "Buffer");
         return NULL;
     }
+    if (a->svm) { /* counted where it was allocated */
+        if (gn_svm_live(v, a->svm, a->size))
+            return create_buffer(v, a, flags, a->size, (const void *)(uintptr_t)a->svm, result);
+        *result = CL_INVALID_HOST_PTR;
+        return NULL;
+    }
+    /* More than the device is said to have; then, more than there is now. */
+    const bool too_large = limit && a->size > limit;
+    if (too_large || !gn_mem_charge(v, r, a->size)) {
+        if (r->defer)
+            return NULL;
+        flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
+        return refuse_buffer(v, a, flags, host_ptr,
+                             too_large ? CL_INVALID_BUFFER_SIZE : CL_MEM_OBJECT_ALLOCATION_FAILURE, result);
+    }
     if (a->home && gn_home_possible(v, a->context)) {
         *a->at_home = CL_TRUE;
         return gn_home_buffer(v, a->context, flags, a->size, (void *)(uintptr_t)host_ptr, result);
     }
-    if (!a->svm) {
-        flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
-    } else if (gn_svm_live(v, a->svm, a->size)) {
-        host_ptr = (const void *)(uintptr_t)a->svm;
-    } else {
-        *result = CL_INVALID_HOST_PTR;
-        return NULL;
-    }
-    if (a->properties)
-        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, a->size,
-                                                      (void *)host_ptr, result);
-    return gn_cl(v)->clCreateBuffer(a->context, flags, a->size, (void *)host_ptr, result);
+    flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
+    cl_mem mem = create_buffer(v, a, flags, a->size, host_ptr, result);
+    return r->charged_bytes ? mem : gn_mem_settle(v, r, mem, result);
 }
 
 /* How many bytes the driver will read from a host pointer, as the specification counts them. */
@@ -208,11 +235,39 @@ static uint64_t image_initial_bytes(const cl_image_format *format, const cl_imag
     }
 }
 
+static void *create_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags,
+                          const cl_image_desc *desc, const void *host_ptr, cl_int *result)
+{
+    if (a->properties)
+        return gn_cl(v)->clCreateImageWithProperties(a->context, a->properties, flags, a->image_format, desc,
+                                                     (void *)host_ptr, result);
+    return gn_cl(v)->clCreateImage(a->context, flags, a->image_format, desc, (void *)host_ptr, result);
+}
+
+/* As refuse_buffer: the smallest image of that kind shows what else may be wrong. */
+static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags,
+                          const void *host_ptr, cl_int *result)
+{
+    cl_image_desc least = *a->image_desc;
+    least.image_width = 1;
+    least.image_height = least.image_height ? 1 : 0;
+    least.image_depth = least.image_depth ? 1 : 0;
+    least.image_array_size = least.image_array_size ? 1 : 0;
+    least.image_row_pitch = least.image_slice_pitch = 0;
+    least.num_mip_levels = 0;
+    least.mem_object = NULL;
+    cl_mem tried = create_image(v, a, flags, &least, host_ptr ? some_host_memory : NULL, result);
+    if (tried) {
+        gn_cl(v)->clReleaseMemObject(tried);
+        *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    }
+    return NULL;
+}
+
 void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a, cl_int *result)
 {
     const void *host_ptr = a->host_ptr;
     cl_image_desc desc;
-    (void)r;
     if (a->image_desc) {
         desc = *a->image_desc;
         desc.mem_object = a->source;
@@ -223,11 +278,27 @@ void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_arg
         }
     }
     cl_mem_flags flags = driver_flags(a->flags, a->has_host_ptr, &host_ptr);
-    cl_image_desc *given = a->image_desc ? &desc : NULL;
-    if (a->properties)
-        return gn_cl(v)->clCreateImageWithProperties(a->context, a->properties, flags, a->image_format, given,
-                                                     (void *)host_ptr, result);
-    return gn_cl(v)->clCreateImage(a->context, flags, a->image_format, given, (void *)host_ptr, result);
+    /* One over another object's memory takes none of its own. */
+    if (!a->image_desc || !a->image_format || a->source)
+        return create_image(v, a, flags, a->image_desc ? &desc : NULL, host_ptr, result);
+    if (!gn_mem_charge(v, r, gn_image_bytes(v, a->image_format, &desc)))
+        return r->defer ? NULL : refuse_image(v, a, flags, host_ptr, result);
+    return gn_mem_settle(v, r, create_image(v, a, flags, &desc, host_ptr, result), result);
+}
+
+void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreatePipe *a,
+                           cl_int *result)
+{
+    if (!gn_cl(v)->clCreatePipe) {
+        *result = CL_INVALID_OPERATION;
+        return NULL;
+    }
+    if (!gn_mem_charge(v, r, gn_times(a->pipe_packet_size, a->pipe_max_packets))) {
+        *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+        return NULL;
+    }
+    return gn_cl(v)->clCreatePipe(a->context, a->flags, a->pipe_packet_size, a->pipe_max_packets,
+                                  (cl_pipe_properties *)(uintptr_t)a->properties, result);
 }
 
 cl_int gn_host_MapProbe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_MapProbe *a)

@@ -19,10 +19,10 @@ enum gn_in_place { GN_IN_PLACE_UNKNOWN, GN_IN_PLACE_NO, GN_IN_PLACE_YES };
 
 struct gn_opencl_vgpu {
     struct gn_cl_platform *platform;
+    uint64_t largest_bytes; /* of any device's allocations */
+    uint64_t largest_side;  /* of any device's images, in pixels or layers */
     struct gn_svm_host *svm;
-    /* Ring thread. */
-    enum gn_in_place in_place[GN_WORKER_MAX_DEVICES]; /* by device */
-    struct gn_home *new_home;                         /* of the buffer being made */
+    _Atomic int in_place[GN_WORKER_MAX_DEVICES]; /* enum gn_in_place, by device; whoever looks first finds out */
 };
 
 extern const struct gn_vgpu_api gn_opencl_vgpu_api;
@@ -44,9 +44,22 @@ cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device);
 struct gn_mem_detail {
     size_t element_bytes; /* of an image's element; 0: no image */
     bool lines;           /* an array of lines: a slice pitch apart, in the second dimension */
-    size_t charged_bytes; /* device memory that it holds */
+    struct gn_mem_charge *charge; /* device memory that it holds; NULL: none of its own */
     struct gn_home *home; /* of a buffer in the data area; the driver's last callback frees it, after the release */
 };
+
+/* Device memory on the tenant's account (charge.c). False: it may not be had now; see gn_request_charge. */
+bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes);
+/* The pixels of an image, without padding; UINT64_MAX when that does not fit, or when no device has such an image. */
+uint64_t gn_image_bytes(struct gn_vgpu *v, const cl_image_format *format, const cl_image_desc *d);
+/* At the start: what no device has more of. */
+void gn_learn_largest(struct gn_vgpu *v);
+/* After creation: makes the charge what the driver says that it took. NULL and *result: no room for that, it is gone again. */
+void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int *result);
+/* From now on the object's charge ends by itself, once the driver has destroyed it and gn_mem_charge_end was called after our
+ * own release. NULL: no memory. */
+struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o);
+void gn_mem_charge_end(struct gn_mem_charge *c);
 
 struct gn_kernel_detail {
     pthread_mutex_t lock; /* held from the first argument to the launch: a kernel has one set of arguments */
@@ -65,6 +78,8 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context);
 /* NULL and *result when the driver refuses. */
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,
                       cl_int *result);
+/* The home of the buffer that this thread has made last, once; NULL: it has none. */
+struct gn_home *gn_home_take(void);
 
 /* Shared virtual memory. Any thread. */
 struct gn_svm_host *gn_svm_host_new(void);

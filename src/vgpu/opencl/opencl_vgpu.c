@@ -47,6 +47,7 @@ static int start(struct gn_vgpu *v)
         p->dispatch->clGetDeviceInfo(p->devices[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
         v->on_processors |= (type & CL_DEVICE_TYPE_CPU) != 0;
     }
+    gn_learn_largest(v);
     return 0;
 }
 
@@ -79,9 +80,7 @@ static int mem_made(struct gn_vobject *o)
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
     cl_mem_object_type type = 0;
     struct gn_mem_detail *detail = calloc(1, sizeof *detail);
-    struct gn_opencl_vgpu *opencl = o->vgpu->detail;
-    struct gn_home *home = opencl->new_home;
-    opencl->new_home = NULL;
+    struct gn_home *home = gn_home_take();
     if (!detail)
         return -1;
     detail->home = home;
@@ -90,15 +89,10 @@ static int mem_made(struct gn_vobject *o)
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
         cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes,
                            &detail->element_bytes, NULL);
-    /* What is a part of another object takes no memory of its own. */
-    cl_mem whole = NULL;
-    cl->clGetMemObjectInfo(o->driver, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL);
-    void *at = NULL; /* a buffer over shared virtual memory is counted there */
-    cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof at, &at, NULL);
-    if (!whole && !(at && gn_svm_live(o->vgpu, (uintptr_t)at, 0)))
-        cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof detail->charged_bytes, &detail->charged_bytes,
-                               NULL);
-    gn_count(&o->vgpu->counters->memory_bytes, (int64_t)detail->charged_bytes);
+    if (o->charged_bytes && !(detail->charge = gn_mem_charge_keep(o))) {
+        free(detail);
+        return -1;
+    }
     o->detail = detail;
     return 0;
 }
@@ -133,8 +127,7 @@ static void release(struct gn_vobject *o)
     case GN_KIND_MEM:
         cl->clReleaseMemObject(o->driver);
         if (o->detail)
-            gn_count(&o->vgpu->counters->memory_bytes,
-                     -(int64_t)((struct gn_mem_detail *)o->detail)->charged_bytes);
+            gn_mem_charge_end(((struct gn_mem_detail *)o->detail)->charge);
         free(o->detail);
         break;
     case GN_KIND_SAMPLER:

@@ -135,7 +135,6 @@ void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_live; i++) {
         if (s->live[i].id == id) {
-            gn_count(&v->counters->memory_bytes, -(int64_t)s->live[i].bytes);
             s->n_live--;
             memmove(&s->live[i], &s->live[i + 1], (s->n_live - i) * sizeof *s->live);
             break;
@@ -222,6 +221,8 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
         a->capabilities[i] = device_offers(cl, p->devices[i]);
         cl->clGetDeviceInfo(p->devices[i], CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof a->largest[i], &a->largest[i],
                             NULL);
+        if (v->boot->memory_limit_bytes && a->largest[i] > v->boot->memory_limit_bytes)
+            a->largest[i] = v->boot->memory_limit_bytes;
         any |= a->capabilities[i] != 0;
     }
     cl_int result = any ? open_window(s, a->address, a->bytes) : CL_SUCCESS;
@@ -263,6 +264,8 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     const cl_icd_dispatch *cl = gn_cl(v);
     struct live l = {a->address, a->size, w->id};
     *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    if (!gn_request_charge(r, a->size))
+        return NULL;
     void *tried =
         a->context && cl->clSVMAlloc ? cl->clSVMAlloc(a->context, a->flags, a->size, a->alignment) : NULL;
     if (!tried)
@@ -278,7 +281,6 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
         gn_vgpu_fault(v, "shared virtual memory does not lie where the guest says", "Svm");
     if (!good || !room)
         return NULL;
-    gn_count(&v->counters->memory_bytes, (int64_t)a->size);
     *result = CL_SUCCESS;
     return (void *)(uintptr_t)a->address;
 }

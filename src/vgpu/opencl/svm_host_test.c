@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #define GIB       (UINT64_C(1) << 30)
@@ -147,6 +148,8 @@ static int open_vgpu(void **state)
     v->driver = &table;
     v->detail = &detail;
     v->counters = &counters;
+    assert_int_equal(gn_lease_init(&v->lease, -1, &counters), 0);
+    v->lease.leased_bytes = UINT64_MAX;
     detail.svm = gn_svm_host_new();
     gn_lost_init(&v->lost);
     for (int i = 0; i < 3; i++) {
@@ -168,6 +171,7 @@ static int close_vgpu(void **state)
     for (int i = 0; i < 3; i++)
         gn_segment_fini(&v->segments[i]);
     gn_svm_host_free(detail.svm);
+    close(v->lease.wake_fd);
     free(v);
     return 0;
 }
@@ -199,9 +203,9 @@ static void open_window(void)
 }
 
 /* An allocation as a guest would name it; `segment` counts from 0. */
+static struct gn_request r; /* the last one */
 static bool take(uint64_t id, uint64_t address, uint64_t size, uint32_t segment, uint64_t offset)
 {
-    static struct gn_request r;
     struct gn_wire_Svm w = {.id = id, .address = address, .size = size, .pages = {segment + 1, 0, offset}};
     cl_int result = CL_SUCCESS;
     gn_request_init(&r, v);
@@ -306,9 +310,27 @@ static void an_allocation_is_the_segment_at_its_address(void **state)
     assert_false(faulty());
     strcpy((char *)v->segments[1].base + 4096, "shared");
     assert_string_equal((char *)(uintptr_t)(window + 4096), "shared");
+    /* Charged to the request, whose object it becomes. */
+    assert_int_equal(r.charged_bytes, 100);
     assert_int_equal(atomic_load(&counters.memory_bytes), 100);
     gn_svm_forget(v, 1);
+    assert_false(gn_svm_live(v, window + 4096, 1));
+    gn_request_fini(&r);
     assert_int_equal(atomic_load(&counters.memory_bytes), 0);
+}
+
+static void an_allocation_that_the_lease_does_not_cover_is_none(void **state)
+{
+    (void)state;
+    open_window();
+    v->lease.leased_bytes = 99;
+    assert_false(take(1, window + 4096, 100, 1, 4096));
+    assert_false(faulty());
+    assert_int_equal(r.charged_bytes, 0);
+    assert_false(r.defer); /* there is nobody to ask */
+    assert_true(take(1, window + 4096, 99, 1, 4096));
+    assert_false(take(2, window + 8192, 1, 1, 8192));
+    gn_svm_forget(v, 1);
 }
 
 static void what_is_live_is_known_to_the_byte(void **state)
@@ -419,6 +441,7 @@ int main(void)
         CASE(a_driver_that_does_not_take_the_pointer_offers_nothing),
         CASE(a_driver_that_refuses_the_pointer_offers_nothing),
         CASE(an_allocation_is_the_segment_at_its_address),
+        CASE(an_allocation_that_the_lease_does_not_cover_is_none),
         CASE(what_is_live_is_known_to_the_byte),
         CASE(a_lie_about_an_allocation_ends_the_vgpu),
         CASE(a_driver_without_memory_is_believed),

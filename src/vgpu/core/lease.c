@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A vGPU's lease of device memory; see lease.h. */
+#include "vgpu/core/lease.h"
+
+#include "base/checked.h"
+#include "link/frame.h"
+#include "link/worker_wire.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What is asked for beyond the need. gantryd gives less where little is left. */
+#define SLACK_BYTES (UINT64_C(32) << 20)
+/* gantryd answers well within it; without an answer the allocation fails, and a late grant is slack. */
+#define ANSWER_TIMEOUT_S 10
+#define SEND_TIMEOUT_MS  10000
+
+int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counters)
+{
+    memset(l, 0, sizeof *l);
+    l->control_fd = control_fd;
+    l->counters = counters;
+    pthread_mutex_init(&l->send_lock, NULL);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->answered, NULL);
+    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return l->wake_fd < 0 ? -errno : 0;
+}
+
+static bool take_locked(struct gn_lease *l, uint64_t bytes)
+{
+    if (bytes > l->leased_bytes - l->used_bytes)
+        return false;
+    l->used_bytes += bytes;
+    gn_counter_set(&l->counters->memory_bytes, l->used_bytes);
+    return true;
+}
+
+static int send(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
+{
+    pthread_mutex_lock(&l->send_lock);
+    int rc = gn_frame_send(l->control_fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, NULL, 0);
+    pthread_mutex_unlock(&l->send_lock);
+    return rc;
+}
+
+/*
+ * Asks gantryd for what is missing. When the answer comes it is taken from at once, before a recall on its
+ * heels can take it away again. 0: taken.
+ */
+static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec *until)
+{
+    const uint64_t need = bytes - (l->leased_bytes - l->used_bytes);
+    struct gn_worker_lease ask = {.need_bytes = need, .want_bytes = need};
+    const uint32_t seq = ++l->seq;
+    int rc;
+    (void)gn_add_u64(need, SLACK_BYTES, &ask.want_bytes);
+    l->asking = true;
+    l->asked_bytes = bytes;
+    l->taken = false;
+    pthread_mutex_unlock(&l->lock);
+    rc = send(l, GN_WORKER_LEASE, seq, &ask, sizeof ask);
+    pthread_mutex_lock(&l->lock);
+    while (rc == 0 && l->asking)
+        if (pthread_cond_timedwait(&l->answered, &l->lock, until) == ETIMEDOUT)
+            rc = -ETIMEDOUT;
+    if (l->asking) {
+        /* Nobody asks anew before the answer is there; what it brings is slack. */
+        l->asked_bytes = 0;
+        return rc;
+    }
+    return l->taken ? 0 : -ENOMEM;
+}
+
+int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait)
+{
+    struct timespec until;
+    pthread_mutex_lock(&l->lock);
+    int rc = take_locked(l, bytes) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
+    if (rc == -EAGAIN && may_wait) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += ANSWER_TIMEOUT_S;
+        while (l->asking && rc == -EAGAIN) {
+            if (pthread_cond_timedwait(&l->answered, &l->lock, &until) == ETIMEDOUT)
+                rc = -ETIMEDOUT;
+            else if (take_locked(l, bytes))
+                rc = 0;
+        }
+        if (rc == -EAGAIN)
+            rc = ask_locked(l, bytes, &until);
+        /* Refused; but something may have been freed here meanwhile. */
+        if (rc && take_locked(l, bytes))
+            rc = 0;
+        if (rc)
+            rc = -ENOMEM;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+static void wake(struct gn_lease *l)
+{
+    const uint64_t one = 1;
+    (void)!write(l->wake_fd, &one, sizeof one); /* full is awake, too */
+}
+
+/* Takes what is unused out of the lease. */
+static void shed_locked(struct gn_lease *l)
+{
+    l->returning_bytes += l->leased_bytes - l->used_bytes;
+    l->leased_bytes = l->used_bytes;
+}
+
+void gn_lease_give(struct gn_lease *l, uint64_t bytes)
+{
+    if (!bytes)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->used_bytes -= bytes;
+    gn_counter_set(&l->counters->memory_bytes, l->used_bytes);
+    if (l->tight) {
+        shed_locked(l);
+        wake(l);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes)
+{
+    pthread_mutex_lock(&l->lock);
+    l->leased_bytes += granted_bytes;
+    if (l->asking && l->seq == seq) {
+        l->asking = false;
+        l->taken = l->asked_bytes && granted_bytes && take_locked(l, l->asked_bytes);
+    }
+    pthread_cond_broadcast(&l->answered);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void gn_lease_recalled(struct gn_lease *l, bool tight)
+{
+    pthread_mutex_lock(&l->lock);
+    l->tight = tight;
+    l->recalled = true;
+    shed_locked(l);
+    wake(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
+int gn_lease_settle(struct gn_lease *l)
+{
+    uint64_t ignored;
+    (void)!read(l->wake_fd, &ignored, sizeof ignored);
+    pthread_mutex_lock(&l->lock);
+    struct gn_worker_returned r = {.bytes = l->returning_bytes, .answers = l->recalled};
+    l->returning_bytes = 0;
+    l->recalled = false;
+    pthread_mutex_unlock(&l->lock);
+    return r.bytes || r.answers ? send(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
+}

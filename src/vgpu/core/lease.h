@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_LEASE_H
+#define GN_VGPU_LEASE_H
+
+#include "shm/counters.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The device memory that this vGPU may hand out. gantryd leases it; what is allocated is taken from the
+ * lease, here, and goes back to it when the driver has freed it. Only an allocation that the lease does not
+ * cover costs a question to gantryd, and that brings some slack along, so most allocations ask nobody.
+ *
+ * What gantryd has said is believed; it believes nothing in return but what comes back (daemon/leases.h).
+ */
+struct gn_lease {
+    /* set once */
+    int control_fd; /* gantryd's socket; not owned */
+    int wake_fd;    /* an eventfd, readable when the control thread has something to give back; owned */
+    struct gn_counters *counters;
+    pthread_mutex_t send_lock; /* one frame at a time; never taken under `lock` */
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    /* lock */
+    uint64_t leased_bytes;
+    uint64_t used_bytes;      /* <= leased_bytes */
+    uint64_t returning_bytes; /* out of the lease, and gantryd not told yet */
+    bool tight;               /* nothing stays here unused */
+    bool recalled;            /* gantryd wants an answer */
+    bool asking;              /* an answer is owed; one question at a time */
+    uint32_t seq;             /* of the last question */
+    uint64_t asked_bytes;     /* what its asker wants; 0: he has gone */
+    bool taken;               /* and has got */
+};
+
+/* 0 or -errno. control_fd -1: nobody to ask, nothing is leased. */
+int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counters);
+
+/*
+ * 0: taken. -ENOMEM: refused. -EAGAIN: the lease does not cover it and may_wait is false: call again from a
+ * thread that may be kept waiting (for gantryd, and for those of the same tenant that it recalls slack from:
+ * microseconds as a rule, seconds at worst). Any thread.
+ */
+int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait);
+
+/* What was taken is free. Any thread, a driver's too: never waits for anybody, calls nothing but a write to
+ * an eventfd. */
+void gn_lease_give(struct gn_lease *l, uint64_t bytes);
+
+/* gantryd's words, from the control thread. */
+void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes);
+void gn_lease_recalled(struct gn_lease *l, bool tight);
+/* The control thread, when wake_fd is readable: sends what is owed. 0, or -errno: gantryd is gone. */
+int gn_lease_settle(struct gn_lease *l);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device memory on the account of this vGPU's tenant: what a creation is charged before the driver is asked,
+ * what the driver says that it took, and when it has really freed it. Bytes are counted as requested. Ring
+ * thread and lease thread; the end of a charge comes on whatever thread the driver destroys its object on.
+ */
+#include "opencl_host.h"
+#include "opencl_pixel.h"
+
+#include <stdlib.h>
+
+/* Kilobytes of memory that are free, and of the largest free block: cl_amd_device_attribute_query. */
+#define DEVICE_GLOBAL_FREE_MEMORY_AMD 0x4039
+
+/* ---- before */
+
+bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes)
+{
+    /* More than the driver ever gives is the driver's to refuse, by the error that it has for it. */
+    return bytes > ((const struct gn_opencl_vgpu *)v->detail)->largest_bytes || gn_request_charge(r, bytes);
+}
+
+void gn_learn_largest(struct gn_vgpu *v)
+{
+    static const cl_device_info sides[] = {CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_IMAGE2D_MAX_HEIGHT,
+                                           CL_DEVICE_IMAGE3D_MAX_WIDTH, CL_DEVICE_IMAGE3D_MAX_HEIGHT,
+                                           CL_DEVICE_IMAGE3D_MAX_DEPTH, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE};
+    struct gn_opencl_vgpu *detail = v->detail;
+    for (cl_uint d = 0; d < detail->platform->n_devices; d++) {
+        cl_device_id device = detail->platform->devices[d];
+        cl_ulong bytes = 0;
+        gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof bytes, &bytes, NULL);
+        if (bytes > detail->largest_bytes)
+            detail->largest_bytes = bytes;
+        for (size_t i = 0; i < GN_ARRAY_SIZE(sides); i++) {
+            size_t side = 0;
+            gn_cl(v)->clGetDeviceInfo(device, sides[i], sizeof side, &side, NULL);
+            if (side > detail->largest_side)
+                detail->largest_side = side;
+        }
+    }
+}
+
+uint64_t gn_image_bytes(struct gn_vgpu *v, const cl_image_format *format, const cl_image_desc *d)
+{
+    const uint64_t most = ((const struct gn_opencl_vgpu *)v->detail)->largest_side;
+    uint64_t width = d->image_width, height = 1, depth = 1, layers = 1, sum = 0;
+    if (width > most || d->image_height > most || d->image_depth > most)
+        return UINT64_MAX;
+    switch (d->image_type) {
+    case CL_MEM_OBJECT_IMAGE3D:
+        depth = d->image_depth;
+        height = d->image_height;
+        break;
+    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+        layers = d->image_array_size;
+        height = d->image_height;
+        break;
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+        layers = d->image_array_size;
+        break;
+    case CL_MEM_OBJECT_IMAGE2D:
+        height = d->image_height;
+        break;
+    default:
+        break;
+    }
+    for (cl_uint level = 0; level == 0 || (level < d->num_mip_levels && level < 64); level++) {
+        const uint64_t extent[3] = {width, height, depth};
+        if (!gn_add_u64(sum, gn_times(gn_product(extent), gn_times(layers, gn_pixel_bytes(format))), &sum))
+            return UINT64_MAX;
+        width = width > 1 ? width / 2 : width;
+        height = height > 1 ? height / 2 : height;
+        depth = depth > 1 ? depth / 2 : depth;
+    }
+    return sum;
+}
+
+/* ---- after */
+
+void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int *result)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    size_t bytes = 0;
+    if (!mem || cl->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes, NULL))
+        return mem;
+    if (bytes > r->charged_bytes && !gn_request_charge(r, bytes - r->charged_bytes)) {
+        cl->clReleaseMemObject(mem);
+        *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+        return NULL;
+    }
+    if (bytes < r->charged_bytes) {
+        gn_lease_give(&v->lease, r->charged_bytes - bytes);
+        r->charged_bytes = bytes;
+    }
+    return mem;
+}
+
+/* ---- until it is gone */
+
+/*
+ * Our last reference is not always the last: sub-buffers, commands and the driver's own caches hold an object
+ * too. So the bytes come back when both have happened, our release and the driver's word that the object is
+ * being destroyed; which comes before the memory is free, hence not at the word alone.
+ */
+struct gn_mem_charge {
+    struct gn_vgpu *v;
+    uint64_t bytes;
+    _Atomic int n_ends;
+};
+
+static void CL_CALLBACK destroyed(cl_mem mem, void *user_data)
+{
+    (void)mem;
+    gn_mem_charge_end(user_data);
+}
+
+struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o)
+{
+    const cl_icd_dispatch *cl = gn_cl(o->vgpu);
+    struct gn_mem_charge *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->v = o->vgpu;
+    c->bytes = o->charged_bytes;
+    o->charged_bytes = 0;
+    if (!cl->clSetMemObjectDestructorCallback ||
+        cl->clSetMemObjectDestructorCallback(o->driver, destroyed, c))
+        atomic_store_explicit(&c->n_ends, 1, memory_order_relaxed);
+    return c;
+}
+
+void gn_mem_charge_end(struct gn_mem_charge *c)
+{
+    if (!c || atomic_fetch_add_explicit(&c->n_ends, 1, memory_order_acq_rel) != 1)
+        return;
+    gn_lease_give(&c->v->lease, c->bytes);
+    free(c);
+}
+
+/* ---- what is told */
+
+cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r,
+                               const struct gn_args_clGetDeviceInfo *a)
+{
+    const uint64_t limit = v->boot->memory_limit_bytes;
+    const uint64_t used = atomic_load_explicit(&v->counters->memory_bytes, memory_order_relaxed);
+    cl_int result = gn_cl(v)->clGetDeviceInfo(a->device, a->param_name, a->param_value_size, a->param_value,
+                                              a->param_value_size_ret);
+    cl_ulong *bytes = a->param_value;
+    size_t *kib = a->param_value;
+    (void)r;
+    if (result || !limit || !a->param_value)
+        return result;
+    switch (a->param_name) {
+    case CL_DEVICE_GLOBAL_MEM_SIZE:
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
+        if (*bytes > limit)
+            *bytes = limit;
+        break;
+    case DEVICE_GLOBAL_FREE_MEMORY_AMD:
+        for (size_t i = 0; i < 2 && (i + 1) * sizeof *kib <= a->param_value_size; i++)
+            if (kib[i] > (limit > used ? limit - used : 0) / 1024)
+                kib[i] = (limit > used ? limit - used : 0) / 1024;
+        break;
+    default:
+        break;
+    }
+    return result;
+}

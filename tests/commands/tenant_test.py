@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""gantry tenant: what it changes, what it prints, and that a change that is wrong in part changes nothing."""
+
+import json
+import os
+import unittest
+
+from commands_harness import CommandTest
+
+KEYS = {"name", "weight", "vgpus", "memory_bytes", "leased_bytes", "uids", "gids", "token", "modes", "devices"}
+
+
+class Tenants(CommandTest):
+    daemon = True
+
+    def tenant(self, *args, status=0):
+        p = self.prefix.run("tenant", *args, "--json", address=self.address)
+        self.assertEqual(p.returncode, status, p.stderr)
+        self.assertEqual(p.stdout.count("\n"), 1)
+        reply = json.loads(p.stdout)
+        self.assertEqual(reply["version"], 1)
+        return reply
+
+    def add(self, name, *args):
+        added, = self.tenant("add", name, *args)["tenants"]
+        self.addCleanup(self.tenant, "rm", name)
+        return added
+
+    def listed(self):
+        return {t["name"]: t for t in self.tenant("ls")["tenants"]}
+
+    def test_default_is_there(self):
+        self.assertEqual(self.listed()["default"], {"name": "default", "weight": 100, "vgpus": 0, "memory_bytes": 0, "leased_bytes": 0,
+                                                    "uids": [], "gids": [], "token": False, "modes": ["remote"], "devices": []})
+        self.assertIn("is there always", self.tenant("rm", "default", status=1)["error"]["why"])
+
+    def test_every_option(self):
+        token = self.file("token", "0123456789abcdef", 0o600)
+        all_ = self.add("blue", "--weight", "7", "--memory", "3G", "--uid", "root", "--uid", "1234", "--gid", "0", "--token-file", token,
+                        "--mode", "remote", "--mode=passthrough", "--device", "one", "--device", "Two:0")
+        self.assertEqual(all_, {"name": "blue", "weight": 7, "vgpus": 0, "memory_bytes": 0, "leased_bytes": 0,
+                                "memory_limit_bytes": 3 << 30, "uids": [0, 1234], "gids": [0], "token": True,
+                                "modes": ["remote", "passthrough"], "devices": ["one", "Two:0"]})
+        self.assertEqual(self.listed()["blue"], all_)
+        # One at a time: nothing else changes.
+        for args, key, value in ((["--weight", "8"], "weight", 8), (["--memory", "1K"], "memory_limit_bytes", 1024),
+                                 (["--uid", "5"], "uids", [5]), (["--uid", "any"], "uids", "any"), (["--uid", "none"], "uids", []),
+                                 (["--gid", "6", "--gid", "7"], "gids", [6, 7]), (["--gid", "none"], "gids", []),
+                                 (["--token-file", "none"], "token", False), (["--mode", "remote"], "modes", ["remote"]),
+                                 (["--device", "any"], "devices", [])):
+            changed, = self.tenant("set", "blue", *args)["tenants"]
+            self.assertEqual(changed, dict(all_, **{key: value}))
+            all_ = changed
+        del all_["memory_limit_bytes"]
+        self.assertEqual(self.tenant("set", "--memory", "none", "blue")["tenants"], [all_])
+
+    def test_options_and_words_in_any_order(self):
+        p = self.prefix.run("tenant", "--weight", "3", "add", "--json", "red", address=self.address)
+        self.assertEqual(json.loads(p.stdout)["tenants"][0]["weight"], 3)
+        p = self.prefix.run("tenant", "rm", "red", address=self.address)
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+        self.assertNotIn("red", self.listed())
+
+    def test_a_table(self):
+        self.add("blue", "--memory", "1536M", "--uid", "0", "--gid", "5", "--device", "One")
+        p = self.prefix.run("tenant", "ls", address=self.address)
+        lines = p.stdout.splitlines()
+        self.assertEqual(lines[0].split(), ["TENANT", "WEIGHT", "VGPUS", "MEMORY", "LEASED", "LIMIT", "WHO", "MODES", "DEVICES"])
+        self.assertEqual(lines[1].split(), ["default", "100", "0", "0", "0", "-", "-", "remote", "any"])
+        self.assertEqual(lines[2].split(), ["blue", "100", "0", "0", "0", "1.5G", "uid:0", "gid:5", "remote", "One"])
+
+    def test_a_change_that_is_wrong_in_part_changes_nothing(self):
+        before = self.add("blue", "--weight", "7")
+        for args, says in ((["--weight", "8", "--device", "no-such"], '"no-such"'),
+                           (["--weight", "8", "--device", "One:5"], "with that index"),
+                           (["--weight", "8", "--device", "One,present-as=gpu"], "holds for all tenants")):
+            self.assertIn(says, self.tenant("set", "blue", *args, status=1)["error"]["why"])
+        self.assertEqual(self.listed()["blue"], before)
+        self.assertIn("no-such", self.tenant("add", "red", "--device", "no-such", status=1)["error"]["why"])
+        self.assertNotIn("red", self.listed())
+
+    def test_names(self):
+        self.add("blue")
+        self.refused(1, 'there is a tenant "blue" already; change it with: gantry tenant set', "tenant", "add", "blue", address=self.address)
+        for verb, more in (("set", ["--weight", "1"]), ("rm", [])):
+            self.refused(1, 'there is no tenant "red"; gantry tenant ls lists', "tenant", verb, "red", *more, address=self.address)
+        # To make the tenant that the environment names is no mistake.
+        p = self.prefix.run("tenant", "add", "green", address=self.address, env={"GANTRY_TENANT": "green"})
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.tenant("rm", "green")
+
+    def test_usage(self):
+        token = self.file("token", "short")
+        for args, says in (([], "what to do is not said; write gantry tenant add NAME"), (["make", "x"], 'there is no gantry tenant "make"'),
+                           (["add"], "no tenant is named"), (["add", "a/b"], "is not a tenant's name"), (["add", "a", "b"], 'unexpected argument "b"'),
+                           (["add", "x" * 64], "is not a tenant's name"), (["set", "blue"], "no change is given"),
+                           (["rm", "blue", "--weight", "1"], "takes no settings"), (["ls", "blue"], 'unexpected argument "blue"'),
+                           (["ls", "--weight", "1"], "takes no settings"), (["add", "a", "--weight", "0"], "is not a weight"),
+                           (["add", "a", "--memory", "0"], "leaves nothing; write --memory none"), (["add", "a", "--memory", "x"], "is not a size"),
+                           (["add", "a", "--uid", "no-such-user"], 'no user "no-such-user"'), (["add", "a", "--uid", "4294967295"], "no user"),
+                           (["add", "a", "--gid", "no-such-group"], 'no group "no-such-group"'), (["add", "a", "--mode", "fast"], "is not a mode"),
+                           (["add", "a", "--uid", ""], "needs a value"), (["add", "a", *["--uid", "1"] * 65], "too often"),
+                           (["add", "a", *["--device", "x"] * 17], "at most 16 devices"), (["add", "a", "--token-file", token], "not 5"),
+                           (["add", "a", "--tenant", "b"], "unknown option --tenant")):
+            self.refused(2, says, "tenant", *args, address=self.address)
+        self.refused(1, "No such file", "tenant", "add", "a", "--token-file", "/nonexistent", address=self.address)
+        self.assertEqual(list(self.listed()), ["default"])
+        p = self.prefix.run("tenant", "add", "--json", address=self.address)
+        self.assertEqual(p.returncode, 2)
+        self.assertEqual(set(json.loads(p.stdout)["error"]), {"what", "why", "fix"})
+
+    def test_no_daemon(self):
+        gone = "unix:" + os.path.join(self.dir, "s")
+        for args in (["ls"], ["add", "a"], ["set", "a", "--weight", "1"], ["rm", "a"]):
+            self.refused(1, "no gantryd listens at " + gone, "tenant", *args, address=gone)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
