@@ -18,14 +18,17 @@
 #define SO_PEERPIDFD 77
 #endif
 
-#define MAX_CONNS         8192
 #define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
-#define MAX_REQUEST_BYTES (1u << 20) /* a control request's; far more than any */
+#define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
+#define UNREAD_BYTES      (64u << 10) /* of answers: who leaves so many unread is not listened to */
 #define FRAMES_A_TURN     16         /* so that one busy peer does not keep the others waiting */
 
 static void bury(struct gn_corpse *corpse)
 {
-    free(gn_container_of(corpse, struct gn_conn, corpse));
+    struct gn_conn *c = gn_container_of(corpse, struct gn_conn, corpse);
+    struct gn_daemon *d = c->daemon;
+    free(c);
+    gn_crowd_gone(d);
 }
 
 void gn_conn_close(struct gn_conn *c)
@@ -41,6 +44,7 @@ void gn_conn_close(struct gn_conn *c)
     c->request = NULL;
     gn_memory_drop_held(c);
     explicit_bzero(c->token, sizeof c->token);
+    gn_crowd_account(c);
     if (c->vgpu) {
         struct gn_vgpu_record *v = c->vgpu;
         c->vgpu = NULL;
@@ -76,10 +80,12 @@ static void settle(struct gn_conn *c)
         return;
     }
     bool pending = gn_frame_writer_pending(&c->writer);
+    bool listen = !c->closing && c->writer.queued_bytes <= UNREAD_BYTES;
+    gn_crowd_account(c);
     if (c->closing && !pending)
         gn_conn_close(c);
     else
-        gn_loop_change(&c->daemon->loop, &c->socket, (c->closing ? 0 : EPOLLIN) | (pending ? EPOLLOUT : 0));
+        gn_loop_change(&c->daemon->loop, &c->socket, (listen ? EPOLLIN : 0) | (pending ? EPOLLOUT : 0));
 }
 
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds,
@@ -291,8 +297,10 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
         memcpy(c->request + c->n_request, f->payload, f->n_payload);
         c->n_request += f->n_payload;
     }
-    if (f->flags & GN_FRAME_MORE)
+    if (f->flags & GN_FRAME_MORE) {
+        gn_crowd_account(c);
         return;
+    }
     struct gn_tenant *wait_for = NULL;
     char *reply = gn_daemon_answer(c->daemon, c, c->request ? c->request : "", c->n_request, &wait_for);
     free(c->request);
@@ -348,7 +356,8 @@ static void ready(struct gn_source *s, uint32_t events)
         (void)gn_frame_flush(&c->writer);
         settle(c);
     }
-    for (int i = 0; i < FRAMES_A_TURN && c->socket.fd >= 0 && !c->closing; i++) {
+    for (int i = 0;
+         i < FRAMES_A_TURN && c->socket.fd >= 0 && !c->closing && c->writer.queued_bytes <= UNREAD_BYTES; i++) {
         struct gn_frame f;
         int rc = gn_frame_read(&c->reader, &f);
         if (rc == 0)
@@ -403,7 +412,7 @@ void gn_conns_take(struct gn_daemon *d, int fd)
 void gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
 {
     const struct ucred nobody = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
-    if (d->n_conns >= MAX_CONNS) {
+    if (!gn_crowd_make_room(d)) {
         close(fd);
         return;
     }
@@ -414,19 +423,31 @@ void gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_pe
     }
 }
 
+static int accept_one(struct gn_source *listener)
+{
+    return accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static bool out_of_descriptors(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+}
+
 void gn_conns_accept(struct gn_source *listener, uint32_t events)
 {
     struct gn_daemon *d = gn_container_of(listener, struct gn_daemon, listener);
-    int fd = d->n_conns < MAX_CONNS ? accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    bool room = gn_crowd_make_room(d);
+    int fd = room ? accept_one(listener) : -1;
+    if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d))
+        fd = accept_one(listener);
     if (fd >= 0) {
         gn_conns_take(d, fd);
         return;
     }
-    if (d->n_conns >= MAX_CONNS || errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
-        errno == ENOBUFS) {
+    if (!room || out_of_descriptors()) {
         gn_log(GN_LOG_WARN,
-               "cannot take another connection (%u there): %s; new ones wait until one is closed", d->n_conns,
-               d->n_conns >= MAX_CONNS ? "their limit is reached" : strerror(errno));
+               "cannot take another connection (%u there): %s; new ones wait until one is closed",
+               d->n_conns, room ? strerror(errno) : "all of them have vGPUs");
         /* With none to wait for, trying again is all that is left. */
         if (d->n_conns) {
             d->listening = false;

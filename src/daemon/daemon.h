@@ -73,6 +73,7 @@ struct gn_conn {
     uint32_t held_seq;
     struct gn_tenant *held_for;
     uint64_t held_until_ns;
+    size_t n_held_bytes; /* crowd.c */
 };
 
 struct gn_vgpu_record {
@@ -124,6 +125,9 @@ struct gn_daemon {
     struct gn_host *hosts; /* one a driver */
     struct gn_list conns, vgpus;
     uint32_t n_conns;
+    /* crowd.c */
+    uint64_t n_held_bytes, crowd_told_ns;
+    uint32_t n_crowd_untold, n_crowd_peak;
     struct gn_source listener;
     bool listening; /* false: too many connections or descriptors; goes on when one is closed */
     struct gn_source signals;
@@ -191,6 +195,16 @@ void gn_memory_timer(struct gn_source *timer, uint32_t events);
 /* Keeps a reply until the tenant's workers have given back what was recalled. */
 void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *reply);
 void gn_memory_drop_held(struct gn_conn *c);
+
+/* crowd.c: what connections may take together. */
+/* Before one more is taken: closes one where there are too many. False: all of them have vGPUs. */
+bool gn_crowd_make_room(struct gn_daemon *d);
+/* Closes the one that is worth least; false when there is none without a vGPU. */
+bool gn_crowd_evict(struct gn_daemon *d);
+/* After one is gone for good: a crowd's memory is given back. */
+void gn_crowd_gone(struct gn_daemon *d);
+/* After its request or its queue has changed. May close it, or another. */
+void gn_crowd_account(struct gn_conn *c);
 
 /* vgpus.c: the life of a vGPU, seen from outside its worker. */
 int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a,
