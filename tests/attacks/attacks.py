@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attack on a vGPU, on gantryd or on a neighbour, and what becomes of it.
+
+    attacks.py --build DIR CASE
+
+The attacker's vGPU ends with a reason in the log, or it is refused; a neighbour's program gets its right results meanwhile and
+afterwards; gantryd lives, and holds nothing more than before. Status 0: so it is; 1: a sentence says what is wrong.
+"""
+
+import argparse
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path += [HERE, os.path.join(HERE, "../edges")]
+
+import rawguest as raw  # noqa: E402
+from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, held_kib, wait_until  # noqa: E402
+from rawguest import DEVICE, RawGuest, handle, message  # noqa: E402
+
+sys.path.append(os.path.join(HERE, "../../src/daemon"))
+import gantryd_harness as link  # noqa: E402
+
+MEMORY_KIB = 1024  # that gantryd may hold more than before, while nobody is there: malloc's own slack
+REASON = re.compile(r"vgpu=([0-9a-f]{8}).* ends: (.+)")
+CRASH = re.compile(r"AddressSanitizer|runtime error:|ThreadSanitizer|was ended by signal|LeakSanitizer")
+
+
+class Attack:
+    """A gantryd, a neighbour who works, and what there was before."""
+
+    def __init__(self, options, work):
+        self.build = os.path.abspath(options.build)
+        self.work = work
+        self.edges = os.path.join(self.build, "tests/edges/edges")
+        self.attacker = os.path.join(self.build, "tests/attacks/attacker")
+        self.stage = built_tree(os.path.join(work, "tree"), options.build)
+
+    def __enter__(self):
+        self.gantry = Gantry(self.stage, os.path.join(self.work, "gantryd"))
+        self.gantry.__enter__()
+        with self.gantry.program([self.edges, "life"]) as p:
+            p.end()
+        self.before = self.gantry.settle_first()
+        self.held = held_kib(self.gantry.process.pid)
+        self.neighbour = self.gantry.program([self.edges, "steps", "1000000"])
+        self.neighbour.hear("ready")
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if kind is None:
+                self.neighbour_works()
+                self.neighbour.kill()
+                self.gantry.settle(self.before)
+                crash = CRASH.search(self.gantry.log())
+                if crash:
+                    raise Wrong("somebody crashed: " + self.gantry.log()[max(0, crash.start() - 300):crash.start() + 3000])
+                more = held_kib(self.gantry.process.pid) - self.held
+                if more > MEMORY_KIB:
+                    raise Wrong("gantryd holds {} KiB more than before".format(more))
+        finally:
+            self.neighbour.__exit__()
+            self.gantry.__exit__(kind, value, trace)
+
+    def neighbour_works(self, times=3):
+        for _ in range(times):
+            self.neighbour.tell()
+            self.neighbour.hear("step")
+
+    def guest(self, **how):
+        return RawGuest(self.gantry.socket, **how)
+
+    def reason(self, g):
+        """Why the log says that it ended."""
+        found = []
+
+        def there():
+            found[:] = [m.group(2) for m in REASON.finditer(self.gantry.log()) if m.group(1) == "{:08x}".format(g.id)]
+            return bool(found)
+
+        if not wait_until(there, 10):
+            raise Wrong("vgpu {:08x} ended without a reason in the log: {}".format(g.id, self.gantry.log()))
+        if len(found) != 1:
+            raise Wrong("one end, several reasons: {}".format(found))
+        return found[0]
+
+    def must_end(self, what, expected, *messages, before=(), after=None):
+        """A vGPU of its own gets these, and ends for the reason that is expected."""
+        with self.guest() as g:
+            g.need(*before)
+            for m in messages:
+                g.send(m)
+            if after:
+                after(g)
+            if not g.ended():
+                raise Wrong("{}: the vGPU goes on".format(what))
+            reason = self.reason(g)
+            if not re.search(expected, reason):
+                raise Wrong("{}: it ended because of \"{}\"".format(what, reason))
+        self.neighbour_works(1)
+
+
+START = (raw.context(), raw.queue(), raw.buffer())
+
+
+def bad_ops(a):
+    for op in (0, 1, 189, 500, 65535):
+        a.must_end("op {}".format(op), "malformed", message(op).bytes())
+    finish = message("Finish").head(handle(3), None, 1)
+    a.must_end("a size that is not the message's", "malformed", message("Devices").bytes(size=4096))
+    a.must_end("a message of eight bytes", "malformed", bytes(8))
+    a.must_end("no struct", "malformed", message("Context").bytes())
+    a.must_end("flags that there are not", "malformed", finish.bytes(flags=2), before=START)
+    a.must_end("a question that is no command", "malformed", user_event_asked())
+    a.must_end("an assumption without a question", "malformed", finish.bytes(assumed=-5), before=START)
+    a.must_end("padding", "malformed", message("UserEvent").u32(1, 7).bytes(reply=0))
+
+
+def user_event_asked():
+    return message("UserEvent").u32(1, 0).bytes(flags=1)
+
+
+def lengths(a):
+    def info(size, span):
+        return message("clGetDeviceInfo").u64(DEVICE, size).span(*span).null().u32(0x1000, 0).bytes()
+
+    for what, span in (("beyond the reply", (0, 8, 41)), ("of another length", (0, 4, 0)), ("beyond the area", (1, 8, 64 << 20)),
+                       ("around the end of numbers", (1, 8, (1 << 64) - 4)), ("in no segment", (200, 8, 0))):
+        a.must_end("an output " + what, "malformed", info(8, span))
+    a.must_end("an output of 4 GiB", "malformed", info(0xffffffff, (1, 0xffffffff, 0)))
+    a.must_end("a length above all", "malformed", info((1 << 64) - 1, (1, 0xffffffff, 0)))
+
+    def source(span, n):
+        return message("ProgramFromSource").u64(handle(5), handle(2)).span(*span).u64(n).bytes()
+    for what, span, n in (("behind the message", (0, 17, 10000), 17), ("that is longer than said", (1, 16, 0), 17),
+                          ("behind its segment", (1, 4096, (64 << 20) - 1), 4096)):
+        a.must_end("a source " + what, "malformed", source(span, n), before=START)
+    a.must_end("a string without its end", "malformed", message("clCreateKernel").u64(handle(6), handle(5)).inline(b"abc").bytes(),
+               before=START)
+    a.must_end("a read beyond the area", "malformed", raw.read_buffer(to=(64 << 20) - 4095), before=START)
+    a.must_end("a buffer made of nothing", "less contents", raw.buffer(handle(7), flags=0x21), before=START)
+    a.must_end("a buffer made of less", "less contents",
+               raw.buffer(handle(7), flags=0x21, contents=(1, 0), n_contents=4095), before=START)
+    a.must_end("half a wait list", "malformed",
+               message("Finish").u64(handle(3)).span(1, 6, 0).u32(raw.NO_EVENT, 0).bytes(reply=0), before=START)
+    a.must_end("arguments that do not add up", "malformed",
+               message("SetArg").u64(handle(6)).inline(struct.pack("<HBBIQ", 0, 1, 0, 4096, 0)).u64(16).bytes(), before=START)
+
+
+def handles(a):
+    a.must_end("a handle that never was", "malformed", raw.queue(in_context=handle(900)))
+    a.must_end("a handle of the future", "malformed", raw.queue(in_context=handle(2, 2)), before=START)
+    a.must_end("a handle of another kind", "malformed", raw.queue(in_context=handle(4)), before=START)
+    a.must_end("a queue that never was", "no queue", raw.read_buffer(on=handle(77)), before=START)
+    a.must_end("a new object over the device", "taken", raw.context(DEVICE))
+    a.must_end("a new object at the end of all indices", "taken", raw.context(handle(0xffffffff)))
+    a.must_end("a new object without a generation", "taken", raw.context(handle(9, 0)))
+    a.must_end("an event outside the table", "malformed", raw.read_buffer(event=1 << 20), before=START)
+    # A handle of something gone is no crime: the driver says what it thinks of none.
+    with a.guest() as g:
+        g.need(*START)
+        g.send(raw.destroy(handle(2), "context"))
+        got = g.ask(raw.queue(handle(8)))
+        if not got or got[0] != -34:
+            raise Wrong("a stale handle was answered with {}".format(got))
+
+
+def replays(a):
+    a.must_end("the same object twice", "taken", raw.context(), raw.context())
+    a.must_end("an older generation", "taken", raw.destroy(handle(9, 5), "context"), raw.context(handle(9, 4)),
+               before=(raw.context(handle(9, 5)),))
+    a.must_end("a user event twice", "index is taken", raw.user_event(5), raw.user_event(5))
+    a.must_end("an event of a user's, for a command", "malformed", raw.user_event(5), raw.read_buffer(event=5), before=START)
+    a.must_end("a user event set twice", "no open user event", raw.user_event(5),
+               *[message("UserEventStatus").u32(5, 0).bytes(reply=0)] * 2)
+
+    def slot_again(g):
+        """The last message's slot, published for the lap that has passed."""
+        g.need(raw.question())
+        at = g.slot_at(g.tail)
+        g.words[at // 4] = 5
+        g.wake()
+    a.must_end("a slot of another lap", "ring is corrupt", after=slot_again)
+
+
+def rings(a):
+    def published(n_bytes, seq=1):
+        def attack(g):
+            at = g.slot_at(g.tail)
+            g.words[at // 4 + 1] = n_bytes
+            g.words[at // 4] = g.tail + seq
+            g.wake()
+        return attack
+    for what, n_bytes, seq in (("no bytes", 0, 1), ("897 bytes", 897, 1), ("65,535 bytes", 65535, 1),
+                               ("slots that are not there", 896, 1), ("a sequence of its own", 16, 77)):
+        a.must_end("a message of " + what, "ring is corrupt", after=published(n_bytes, seq))
+
+    # A message that changes while it is read: what was copied is what counts, right or wrong, and nothing breaks.
+    rng = random.Random(a.seed)
+    for _ in range(20):
+        with a.guest() as g:
+            g.need(*START)
+            for _ in range(200):
+                m = raw.buffer(handle(100 + g.tail), size=4096)
+                at = g.slot_at(g.tail)
+                if not g.send(m[:8] + bytes(4) + m[12:]):
+                    break
+                for _ in range(20):
+                    struct.pack_into("<I", g.ring, at + 8 + 4 * rng.randrange(14), rng.choice((0, 1, 896, 0xffffffff, 42)))
+            if g.ended(0.2):
+                a.reason(g)
+    a.neighbour_works()
+
+
+def descriptors(a):
+    # To the worker: descriptors for requests that never come.
+    def folders(g):
+        for number in range(2000):
+            try:
+                g.tell(link.frame(raw.FOLDERS, number), [0] * 8)
+            except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+                if g.ended(0.01):
+                    return
+            except OSError:  # ETOOMANYREFS: more are on their way than the kernel lets us have
+                if g.ended(0.01):
+                    return
+    a.must_end("descriptors without end", "socket|descriptors", after=folders)
+    a.must_end("a frame that there is not", "socket", after=lambda g: g.tell(link.frame(9, 1)))
+    a.must_end("what is no frame", "socket", after=lambda g: g.tell(b"\xff" * 16))
+    # To gantryd: none that it did not ask for, none kept.
+    for payload, fds in ((link.frame(link.HELLO, 1, link.hello()), [0] * 3), (link.frame(link.CONTROL, 1, b"{}"), [0]),
+                         (link.frame(link.ATTACH, 1, link.attach()), [0] * 8)):
+        c = link.Client(a.gantry.socket, greet=payload[4] != link.HELLO)
+        c.send(payload, fds)
+        if c.receive() is not None:
+            raise Wrong("gantryd took descriptors that it did not ask for")
+        c.close()
+    # All the segments that there can be, thrice over; gantryd keeps no descriptor of them.
+    for _ in range(3):
+        with a.guest() as g:
+            for i in range(1, 300):
+                reply = g.client.ask(link.SEGMENT, struct.pack("<Q", 65536))
+                if reply.op == link.ERROR:
+                    break
+                reply.close()
+            if i < 200:
+                raise Wrong("the {}th segment was refused: {}".format(i, reply.error()))
+            a.neighbour_works(1)
+
+
+def many_objects(a):
+    n = 10000
+    with a.guest() as g:
+        g.need(raw.context(), raw.queue())
+        for i in range(n):
+            g.send(raw.buffer(handle(10 + i), size=64))
+            if i % 2000 == 0:
+                a.neighbour_works(1)
+        for i in range(n):
+            g.send(raw.user_event(i))
+        for i in range(n):
+            g.send(message("WatchEvent").u64(i).u32(i % 50, 0).bytes(reply=0))
+        for i in range(1000):
+            g.send(raw.queue(handle(20000 + i)))
+        got = g.ask(raw.question())
+        if got is None:
+            raise Wrong("a vGPU ends of 10,000 objects: {}".format(a.reason(g)))
+        a.neighbour_works()
+    # Their end, too: all of it goes with the process.
+    a.neighbour_works()
+
+
+def endless_waits(a):
+    """Commands that wait for themselves, for each other, for what never comes: theirs alone."""
+    with a.guest() as g:
+        g.need(*START)
+        for i in range(2000):
+            g.arm(i)
+            g.send(raw.read_buffer(event=i, waits=[i, (i + 1) % 2000], size=64))
+        g.ask(raw.question())
+        a.neighbour_works()
+
+
+def sources(a):
+    """Builds without end, each in a vGPU of its own; their program is killed, and nothing of them goes on."""
+    for case in ("include-bomb", "macro-bomb", "huge-source"):
+        with a.gantry.program([a.attacker, case], env={"GANTRY_LOG": "none"}) as p:
+            p.hear("building")
+            pid = a.gantry.worker_of(p)
+            for _ in range(5):
+                a.neighbour_works(2)
+            p.kill()
+            if not wait_until(lambda: not os.path.exists("/proc/{}".format(pid)), 3):
+                raise Wrong("{}: the build outlives its program".format(case))
+        a.neighbour_works(1)
+
+
+HOLDER = """
+import resource, socket, sys
+path, n, hello = sys.argv[1], int(sys.argv[2]), bytes.fromhex(sys.argv[3])
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+held = []
+for i in range(min(n, hard - 50)):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.settimeout(5)
+    try:
+        s.connect(path)
+        if i % 3:
+            s.send(hello if i % 3 == 2 else hello[:i % 160 + 1])
+    except OSError:
+        break  # no more are to be had
+    held.append(s)
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+
+
+def sockets(a):
+    """More connections than gantryd takes, that say nothing, or half of something, or good day and then nothing. Others are served."""
+    hello = link.frame(link.HELLO, 1, link.hello())
+    holders = [subprocess.Popen([sys.executable, "-c", HOLDER, a.gantry.socket, "3000", hello.hex()], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE) for _ in range(3)]
+    try:
+        held = [int(h.stdout.readline()) for h in holders]
+        if sum(held) < 2000:
+            raise Wrong("only {} connections could be held open: that is no attack".format(held))
+        with a.gantry.program([a.edges, "life"]) as p:
+            p.end()
+        a.neighbour_works()
+        a.gantry.vgpus()
+    finally:
+        for h in holders:
+            h.stdin.close()
+            h.wait(60)
+            h.stdout.close()
+
+
+def control(a):
+    """Requests that never end, and answers that nobody reads: gantryd's memory is not the attacker's to take."""
+    pid = a.gantry.process.pid
+    before = held_kib(pid)
+    held = []
+    for i in range(300):
+        c = link.Client(a.gantry.socket)
+        c.socket.setblocking(False)
+        try:
+            for _ in range(200):
+                c.socket.send(link.frame(link.CONTROL, 1, b"x" * 8000, flags=link.MORE) if i % 2 else
+                              link.frame(link.CONTROL, 1, b'{"version":1,"request":"status"}') * 50)
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            pass
+        held.append(c)
+    with a.gantry.program([a.edges, "life"]) as p:
+        p.end()
+    a.neighbour_works()
+    more = held_kib(pid) - before
+    for c in held:
+        c.close()
+    if more > 64 * 1024:
+        raise Wrong("300 connections made gantryd hold {} MiB more".format(more // 1024))
+
+
+def attaching(a):
+    """Programs that attach and go, at any point of it, as fast as they can."""
+    rng = random.Random(a.seed)
+    for _ in range(60):
+        c = link.Client(a.gantry.socket, greet=False)
+        data = link.frame(link.HELLO, 1, link.hello()) + link.frame(link.ATTACH, 2, link.attach(stdio=0))
+        c.send(data[:rng.randrange(len(data) + 1)])
+        if rng.randrange(2):
+            c.socket.settimeout(rng.random() * 0.01)
+            try:
+                c.receive()
+            except (TimeoutError, OSError):
+                pass
+        c.close()
+        if rng.randrange(8) == 0:
+            a.neighbour_works(1)
+    for what, attach in (("a platform", link.attach(platform=99, stdio=0)), ("a tenant", link.attach(tenant=b"/../x", stdio=0)),
+                         ("a weight", link.attach(weight=0xffffffff, stdio=0))):
+        c = link.Client(a.gantry.socket)
+        reply = c.ask(link.ATTACH, attach)
+        if not reply or reply.op != link.ERROR or not reply.error()[1]:
+            raise Wrong("{} that there is not was not refused".format(what))
+        c.close()
+
+
+def scribbled(a, seconds=None):
+    """Another process overwrites what program and worker share while both work."""
+    scribbler = os.path.join(a.build, "tests/attacks/scribbler")
+    seconds = seconds or float(os.environ.get("SCRIBBLE_SECONDS", "0"))
+    began, rounds, ended = time.monotonic(), 0, 0
+    seed = a.seed
+    while rounds < 16 or time.monotonic() - began < seconds:
+        program = ("churn", "dag", "one_queue", "pieces", "live_events", "own_contexts", "many_buffers")[rounds % 7]
+        log_at = len(a.gantry.log())
+        with a.gantry.program([a.edges, program]) as p:
+            try:
+                vgpu = a.gantry.vgpu_of(p)
+            except Wrong:
+                vgpu = None  # it was quicker
+            if vgpu:
+                s = subprocess.Popen([scribbler, str(p.pid), str(seed)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+                line = s.communicate(timeout=60)[0].decode()
+                # What its own memory's being overwritten makes of the program is its own affair: wrong, an error, a wait without end.
+                p.kill()
+                if p.process.returncode not in (0, 1, -9):
+                    raise Wrong("seed {}: {} ended with status {}; {}".format(seed, program, p.process.returncode, line))
+                if not wait_until(lambda: not os.path.exists("/proc/{}".format(vgpu["worker_pid"])), 5):
+                    raise Wrong("seed {}: the worker of {} does not end; {}".format(seed, program, line))
+        new = a.gantry.log()[log_at:]
+        crash = CRASH.search(new)
+        if crash:
+            raise Wrong("seed {}, {}: {}".format(seed, program, new))
+        if "ended with status 1" in new and not REASON.search(new):
+            raise Wrong("seed {}: {} ended without a reason: {}".format(seed, program, new))
+        ended += bool(REASON.search(new))
+        a.neighbour_works(1)
+        rounds += 1
+        seed += 1
+    print("{} rounds, {} vGPUs ended with a reason, seeds {} to {}".format(rounds, ended, a.seed, seed - 1))
+
+
+CASES = {"bad-ops": bad_ops, "lengths": lengths, "handles": handles, "replays": replays, "rings": rings, "descriptors": descriptors,
+         "many-objects": many_objects, "endless-waits": endless_waits, "sources": sources, "sockets": sockets, "control": control,
+         "attaching": attaching, "scribbled": scribbled}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True, help="the build folder")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("ATTACK_SEED", "1")))
+    parser.add_argument("case", choices=sorted(CASES))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gn-attacks-") as work:
+        try:
+            with Attack(options, work) as a:
+                a.seed = options.seed
+                CASES[options.case](a)
+        except (Wrong, raw.Wrong, LeftBehind) as e:
+            print("{} (seed {}): {}".format(options.case, options.seed, e))
+            return 1
+    print("{}: right".format(options.case))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
