@@ -21,8 +21,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [HERE, os.path.join(HERE, "../edges")]
 
 import rawguest as raw  # noqa: E402
-from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, held_kib, wait_until  # noqa: E402
-from rawguest import DEVICE, RawGuest, handle, message  # noqa: E402
+from gantry import Gantry, LeftBehind, Wrong, built_tree, held_kib, wait_until  # noqa: E402
+from rawguest import RawGuest  # noqa: E402
+from wire import DEVICE, Wire, arg, handle, words  # noqa: E402
 
 sys.path.append(os.path.join(HERE, "../../src/daemon"))
 import gantryd_harness as link  # noqa: E402
@@ -41,6 +42,8 @@ class Attack:
         self.edges = os.path.join(self.build, "tests/edges/edges")
         self.attacker = os.path.join(self.build, "tests/attacks/attacker")
         self.stage = built_tree(os.path.join(work, "tree"), options.build)
+        self.wire = Wire(self.build)
+        self.start = (self.wire.context(), self.wire.queue(), self.wire.buffer())
 
     def __enter__(self):
         self.gantry = Gantry(self.stage, os.path.join(self.work, "gantryd"))
@@ -107,85 +110,79 @@ class Attack:
         self.neighbour_works(1)
 
 
-START = (raw.context(), raw.queue(), raw.buffer())
-
-
 def bad_ops(a):
+    w, start = a.wire, a.start
     for op in (0, 1, 189, 500, 65535):
-        a.must_end("op {}".format(op), "malformed", message(op).bytes())
-    finish = message("Finish").head(handle(3), None, 1)
-    a.must_end("a size that is not the message's", "malformed", message("Devices").bytes(size=4096))
+        a.must_end("op {}".format(op), "malformed", w.raw(op))
+    a.must_end("a size that is not the message's", "malformed", w.message("Devices", claimed=4096))
     a.must_end("a message of eight bytes", "malformed", bytes(8))
-    a.must_end("no struct", "malformed", message("Context").bytes())
-    a.must_end("flags that there are not", "malformed", finish.bytes(flags=2), before=START)
-    a.must_end("a question that is no command", "malformed", user_event_asked())
-    a.must_end("an assumption without a question", "malformed", finish.bytes(assumed=-5), before=START)
-    a.must_end("padding", "malformed", message("UserEvent").u32(1, 7).bytes(reply=0))
-
-
-def user_event_asked():
-    return message("UserEvent").u32(1, 0).bytes(flags=1)
+    a.must_end("no struct", "malformed", w.raw(w.ops["Context"]))
+    a.must_end("flags that there are not", "malformed", w.message("Finish", queue=handle(3), event=1, msg_flags=2), before=start)
+    a.must_end("a question that is no command", "malformed", w.message("UserEvent", event=1, msg_flags=1))
+    a.must_end("an assumption without a question", "malformed", w.message("Finish", queue=handle(3), event=1, assumed=-5),
+               before=start)
+    a.must_end("padding", "malformed", w.message("UserEvent", event=1, zero_end=7))
 
 
 def lengths(a):
+    w, start = a.wire, a.start
+
     def info(size, span):
-        return message("clGetDeviceInfo").u64(DEVICE, size).span(*span).null().u32(0x1000, 0).bytes()
+        return w.message("clGetDeviceInfo", device=DEVICE, param_value_size=size, param_value=span, param_name=0x1000)
 
     for what, span in (("beyond the reply", (0, 8, 41)), ("of another length", (0, 4, 0)), ("beyond the area", (1, 8, 64 << 20)),
                        ("around the end of numbers", (1, 8, (1 << 64) - 4)), ("in no segment", (200, 8, 0))):
         a.must_end("an output " + what, "malformed", info(8, span))
     a.must_end("an output of 4 GiB", "malformed", info(0xffffffff, (1, 0xffffffff, 0)))
     a.must_end("a length above all", "malformed", info((1 << 64) - 1, (1, 0xffffffff, 0)))
-
-    def source(span, n):
-        return message("ProgramFromSource").u64(handle(5), handle(2)).span(*span).u64(n).bytes()
     for what, span, n in (("behind the message", (0, 17, 10000), 17), ("that is longer than said", (1, 16, 0), 17),
                           ("behind its segment", (1, 4096, (64 << 20) - 1), 4096)):
-        a.must_end("a source " + what, "malformed", source(span, n), before=START)
-    a.must_end("a string without its end", "malformed", message("clCreateKernel").u64(handle(6), handle(5)).inline(b"abc").bytes(),
-               before=START)
-    a.must_end("a read beyond the area", "malformed", raw.read_buffer(to=(64 << 20) - 4095), before=START)
-    a.must_end("a buffer made of nothing", "less contents", raw.buffer(handle(7), flags=0x21), before=START)
-    a.must_end("a buffer made of less", "less contents",
-               raw.buffer(handle(7), flags=0x21, contents=(1, 0), n_contents=4095), before=START)
-    a.must_end("half a wait list", "malformed",
-               message("Finish").u64(handle(3)).span(1, 6, 0).u32(raw.NO_EVENT, 0).bytes(reply=0), before=START)
-    a.must_end("arguments that do not add up", "malformed",
-               message("SetArg").u64(handle(6)).inline(struct.pack("<HBBIQ", 0, 1, 0, 4096, 0)).u64(16).bytes(), before=START)
+        a.must_end("a source " + what, "malformed",
+                   w.message("ProgramFromSource", id=handle(5), context=handle(2), source=span, bytes=n), before=start)
+    a.must_end("a string without its end", "malformed", w.kernel(name=b"abc"), before=start)
+    a.must_end("a read beyond the area", "malformed", w.read(at=(1, 0, (64 << 20) - 4095)), before=start)
+    a.must_end("a buffer made of nothing", "less contents", w.buffer(handle(7), flags=0x21), before=start)
+    a.must_end("a buffer made of less", "less contents", w.buffer(handle(7), flags=0x21, contents=(1, 0, 0), initial=4095),
+               before=start)
+    a.must_end("half a wait list", "malformed", w.message("Finish", queue=handle(3), waits=(1, 6, 0), reply=0), before=start)
+    a.must_end("arguments that do not add up", "malformed", w.set_arg(arg(0, 1, 4096, 0)), before=start)
+    a.must_end("a handle of 256 bytes", "malformed", w.set_arg(arg(0, 3, 256, handle(4))), before=start)
+    a.must_end("a list that ends with a key", "malformed", w.buffer(handle(7), properties=words(0x1234, 0)), before=start)
 
 
 def handles(a):
-    a.must_end("a handle that never was", "malformed", raw.queue(in_context=handle(900)))
-    a.must_end("a handle of the future", "malformed", raw.queue(in_context=handle(2, 2)), before=START)
-    a.must_end("a handle of another kind", "malformed", raw.queue(in_context=handle(4)), before=START)
-    a.must_end("a queue that never was", "no queue", raw.read_buffer(on=handle(77)), before=START)
-    a.must_end("a new object over the device", "taken", raw.context(DEVICE))
-    a.must_end("a new object at the end of all indices", "taken", raw.context(handle(0xffffffff)))
-    a.must_end("a new object without a generation", "taken", raw.context(handle(9, 0)))
-    a.must_end("an event outside the table", "malformed", raw.read_buffer(event=1 << 20), before=START)
+    w, start = a.wire, a.start
+    a.must_end("a handle that never was", "malformed", w.queue(context=handle(900)))
+    a.must_end("a handle of the future", "malformed", w.queue(handle(8), context=handle(2, 2)), before=start)
+    a.must_end("a handle of another kind", "malformed", w.queue(handle(8), context=handle(4)), before=start)
+    a.must_end("a queue that never was", "no queue", w.read(queue=handle(77)), before=start)
+    a.must_end("a new object over the device", "taken", w.context(DEVICE))
+    a.must_end("a new object over a live one", "taken", w.context(handle(2, 2)), before=start)
+    a.must_end("a new object at the end of all indices", "taken", w.context(handle(0xffffffff)))
+    a.must_end("a new object without a generation", "taken", w.context(handle(9, 0)))
+    a.must_end("an event outside the table", "malformed", w.read(event=1 << 20), before=start)
     # A handle of something gone is no crime: the driver says what it thinks of none.
     with a.guest() as g:
-        g.need(*START)
-        g.send(raw.destroy(handle(2), "context"))
-        got = g.ask(raw.queue(handle(8)))
+        g.need(*start)
+        g.send(w.destroy(handle(2), "context"))
+        got = g.ask(w.queue(handle(8)))
         if not got or got[0] != -34:
             raise Wrong("a stale handle was answered with {}".format(got))
 
 
 def replays(a):
-    a.must_end("the same object twice", "taken", raw.context(), raw.context())
-    a.must_end("an older generation", "taken", raw.destroy(handle(9, 5), "context"), raw.context(handle(9, 4)),
-               before=(raw.context(handle(9, 5)),))
-    a.must_end("a user event twice", "index is taken", raw.user_event(5), raw.user_event(5))
-    a.must_end("an event of a user's, for a command", "malformed", raw.user_event(5), raw.read_buffer(event=5), before=START)
-    a.must_end("a user event set twice", "no open user event", raw.user_event(5),
-               *[message("UserEventStatus").u32(5, 0).bytes(reply=0)] * 2)
+    w, start = a.wire, a.start
+    a.must_end("the same object twice", "taken", w.context(), w.context())
+    a.must_end("an older generation", "taken", w.destroy(handle(9, 5), "context"), w.context(handle(9, 4)),
+               before=(w.context(handle(9, 5)),))
+    a.must_end("a user event twice", "index is taken", w.user_event(5), w.user_event(5))
+    a.must_end("an event of a user's, for a command", "malformed", w.user_event(5), w.read(event=5), before=start)
+    a.must_end("a user event set twice", "no open user event", w.user_event(5), w.set_user_event(5), w.set_user_event(5))
 
     def slot_again(g):
-        """The last message's slot, published for the lap that has passed."""
-        g.need(raw.question())
-        at = g.slot_at(g.tail)
-        g.words[at // 4] = 5
+        """A slot, published for a lap that has passed."""
+        g.need(w.question())
+        g.words[g.slot_at(g.tail) // 4] = 5
         g.wake()
     a.must_end("a slot of another lap", "ring is corrupt", after=slot_again)
 
@@ -206,9 +203,9 @@ def rings(a):
     rng = random.Random(a.seed)
     for _ in range(20):
         with a.guest() as g:
-            g.need(*START)
+            g.need(*a.start)
             for _ in range(200):
-                m = raw.buffer(handle(100 + g.tail), size=4096)
+                m = a.wire.buffer(handle(100 + g.tail), size=4096)
                 at = g.slot_at(g.tail)
                 if not g.send(m[:8] + bytes(4) + m[12:]):
                     break
@@ -258,18 +255,19 @@ def descriptors(a):
 def many_objects(a):
     n = 10000
     with a.guest() as g:
-        g.need(raw.context(), raw.queue())
+        w = a.wire
+        g.need(w.context(), w.queue())
         for i in range(n):
-            g.send(raw.buffer(handle(10 + i), size=64))
+            g.send(w.buffer(handle(10 + i), size=64))
             if i % 2000 == 0:
                 a.neighbour_works(1)
         for i in range(n):
-            g.send(raw.user_event(i))
+            g.send(w.user_event(i))
         for i in range(n):
-            g.send(message("WatchEvent").u64(i).u32(i % 50, 0).bytes(reply=0))
+            g.send(w.message("WatchEvent", cookie=i, event=i % 50, reply=0))
         for i in range(1000):
-            g.send(raw.queue(handle(20000 + i)))
-        got = g.ask(raw.question())
+            g.send(w.queue(handle(20000 + i)))
+        got = g.ask(w.question())
         if got is None:
             raise Wrong("a vGPU ends of 10,000 objects: {}".format(a.reason(g)))
         a.neighbour_works()
@@ -280,11 +278,11 @@ def many_objects(a):
 def endless_waits(a):
     """Commands that wait for themselves, for each other, for what never comes: theirs alone."""
     with a.guest() as g:
-        g.need(*START)
+        g.need(*a.start)
         for i in range(2000):
             g.arm(i)
-            g.send(raw.read_buffer(event=i, waits=[i, (i + 1) % 2000], size=64))
-        g.ask(raw.question())
+            g.send(a.wire.read(event=i, waits=[i, (i + 1) % 2000], size=64))
+        g.ask(a.wire.question())
         a.neighbour_works()
 
 

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that speaks to its vGPU by hand (docs/link.md, docs/ring.md, docs/wire.md), well or badly.
+"""A program that speaks to its vGPU by hand (docs/link.md, docs/ring.md), well or badly; wire.py makes the messages.
 
     with RawGuest(gantry.socket) as g:
-        g.send(message("Context").u64(handle(2)).null().inline(words(handle(1))).u32(0, 1, 0, 0).bytes())
-        result, payload = g.answer()
+        g.need(wire.context(), wire.queue())
+        result, payload = g.ask(wire.question())
 """
 
 import ctypes
 import mmap
 import os
-import re
 import select
 import struct
 import sys
@@ -23,118 +22,12 @@ import gantryd_harness  # noqa: E402
 PATIENCE = 30
 HEADER, SLOTS, SLOT, PAYLOAD = 4096, 1024, 64, 56
 REPLIES_AT = 86272
-NOWHERE = 0xffffffff
-NO_EVENT = 0xffffffff
 SYS_FUTEX, FUTEX_WAKE = 202, 1
 FOLDERS = 3
 
 
 class Wrong(Exception):
     pass
-
-
-def ops():
-    """{name: op}, of the calls that travel and those that don't."""
-    with open(os.path.join(HERE, "../../api/numbers.lock"), encoding="ascii") as f:
-        return {m.group(1): int(m.group(2)) for m in re.finditer(r"^(\w+) (\d+)$", f.read(), re.M)}
-
-
-OPS = ops()
-KINDS = {name: i for i, name in enumerate(("platform", "device", "context", "queue", "mem", "sampler", "program", "kernel", "event",
-                                           "svm"), 1)}
-
-
-def handle(index, generation=1):
-    return generation << 32 | index
-
-
-PLATFORM, DEVICE = handle(0), handle(1)
-
-
-def words(*values):
-    return struct.pack("<%dQ" % len(values), *values)
-
-
-class message:
-    """A message, field by field; what is given inline is put behind the fields, and a span where the field is."""
-
-    def __init__(self, op):
-        self.op = OPS[op] if isinstance(op, str) else op
-        self.fields = []
-
-    def u64(self, *values):
-        self.fields += [struct.pack("<Q", v & (1 << 64) - 1) for v in values]
-        return self
-
-    def u32(self, *values):
-        self.fields += [struct.pack("<I", v & 0xffffffff) for v in values]
-        return self
-
-    def span(self, segment, n_bytes, offset):
-        self.fields.append(struct.pack("<IIQ", segment, n_bytes, offset))
-        return self
-
-    def null(self):
-        return self.span(NOWHERE, 0, 0)
-
-    def inline(self, data):
-        self.fields.append((data,))
-        return self
-
-    def head(self, queue, waits=None, event=NO_EVENT):
-        """How a command begins."""
-        self.u64(queue)
-        self.inline(struct.pack("<%dI" % len(waits), *waits)) if waits else self.null()
-        return self.u32(event, 0)
-
-    def bytes(self, flags=0, reply=1 << 8, assumed=0, size=None):
-        end = 16 + sum(16 if isinstance(f, tuple) else len(f) for f in self.fields)
-        fixed, tail = b"", b""
-        for f in self.fields:
-            if isinstance(f, tuple):
-                tail += bytes(-(end + len(tail)) % 8)
-                fixed += struct.pack("<IIQ", 0, len(f[0]), end + len(tail))
-                tail += f[0]
-            else:
-                fixed += f
-        body = fixed + tail
-        return struct.pack("<IHHIi", 16 + len(body) if size is None else size, self.op, flags, reply, assumed) + body
-
-
-# What most attacks begin with. Handles: 2 a context, 3 a queue, 4 a buffer, 5 a program, 6 a kernel.
-def context(id_=handle(2)):
-    return message("Context").u64(id_).null().inline(words(DEVICE)).u32(0, 1, 0, 0).bytes()
-
-
-def queue(id_=handle(3), in_context=handle(2)):
-    return message("clCreateCommandQueue").u64(id_, in_context, DEVICE, 0).bytes()
-
-
-def buffer(id_=handle(4), in_context=handle(2), size=4096, flags=1, contents=None, n_contents=0):
-    m = message("Buffer").u64(id_, in_context).null().u64(flags, size)
-    m.span(contents[0], 0, contents[1]) if contents else m.span(NOWHERE, 0, 0)
-    return m.u64(n_contents, 0).u32(1 if flags & 0x28 else 0, 0).bytes()
-
-
-def read_buffer(id_=handle(4), offset=0, size=4096, to=0, event=1, on=handle(3), waits=None, segment=1):
-    return message("clEnqueueReadBuffer").head(on, waits, event).u64(id_, offset, size).span(segment, 0, to).bytes(reply=0)
-
-
-def write_buffer(id_=handle(4), offset=0, size=4096, source=0, event=1, on=handle(3), waits=None, segment=1):
-    return message("clEnqueueWriteBuffer").head(on, waits, event).u64(id_, offset, size).span(segment, 0, source).bytes(reply=0)
-
-
-def question():
-    """Something that is answered: how long is the device's type?"""
-    return message("clGetDeviceInfo").u64(DEVICE, 0).null().span(0, 8, 0).u32(0x1000, 0).bytes()
-
-
-def user_event(index):
-    return message("UserEvent").u32(index, 0).bytes(reply=0)
-
-
-def destroy(id_, kind):
-    return message("DestroyObject").u64(id_).u32(KINDS[kind], 0).bytes(reply=0)
 
 
 class RawGuest:
