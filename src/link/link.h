@@ -60,7 +60,7 @@ struct gn_link_ops {
     int (*control)(struct gn_link *, const char *request, char **ret_reply, struct gn_error *);
     int (*poll_fd)(const struct gn_link *);
     int (*data)(struct gn_link *, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret, struct gn_stream_hello *ret_hello,
-                struct gn_error *);
+                uint64_t *ret_trip_ns, struct gn_error *);
     void (*bye)(struct gn_link *);
     void (*close)(struct gn_link *);
 };
@@ -107,12 +107,13 @@ static inline int gn_link_control(struct gn_link *l, const char *request, char *
 /*
  * A data connection of a remote session (record.h), its hello exchanged; connects with gantryd anew when that is lost, too.
  * `received`: what this side has taken so far. 0; -ENODEV: gantryd says that the session is no more; another -errno: not to be
- * had now. The connection is the caller's. ret_hello->now_ns becomes what the worker's clock is ahead of ours (may wrap).
+ * had now. The connection is the caller's. ret_hello->now_ns becomes what the worker's clock is ahead of ours (may wrap);
+ * *ret_trip_ns is how long the question and its answer took.
  */
 static inline int gn_link_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret,
-                               struct gn_stream_hello *ret_hello, struct gn_error *err)
+                               struct gn_stream_hello *ret_hello, uint64_t *ret_trip_ns, struct gn_error *err)
 {
-    return l->ops->data(l, received, deadline_ns, ret, ret_hello, err);
+    return l->ops->data(l, received, deadline_ns, ret, ret_hello, ret_trip_ns, err);
 }
 
 /* The program ends: its remote session need not be kept for it. Never waits. */

@@ -132,7 +132,7 @@ static int ask_for_session(struct gn_link_end *u, uint64_t deadline_ns, struct g
 }
 
 static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline_ns, struct gn_tcp *tcp,
-                     struct gn_stream_hello *theirs, struct gn_error *err)
+                     struct gn_stream_hello *theirs, uint64_t *ret_trip_ns, struct gn_error *err)
 {
     struct gn_link_data name = {.magic = GN_LINK_DATA_MAGIC, .version = GN_LINK_VERSION};
     struct gn_stream_hello mine = {.magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION, .received = received};
@@ -164,16 +164,18 @@ static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline
         return gn_fail(err, -rc, NULL, "the worker does not answer: %s", strerror(-rc));
     }
     /* What their clock shows, as seen from here: halfway between question and answer. */
-    theirs->now_ns -= (mine.now_ns + gn_now_ns()) / 2;
+    uint64_t now = gn_now_ns();
+    theirs->now_ns -= (mine.now_ns + now) / 2;
+    *ret_trip_ns = now - mine.now_ns;
     return 0;
 }
 
 static int tcp_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret,
-                    struct gn_stream_hello *ret_hello, struct gn_error *err)
+                    struct gn_stream_hello *ret_hello, uint64_t *ret_trip_ns, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     int rc = u->attached ? ask_for_session(u, deadline_ns, err) : gn_fail(err, EINVAL, NULL, "no session");
-    return rc ? rc : open_data(u, received, deadline_ns, ret, ret_hello, err);
+    return rc ? rc : open_data(u, received, deadline_ns, ret, ret_hello, ret_trip_ns, err);
 }
 
 static void tcp_bye(struct gn_link *l)

@@ -31,6 +31,8 @@ void gn_in_connect(struct gn_stream_in *in, struct gn_tcp *tcp)
     in->have = in->used = in->left = 0;
 }
 
+#define BULK_AHEAD 512u /* a header and some small records */
+
 static int take(struct gn_stream_in *in, const struct gn_stream_record *r, const void *payload)
 {
     if (r->type != GN_RECORD_ACK)
@@ -49,8 +51,10 @@ static int parse(struct gn_stream_in *in)
         if (r.bytes > (data ? GN_RECORD_MAX_BYTES : GN_IN_BUFFER_BYTES - sizeof r))
             return -EPROTO;
         if (!data) {
-            if (there < r.bytes)
+            if (there < r.bytes) {
+                in->bulk = false;
                 return 0;
+            }
             in->used += (uint32_t)sizeof r + r.bytes;
             int rc = take(in, &r, in->buffer + in->used - r.bytes);
             if (rc)
@@ -61,6 +65,7 @@ static int parse(struct gn_stream_in *in)
         if (!to && r.bytes)
             return -EPROTO;
         uint32_t n = there < r.bytes ? there : r.bytes;
+        in->bulk = r.bytes >= GN_IN_BUFFER_BYTES / 4;
         if (n)
             memcpy(to, in->buffer + in->used + sizeof r, n);
         in->used += (uint32_t)sizeof r + n;
@@ -85,7 +90,11 @@ int gn_in_read(struct gn_stream_in *in)
         in->used = 0;
     }
     /* Bulk data first, and what follows them into the buffer, which is empty then. */
-    struct iovec iov[2] = {{in->to, in->left}, {in->buffer + in->have, GN_IN_BUFFER_BYTES - in->have}};
+    /* Among long records little is read ahead, since what is read ahead of its place has to be copied there. */
+    uint32_t ahead = GN_IN_BUFFER_BYTES - in->have;
+    if (in->bulk && in->have < BULK_AHEAD)
+        ahead = BULK_AHEAD - in->have;
+    struct iovec iov[2] = {{in->to, in->left}, {in->buffer + in->have, ahead}};
     ssize_t got = in->left ? gn_tcp_recv(in->tcp, iov, 2) : gn_tcp_recv(in->tcp, iov + 1, 1);
     if (got < 0)
         return (int)got;

@@ -33,6 +33,7 @@ struct gn_stream_in {
     struct gn_stream_record record; /* DATA that is on its way to its place */
     unsigned char *to;
     uint32_t left; /* 0: none is */
+    bool bulk;     /* the last record was a long one: the next is likely to be, too */
 };
 
 int gn_in_init(struct gn_stream_in *in, const struct gn_in_ops *ops, void *context);

@@ -31,6 +31,8 @@
 #define MAX_DATA_BYTES  (UINT64_C(1) << 32)
 #define SPIN_NS         20000u
 #define LOOKS_PER_CLOCK 8
+#define MAX_LANDINGS    128u
+#define WIRE_BYTES_NS   2u /* what a fast network moves in a nanosecond */
 
 struct gn_remote {
     struct gn_wait_hook hook;
@@ -39,6 +41,13 @@ struct gn_remote {
     int epoll_fd, wake_fd, flush_fd, lease_fd;
     struct gn_stream_out out;
     _Atomic uint64_t clock_ahead; /* of the worker's, against ours */
+    _Atomic uint64_t trip_ns;     /* there and back, when it was last measured */
+    pthread_mutex_t landings_lock;
+    struct landing {
+        uint32_t segment; /* GN_NO_BLOCK: unused */
+        uint64_t offset, bytes;
+        char *to;
+    } landings[MAX_LANDINGS]; /* landings_lock */
     /* whoever has the role */
     struct gn_tcp tcp;
     struct gn_stream_in in;
@@ -134,7 +143,44 @@ static void *area_at(struct gn_session *s, uint32_t segment, uint64_t offset, ui
 static void *place(void *context, const struct gn_stream_record *record)
 {
     struct gn_remote *r = context;
-    return area_at(r->s, record->part, record->at, record->bytes);
+    void *to = NULL;
+    pthread_mutex_lock(&r->landings_lock);
+    for (uint32_t i = 0; i < MAX_LANDINGS && !to; i++) {
+        const struct landing *l = &r->landings[i];
+        if (l->segment == record->part && record->at >= l->offset &&
+            gn_range_ok(record->at - l->offset, record->bytes, l->bytes))
+            to = l->to + (record->at - l->offset);
+    }
+    pthread_mutex_unlock(&r->landings_lock);
+    return to ? to : area_at(r->s, record->part, record->at, record->bytes);
+}
+
+bool gn_remote_land(struct gn_remote *r, const struct gn_area_ref *ref, void *to, uint64_t bytes)
+{
+    bool found = false;
+    pthread_mutex_lock(&r->landings_lock);
+    for (uint32_t i = 0; i < MAX_LANDINGS && !found; i++) {
+        found = r->landings[i].segment == GN_NO_BLOCK;
+        if (found)
+            r->landings[i] = (struct landing){ref->segment - 1, ref->offset, bytes, to};
+    }
+    pthread_mutex_unlock(&r->landings_lock);
+    return found;
+}
+
+void gn_remote_landed(struct gn_remote *r, const struct gn_area_ref *ref)
+{
+    pthread_mutex_lock(&r->landings_lock);
+    for (uint32_t i = 0; i < MAX_LANDINGS; i++)
+        if (r->landings[i].segment == ref->segment - 1 && r->landings[i].offset == ref->offset)
+            r->landings[i].segment = GN_NO_BLOCK;
+    pthread_mutex_unlock(&r->landings_lock);
+}
+
+uint32_t gn_remote_pieces(struct gn_remote *r, uint32_t least, uint32_t most, uint64_t piece_bytes)
+{
+    uint64_t n = least + atomic_load_explicit(&r->trip_ns, memory_order_relaxed) * WIRE_BYTES_NS / piece_bytes;
+    return n < most ? (uint32_t)n : most;
 }
 
 static void take_end(struct gn_remote *r, struct gn_event_entry *e, const struct gn_stream_record *record, const void *payload)
@@ -411,13 +457,15 @@ static int connect_data(struct gn_remote *r, uint64_t deadline_ns, struct gn_err
     struct gn_stream_hello hello;
     struct gn_tcp tcp;
     pthread_mutex_lock(&r->s->link_lock);
-    int rc = gn_link_data(r->s->link, r->in.received, deadline_ns, &tcp, &hello, err);
+    uint64_t trip_ns = 0;
+    int rc = gn_link_data(r->s->link, r->in.received, deadline_ns, &tcp, &hello, &trip_ns, err);
     pthread_mutex_unlock(&r->s->link_lock);
     if (rc)
         return rc;
     r->tcp = tcp;
     gn_in_connect(&r->in, &r->tcp);
     atomic_store_explicit(&r->clock_ahead, hello.now_ns, memory_order_relaxed);
+    atomic_store_explicit(&r->trip_ns, trip_ns, memory_order_relaxed);
     gn_out_owe_ack(&r->out, r->in.received);
     rc = gn_out_connect(&r->out, &r->tcp, hello.received);
     if (rc) {
@@ -466,6 +514,9 @@ int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_
     r->s = s;
     r->grace_ns = (uint64_t)a->grace_ms * 1000000u;
     r->tcp = (struct gn_tcp)GN_TCP_NONE;
+    pthread_mutex_init(&r->landings_lock, NULL);
+    for (uint32_t i = 0; i < MAX_LANDINGS; i++)
+        r->landings[i].segment = GN_NO_BLOCK;
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -540,6 +591,12 @@ static void lose(struct gn_remote *r)
 {
     gn_out_stop(&r->out);
     gn_tcp_shutdown(&r->tcp);
+    /* Nobody reads any more: `broken` is set, and stays so. Nothing of the program's memory is touched from here on. */
+    while (!take_role(r)) {
+        struct timespec pause = {.tv_nsec = 100000};
+        nanosleep(&pause, NULL);
+    }
+    leave_role(r);
     gn_session_declare_lost(r->s);
     wake_all(r);
 }

@@ -32,6 +32,14 @@ int gn_remote_segment(struct gn_remote *r, uint64_t bytes, int *ret_fd, uint32_t
  * or, when that is NULL, from the area itself, and must stay there until the command is over.
  */
 int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from, uint64_t bytes);
+/*
+ * What the worker writes at `ref` comes to `to` instead, memory of the program's, until gn_remote_landed. False: it comes to the
+ * area, as ever. A loss ends the writing there before any wait tells of it.
+ */
+bool gn_remote_land(struct gn_remote *r, const struct gn_area_ref *ref, void *to, uint64_t bytes);
+void gn_remote_landed(struct gn_remote *r, const struct gn_area_ref *ref);
+/* How many pieces of so many bytes keep the way to the worker full. */
+uint32_t gn_remote_pieces(struct gn_remote *r, uint32_t least, uint32_t most, uint64_t piece_bytes);
 /* The command that they were for has failed: nobody is to look at them any more. */
 void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes);
 /* Pushes on what waits to be sent. */

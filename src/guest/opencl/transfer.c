@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define PIECE_BYTES (512u << 10)
+#define MAX_PIECES  64u
 #define PIECES      4u
 /* What a program may have under way in transfers that it does not wait for, before it is made to wait for the
  * oldest. */
@@ -178,7 +179,7 @@ static cl_int send(struct gn_cl_queue *q, const struct gn_transfer *t, const str
     struct gn_session *s = q->o.session;
     cl_command_queue queue = (cl_command_queue)q;
     cl_mem mem = (cl_mem)t->mem;
-    if (s->remote && t->write && gn_remote_ship(s->remote, ref, NULL, area_bytes(t)))
+    if (s->remote && t->write && gn_remote_ship(s->remote, ref, t->from, area_bytes(t)))
         return no_block(s);
     switch (t->kind) {
     case GN_TRANSFER_BUFFER:
@@ -229,7 +230,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     if (!blocking && bytes > LARGE_BYTES) {
         make_room(s->detail, bytes);
         /* The answer says that the driver has it: the next one may wait for it. */
-        if (show.doubt == GN_SURE)
+        if (show.doubt == GN_SURE && !s->remote)
             show.doubt = GN_ASK(CL_SUCCESS);
     }
     if (gn_block_take(s, GN_AREA_PASSING, bytes ? bytes : 1, &block))
@@ -272,6 +273,7 @@ struct piece {
     struct gn_block block;
     struct gn_object *event;
     size_t at, bytes;
+    bool landed; /* comes straight to the program's memory */
 };
 
 /* The oldest piece: waits for it, brings its bytes home. */
@@ -281,8 +283,12 @@ static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struc
     int32_t error = 0;
     if (gn_event_wait(&s->events[p->event->id], &s->waiter, &error))
         error = CL_OUT_OF_RESOURCES;
-    if (!error && !t->write)
+    if (p->landed) {
+        struct gn_area_ref ref = gn_block_ref(&p->block, 0);
+        gn_remote_landed(s->remote, &ref);
+    } else if (!error && !t->write) {
         memcpy(t->host.ptr + p->at, p->block.base, p->bytes);
+    }
     if (!p->at)
         gn_event_read_times(&s->events[p->event->id], first);
     return gn_blocking_result(error);
@@ -293,7 +299,9 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                               const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
-    struct piece pieces[PIECES];
+    struct piece pieces[MAX_PIECES];
+    /* Between machines as many as it takes to keep the way full, and straight from and to the program's memory. */
+    const uint32_t most = s->remote ? gn_remote_pieces(s->remote, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
     struct gn_event_times first = {0};
     uint32_t n_sent = 0, n_ended = 0;
     size_t at = 0, total = whole->region[0];
@@ -301,22 +309,24 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
     uint64_t queued_ns = 0;
 
     while (n_ended < n_sent || (!result && at < total)) {
-        struct piece *p = &pieces[n_sent % PIECES];
-        if (!result && at < total && n_sent - n_ended < PIECES) {
+        struct piece *p = &pieces[n_sent % most];
+        if (!result && at < total && n_sent - n_ended < most) {
             struct gn_transfer t = *whole;
             struct gn_command_show show = {GN_NO_EVENT, 0, whole->doubt};
             p->at = at;
             p->bytes = total - at < PIECE_BYTES ? total - at : PIECE_BYTES;
             t.origin[0] += at;
             t.region[0] = p->bytes;
-            if (n_sent < PIECES)
+            if (n_sent < most)
                 p->block.segment = GN_NO_BLOCK;
             if (p->block.segment == GN_NO_BLOCK &&
                 gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
                 result = no_block(s);
                 continue;
             }
-            if (t.write)
+            if (s->remote)
+                t.from = whole->host.ptr + at;
+            else if (t.write)
                 memcpy(p->block.base, whole->host.ptr + at, p->bytes);
             p->event = gn_event_new(&q->o, whole->type, &show);
             if (!p->event) {
@@ -327,10 +337,13 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             if (!at)
                 queued_ns = ((struct gn_cl_event *)p->event)->queued_ns;
             struct gn_area_ref ref = gn_block_ref(&p->block, 0);
+            p->landed = s->remote && !t.write && gn_remote_land(s->remote, &ref, whole->host.ptr + at, p->bytes);
             result = gn_transfer_send(q, &t, &ref, n, waits, &show);
             if (result) {
                 gn_event_finish(&s->events[p->event->id], result, NULL);
                 gn_object_unref(p->event);
+                if (p->landed)
+                    gn_remote_landed(s->remote, &ref);
                 gn_block_put(s, &p->block);
                 continue;
             }
@@ -338,7 +351,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             n_sent++;
             continue;
         }
-        p = &pieces[n_ended++ % PIECES];
+        p = &pieces[n_ended++ % most];
         cl_int ended = end_piece(s, whole, p, &first);
         if (ended && !result)
             result = ended;
@@ -352,9 +365,12 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             gn_object_unref(p->event);
         }
         /* A lost worker may still write there: then nobody else may have it. */
-        if (n_ended + PIECES > n_sent && (at >= total || result) && !gn_session_lost(s))
+        if (n_ended + most > n_sent && (at >= total || result) && !gn_session_lost(s))
             gn_block_put(s, &p->block);
     }
+    /* What failed early may not all have been sent. */
+    if (result && s->remote && whole->write)
+        gn_remote_forget(s->remote, whole->host.ptr, total);
     gn_settle(s->detail);
     return result;
 }

@@ -27,6 +27,7 @@ struct gn_transfer {
     struct gn_layout host;
     cl_command_type type;
     int doubt;
+    const char *from; /* of a write to another machine: take the bytes from here, not from the area; NULL: the area */
 };
 
 static inline uint64_t gn_layout_bytes(const struct gn_layout *l)
