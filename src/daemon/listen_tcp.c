@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/tls_shuttle.h"
+#include "link/frame.h"
 #include "link/address.h"
 #include "link/tcp.h"
 
@@ -192,10 +193,24 @@ static void start_tls(struct greeting *g)
         refuse(g, err.what);
 }
 
+/* To a program without credentials: who runs it should know what is missing. */
+static void say_tls_only(struct greeting *g)
+{
+    struct gn_link_error e = {.code = EACCES};
+    gn_frame_string_set(e.what, sizeof e.what, "this gantryd serves nobody over tcp without credentials");
+    gn_frame_string_set(e.fix, sizeof e.fix, "set GANTRY_TOKEN, or GANTRY_TLS_CERT and GANTRY_TLS_KEY");
+    (void)gn_frame_send(g->socket.fd, 0, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
+    /* What has come and is not read would make the system throw the farewell away. */
+    char rest[512];
+    while (recv(g->socket.fd, rest, sizeof rest, MSG_DONTWAIT) > 0)
+        ;
+}
+
 static void take_plain(struct greeting *g)
 {
     struct gn_remote_peer peer = {.secure = false};
     if (!g->owner->insecure) {
+        say_tls_only(g);
         refuse(g, "it does not begin with TLS");
         return;
     }

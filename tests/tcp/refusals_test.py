@@ -212,6 +212,63 @@ class Refusals(TcpCase):
             p.end()
 
 
+class Tokens(TcpCase):
+    """A token is all that it takes: it proves both sides to each other."""
+    ARGS = []
+
+    def setUp(self):
+        super().setUp()
+        self.token = "a-token-that-nobody-guesses"
+        self.file = os.path.join(self.work.name, "token")
+        with open(self.file, "w", encoding="utf-8") as f:
+            f.write(self.token + "\n")
+        os.chmod(self.file, 0o600)
+        self.config = os.path.join(self.work.name, "gantry.conf")
+        with open(self.config, "w", encoding="utf-8") as f:
+            f.write("[tenant alice]\ntoken-file = {}\n".format(self.file))
+
+    def test_who_has_it_is_let_in(self):
+        with self.gantry("--config", self.config) as gantry:
+            p = self.program(gantry, GANTRY_TENANT="alice", GANTRY_TOKEN=self.token)
+            self.assertEqual(p.ready, "ready 0")
+            self.assertEqual(p.do("rounds 2"), 0)
+            self.assertEqual(p.do("bulk 1"), 0)
+            self.assertEqual([(v["tenant"], v["link"]) for v in gantry.vgpus()], [("alice", "tcp")])
+            p.end()
+
+    def test_who_has_not_is_not(self):
+        with self.gantry("--config", self.config) as gantry:
+            for n, (env, says) in enumerate(((dict(GANTRY_TENANT="alice", GANTRY_TOKEN=self.token + "x"), "refuses the TLS handshake"),
+                                             (dict(GANTRY_TENANT="alice"), "without credentials"),
+                                             (dict(GANTRY_TOKEN=self.token), "may not attach to the tenant"),
+                                             (dict(GANTRY_TENANT="bob", GANTRY_TOKEN=self.token), "may not attach to the tenant"),
+                                             ), 1):
+                done = subprocess.run([os.path.join(STAGE, "bin/gantry"), "ls", "--connect", gantry.tcp_address],
+                                      env={**daemon.clean_env(), **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True, timeout=ANSWER_S)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(says, done.stderr)
+                self.until(lambda: gantry.log().count("refused") >= n, "no line in the log")
+                self.assertEqual(gantry.log().count("refused"), n, gantry.log())
+            self.assertEqual(gantry.vgpus(), [])
+
+    def test_a_new_one_holds_at_once_and_a_removed_one_no_more(self):
+        with self.gantry("--config", self.config) as gantry:
+            other = os.path.join(self.work.name, "other")
+            with open(other, "w", encoding="utf-8") as f:
+                f.write("another-token-of-enough-length\n")
+            os.chmod(other, 0o600)
+            gantry.ctl("tenant", "add", "carol", "--token-file", other)
+            p = self.program(gantry, GANTRY_TENANT="carol", GANTRY_TOKEN="another-token-of-enough-length")
+            self.assertEqual(p.ready, "ready 0")
+            p.end()
+            self.until(lambda: not gantry.vgpus(), "the vGPU outlives its program")
+            gantry.ctl("tenant", "rm", "carol")
+            p = self.program(gantry, GANTRY_TENANT="carol", GANTRY_TOKEN="another-token-of-enough-length")
+            self.assertNotEqual(p.ready, "ready 0")
+            p.end()
+
+
 class Plain(TcpCase):
     """With --insecure: everybody, but still no session without its key."""
 

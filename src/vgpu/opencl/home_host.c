@@ -98,7 +98,7 @@ static void CL_CALLBACK left(cl_mem mem, void *user_data)
     (void)mem;
     uint32_t event = atomic_load_explicit(&home->event, memory_order_acquire);
     if (event != GN_NO_EVENT)
-        gn_event_finish(gn_event_at(home->vgpu->events, event), 0, NULL);
+        gn_vgpu_event_end(home->vgpu, event, 0, NULL, NULL);
     free(home);
 }
 
