@@ -8,6 +8,7 @@
 #include "shm/segment.h"
 
 struct gn_backend_platform;
+struct stat;
 
 /*
  * What a vGPU starts from. The worker fills it; descriptors and mappings are the vGPU's from then on, and none of them
@@ -40,5 +41,12 @@ struct gn_vgpu_boot {
  * process's exit status. The worker has its program's stdout and stderr on descriptors 1 and 2.
  */
 int gn_vgpu_serve(const struct gn_vgpu_boot *boot);
+
+/*
+ * A file of the program's by the name that a compiler knows, while a build goes on: opened for reading (`contents`), or
+ * its facts alone. Either pointer may be NULL when it is not asked for. Any thread; waits for the program. -ENOENT at once
+ * when no build goes on or the name lies in none of the program's folders.
+ */
+int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct stat *ret_facts);
 
 #endif

@@ -119,7 +119,9 @@ static_assert(sizeof(struct gn_arg_fact) == 8, "wire");
 enum gn_session_op {
     GN_SESSION_EVENT = 1,   /* worker -> program: gn_session_event */
     GN_SESSION_CONTEXT = 2, /* worker -> program: gn_session_context and its text */
-    GN_SESSION_FOLDERS = 3, /* program -> worker: seq is what a request names; descriptors of folders (a build's) or of stdout */
+    GN_SESSION_FOLDERS = 3, /* program -> worker: seq is what a request names; the descriptor of stdout */
+    GN_SESSION_WANT = 4,    /* worker -> program: gn_session_want and a file's name; seq is repeated in the answer */
+    GN_SESSION_FILE = 5,    /* program -> worker: gn_session_file, and the file's descriptor when it was to be opened */
 };
 
 struct gn_session_event {
@@ -135,5 +137,24 @@ struct gn_session_context {
     uint32_t private_bytes;
 };
 static_assert(sizeof(struct gn_session_context) == 16, "wire");
+
+/* A build includes a file. The name follows, with its terminating zero. */
+enum { GN_SESSION_WANT_CONTENTS = 1, GN_SESSION_WANT_FACTS = 2 };
+struct gn_session_want {
+    uint32_t number; /* of the build's folders */
+    uint32_t how;    /* GN_SESSION_WANT_* */
+};
+static_assert(sizeof(struct gn_session_want) == 8, "wire");
+
+struct gn_session_file {
+    uint32_t error; /* an errno; 0: the rest holds */
+    uint32_t mode;  /* st_mode */
+    uint64_t bytes;
+    uint64_t device;
+    uint64_t inode;
+    uint64_t modified_ns;
+    uint64_t zero;
+};
+static_assert(sizeof(struct gn_session_file) == 48, "wire");
 
 #endif

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "link/worker_control.h"
@@ -65,4 +66,9 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
                 return 0;
         }
     }
+}
+
+int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct stat *ret_facts)
+{
+    return -ENOENT;
 }

@@ -256,6 +256,8 @@ struct gn_session {
     struct gn_area area;
     pthread_mutex_t link_lock;   /* one control request at a time */
     pthread_mutex_t socket_lock; /* one frame at a time */
+    pthread_mutex_t folders_lock;
+    struct gn_list folders; /* folders_lock: of the builds that go on */
     pthread_mutex_t ids_lock;
     uint32_t *free_ids, n_free_ids, n_ids, ids_capacity; /* ids_lock */
     uint32_t *generations;
@@ -286,5 +288,22 @@ static inline void gn_session_copied(struct gn_session *s, enum gn_copied how)
 }
 /* Descriptors for the worker, under a number that a later request names. Stay the caller's. */
 int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n);
+/* A number for such a request. */
+uint32_t gn_session_number(void);
+
+/* ---- folders: whose files a build may include, from its beginning to its answer */
+
+#define GN_FOLDERS_MAX 64u
+struct gn_folders;
+
+/* The working directory of now; NULL when there is no memory: then a build includes nothing. */
+struct gn_folders *gn_folders_open(struct gn_session *s);
+/* A folder as the build's options name it. */
+void gn_folders_add(struct gn_folders *f, const char *path);
+/* From now on files are given out. Their number, 0: there are none; and the names of the folders, for the vGPU. */
+uint32_t gn_folders_offer(struct gn_folders *f, const char **ret_names, size_t *ret_n);
+void gn_folders_close(struct gn_folders *f);
+/* The watcher thread: a GN_SESSION_WANT came. */
+void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, uint32_t n);
 
 #endif

@@ -86,8 +86,12 @@ static void *watch(void *arg)
                               {.fd = gn_link_poll_fd(s->link), .events = POLLRDHUP}};
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             break;
-        while ((r = gn_frame_read(&reader, &frame)) == 1)
-            s->api->heard(s, frame.op, frame.payload, frame.n_payload);
+        while ((r = gn_frame_read(&reader, &frame)) == 1) {
+            if (frame.op == GN_SESSION_WANT)
+                gn_folders_answer(s, frame.seq, frame.payload, frame.n_payload);
+            else
+                s->api->heard(s, frame.op, frame.payload, frame.n_payload);
+        }
         if (r < 0 || p[1].revents)
             break;
     }
@@ -171,6 +175,8 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     s->waiter = (struct gn_waiter){gn_spin_policy_default(), &s->lost};
     pthread_mutex_init(&s->link_lock, NULL);
     pthread_mutex_init(&s->socket_lock, NULL);
+    pthread_mutex_init(&s->folders_lock, NULL);
+    gn_list_init(&s->folders);
     pthread_mutex_init(&s->ids_lock, NULL);
     pthread_mutex_init(&s->events_lock, NULL);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs. Sources are joined before they travel. A build happens in the vGPU, with a descriptor of this
- * process's working directory, so that what it includes is the program's.
+ * Programs. Sources are joined before they travel. A build happens in the vGPU, which asks here for the files
+ * that it includes, so that they are the program's.
  */
 #include "opencl_guest.h"
+
+#include "guest/opencl/include_options.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static _Atomic uint32_t next_folders = 1;
 
 static struct gn_cl_program *program_new(struct gn_cl_context *c)
 {
@@ -77,7 +77,7 @@ void gn_follow_stdout(struct gn_cl_session *s)
     pthread_mutex_lock(&s->stdout_lock);
     if (memcmp(file, s->stdout_file, sizeof file) != 0) {
         const int fd = STDOUT_FILENO;
-        uint32_t number = atomic_fetch_add_explicit(&next_folders, 1, memory_order_relaxed);
+        uint32_t number = gn_session_number();
         if (!gn_session_send_fds(s->session, GN_SESSION_FOLDERS, number, &fd, 1) &&
             !gn_send_Stdout(s->session, number))
             memcpy(s->stdout_file, file, sizeof file);
@@ -183,17 +183,19 @@ cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context,
 
 /* ---- building */
 
-/* Sends the working directory ahead of a build; *ret_number is what the build calls it by. 0 folders when
- * that fails. */
-static cl_uint send_folder(struct gn_session *s, cl_ulong *ret_number)
+static void add_folder(void *folders, const char *path)
 {
-    int fd = s->remote ? -1 : open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    *ret_number = atomic_fetch_add_explicit(&next_folders, 1, memory_order_relaxed);
-    if (fd < 0)
-        return 0;
-    int r = gn_session_send_fds(s, GN_SESSION_FOLDERS, (uint32_t)*ret_number, &fd, 1);
-    close(fd);
-    return r ? 0 : 1;
+    gn_folders_add(folders, path);
+}
+
+/* What a build may include: the working directory and what its options name. */
+static struct gn_folders *folders_of(struct gn_session *s, const char *options)
+{
+    /* Over tcp files are not given out yet: a build there includes nothing. */
+    struct gn_folders *f = s->remote ? NULL : gn_folders_open(s);
+    if (f)
+        gn_include_options(options, add_folder, f);
+    return f;
 }
 
 struct program_notice {
@@ -245,12 +247,15 @@ cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, co
                                      void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
-    cl_ulong folders;
+    const char *names;
+    size_t names_bytes;
     cl_int result = check_build(p, num_devices, device_list, (void *)pfn_notify, user_data);
     if (result)
         return result;
-    cl_uint n = send_folder(p->o.session, &folders);
-    result = gn_send_Build(p->o.session, program, num_devices, device_list, options, n, folders);
+    struct gn_folders *folders = folders_of(p->o.session, options);
+    cl_uint number = gn_folders_offer(folders, &names, &names_bytes);
+    result = gn_send_Build(p->o.session, program, num_devices, device_list, options, names, names_bytes, number);
+    gn_folders_close(folders);
     return built(p, result, pfn_notify, user_data);
 }
 
@@ -261,8 +266,8 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
                                        void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
-    cl_ulong folders;
-    size_t bytes = 0, at = 0;
+    const char *folder_names;
+    size_t bytes = 0, at = 0, folder_bytes;
     cl_int result = check_build(p, num_devices, device_list, (void *)pfn_notify, user_data);
     if (result)
         return result;
@@ -283,9 +288,12 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
         memcpy(names + at, header_include_names[i], n);
         at += n;
     }
-    cl_uint n = send_folder(p->o.session, &folders);
+    struct gn_folders *folders = folders_of(p->o.session, options);
+    cl_uint number = gn_folders_offer(folders, &folder_names, &folder_bytes);
     result = gn_send_Compile(p->o.session, program, num_devices, device_list, options, num_input_headers,
-                             input_headers, header_include_names ? names : NULL, bytes, n, folders);
+                             input_headers, header_include_names ? names : NULL, bytes, folder_names,
+                             folder_bytes, number);
+    gn_folders_close(folders);
     free(names);
     return built(p, result, pfn_notify, user_data);
 }

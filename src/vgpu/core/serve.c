@@ -3,9 +3,9 @@
  * The vGPU's threads. The calling thread becomes the ring thread: it takes messages from the request ring and serves
  * them, and never waits for anything but the ring. The control thread watches the program's and gantryd's sockets: the
  * loss of either ends the vGPU, and with it the process, which is what frees everything. The helper thread serves
- * requests marked slow; it has a working directory of its own, so that a build can stand in its program's. The lease
- * thread serves what needs more memory than this vGPU has on lease.
+ * requests marked slow. The lease thread serves what needs more memory than this vGPU has on lease.
  */
+#include "vgpu/core/files.h"
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/serve.h"
 
@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +92,15 @@ void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const s
 
 int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
 {
+    return gn_vgpu_send(v, op, 0, payload, n);
+}
+
+int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload, size_t n)
+{
     if (v->remote)
         return gn_remote_host_frame(v->remote, op, payload, n);
     pthread_mutex_lock(&v->session_lock);
-    int r = gn_frame_send(v->boot->session_fd, TELL_TIMEOUT_MS, op, 0, 0, payload, n, NULL, 0);
+    int r = gn_frame_send(v->boot->session_fd, TELL_TIMEOUT_MS, op, 0, seq, payload, n, NULL, 0);
     pthread_mutex_unlock(&v->session_lock);
     return r;
 }
@@ -210,11 +214,12 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
     if (r < 0 || gn_lease_settle(&v->lease))
         return -EPIPE;
     while ((r = gn_frame_read(&ears->session, &frame)) == 1) {
-        if (frame.op != GN_SESSION_FOLDERS || frame.flags || frame.n_payload) {
+        if (frame.op == GN_SESSION_FOLDERS && !frame.flags && !frame.n_payload) {
+            take_folders(v, &ears->session, &frame);
+        } else if (frame.op != GN_SESSION_FILE || frame.flags || gn_vgpu_take_file(&ears->session, &frame)) {
             r = -EPROTO;
             break;
         }
-        take_folders(v, &ears->session, &frame);
     }
     if (r < 0 && r != -EPIPE)
         gn_vgpu_fault(v, "what came over its socket is no frame that there is", "session");
@@ -259,9 +264,6 @@ static void *helper_thread(void *arg)
     struct gn_helper *h = arg;
     struct gn_vgpu *v = h->vgpu;
     gn_objects_own_thread();
-    if (h->own_folder && unshare(CLONE_FS))
-        gn_log(GN_LOG_WARN, "vgpu=%08x no working directory of its own for builds: %s, ignoring", v->boot->id,
-               strerror(errno));
     for (;;) {
         pthread_mutex_lock(&v->helper_lock);
         while (gn_list_empty(&h->queue))
@@ -319,10 +321,9 @@ static void help(struct gn_vgpu *v, const struct gn_request *request)
     help_with(v, &v->builder, request);
 }
 
-static void init_helper(struct gn_helper *h, struct gn_vgpu *v, bool own_folder)
+static void init_helper(struct gn_helper *h, struct gn_vgpu *v)
 {
     h->vgpu = v;
-    h->own_folder = own_folder;
     gn_list_init(&h->queue);
 }
 
@@ -395,8 +396,8 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     pthread_mutex_init(&v->session_lock, NULL);
     pthread_mutex_init(&v->helper_lock, NULL);
     pthread_cond_init(&v->helper_wake, NULL);
-    init_helper(&v->builder, v, true);
-    init_helper(&v->lessee, v, false);
+    init_helper(&v->builder, v);
+    init_helper(&v->lessee, v);
     gn_list_init(&v->folders);
     gn_list_init(&v->batch_waiters);
     gn_objects_own_thread();

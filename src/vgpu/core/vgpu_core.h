@@ -345,7 +345,6 @@ struct gn_helper {
     struct gn_vgpu *vgpu;
     struct gn_list queue; /* helper_lock */
     bool started;         /* ring thread */
-    bool own_folder;      /* it has a working directory of its own */
 };
 
 struct gn_vgpu {
@@ -379,7 +378,7 @@ struct gn_vgpu {
     uint32_t n_helped;                /* helper_lock: in their queues */
     void (*help)(struct gn_vgpu *v, const struct gn_request *request); /* set once: what becomes of slow requests */
 
-    struct gn_list folders; /* helper_lock: descriptors that came for builds */
+    struct gn_list folders; /* helper_lock: descriptors that came for requests */
     struct gn_counters *counters;
     struct gn_lease lease;
     struct gn_remote_host *remote; /* NULL: the program shares our memory */
@@ -408,6 +407,7 @@ static inline void gn_count(_Atomic uint64_t *counter, int64_t n)
 void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_t bytes);
 void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what);
 int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n);
+int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 /* Serves until the program or gantryd is gone; the api's detail is set. Returns the exit status. */
 int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
 

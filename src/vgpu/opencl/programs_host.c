@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs: made, built, linked, read back. Building runs on the helper thread, in the program's own working
- * directory, since a source may include files by relative names.
+ * Programs: made, built, linked, read back. Building runs on the helper thread; what a source includes is asked of
+ * the program.
  */
-#include "base/log.h"
 #include "opencl_host.h"
+#include "vgpu/core/files.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,20 +61,6 @@ cl_int gn_host_ProgramReleaseCallback(struct gn_vgpu *v, struct gn_request *r,
     return gn_cl(v)->clSetProgramReleaseCallback(a->program, a->has_notify ? release_told : NULL, NULL);
 }
 
-/* Stands in the program's working directory from here on; a build without one stays where the last one was.
- */
-static void stand_in_folders(struct gn_vgpu *v, uint64_t number, cl_uint n)
-{
-    int fds[64];
-    if (!n || gn_vgpu_take_folders(v, number, n, fds))
-        return;
-    if (fchdir(fds[0]))
-        gn_log(GN_LOG_WARN, "vgpu=%08x the program's working directory is out of reach: %s, ignoring",
-               v->boot->id, strerror(errno));
-    for (cl_uint i = 0; i < n; i++)
-        close(fds[i]);
-}
-
 cl_int gn_host_Stdout(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Stdout *a)
 {
     int fd;
@@ -91,14 +76,16 @@ cl_int gn_host_Stdout(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
 cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Build *a)
 {
     (void)r;
-    stand_in_folders(v, a->folders, a->n_folders);
-    return gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
+    gn_vgpu_begin_build(v, a->number, a->folders, a->folders ? a->folders_bytes : 0);
+    cl_int result =
+        gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
+    gn_vgpu_end_build();
+    return result;
 }
 
 cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Compile *a)
 {
     const char **names = NULL;
-    stand_in_folders(v, a->folders, a->n_folders);
     if (a->names) {
         names = gn_request_alloc(r, gn_times(a->num_input_headers, sizeof *names));
         if (!names)
@@ -114,8 +101,11 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
             at += n + 1;
         }
     }
-    return gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options,
-                                      a->num_input_headers, a->input_headers, names, NULL, NULL);
+    gn_vgpu_begin_build(v, a->number, a->folders, a->folders ? a->folders_bytes : 0);
+    cl_int result = gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options,
+                                               a->num_input_headers, a->input_headers, names, NULL, NULL);
+    gn_vgpu_end_build();
+    return result;
 }
 
 void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Link *a, cl_int *result)

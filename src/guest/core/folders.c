@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that a build includes are the program's, and so are the rights to read them: the vGPU can open
+ * none of them. While a build goes on its worker asks for files by the names that the compiler knows, and the
+ * session's watcher thread answers with what lies in the working directory or in a folder that the build's
+ * options name. Nothing else is opened for anybody.
+ */
+#include "guest/core/guest_core.h"
+
+#include "link/frame.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEND_TIMEOUT_MS 5000
+
+struct folder {
+    int fd;
+    char *text; /* what names begin with that lie in it; "": those that begin with no slash */
+};
+
+struct gn_folders {
+    struct gn_list link; /* in its session's folders, under folders_lock */
+    struct gn_session *session;
+    uint32_t number;
+    uint32_t n;
+    size_t n_names;
+    char *names; /* every text, each with its terminating zero */
+    struct folder items[GN_FOLDERS_MAX];
+};
+
+static _Atomic uint32_t next_number = 1;
+
+uint32_t gn_session_number(void)
+{
+    return atomic_fetch_add_explicit(&next_number, 1, memory_order_relaxed);
+}
+
+static void add(struct gn_folders *f, const char *text, const char *path)
+{
+    size_t n = strlen(text);
+    while (n > 1 && text[n - 1] == '/')
+        n--;
+    if (f->n == GN_FOLDERS_MAX)
+        return;
+    struct folder *item = &f->items[f->n];
+    /* One that is not there gives nothing, as it would a compiler of this process. */
+    item->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (item->fd < 0)
+        return;
+    item->text = strndup(text, n);
+    char *names = item->text ? realloc(f->names, f->n_names + n + 1) : NULL;
+    if (!names) {
+        free(item->text);
+        close(item->fd);
+        return;
+    }
+    f->names = names;
+    memcpy(names + f->n_names, item->text, n + 1);
+    f->n_names += n + 1;
+    f->n++;
+}
+
+struct gn_folders *gn_folders_open(struct gn_session *s)
+{
+    struct gn_folders *f = calloc(1, sizeof *f);
+    char *here = getcwd(NULL, 0);
+    if (f) {
+        f->session = s;
+        f->number = gn_session_number();
+        gn_list_init(&f->link);
+        add(f, "", ".");
+        /* A compiler may make names absolute. */
+        if (here && here[0] == '/' && here[1])
+            add(f, here, ".");
+    }
+    free(here);
+    return f;
+}
+
+void gn_folders_add(struct gn_folders *f, const char *path)
+{
+    if (f && *path)
+        add(f, path, path);
+}
+
+uint32_t gn_folders_offer(struct gn_folders *f, const char **ret_names, size_t *ret_n)
+{
+    *ret_names = NULL;
+    *ret_n = 0;
+    if (!f || !f->n)
+        return 0;
+    pthread_mutex_lock(&f->session->folders_lock);
+    gn_list_append(&f->session->folders, &f->link);
+    pthread_mutex_unlock(&f->session->folders_lock);
+    *ret_names = f->names;
+    *ret_n = f->n_names;
+    return f->number;
+}
+
+void gn_folders_close(struct gn_folders *f)
+{
+    if (!f)
+        return;
+    pthread_mutex_lock(&f->session->folders_lock);
+    gn_list_remove(&f->link);
+    pthread_mutex_unlock(&f->session->folders_lock);
+    for (uint32_t i = 0; i < f->n; i++) {
+        close(f->items[i].fd);
+        free(f->items[i].text);
+    }
+    free(f->names);
+    free(f);
+}
+
+/* Does a name inside a folder lead out of it again? Links do not count: whoever made them meant them. */
+static bool leads_out(const char *name)
+{
+    int depth = 0;
+    while (*name) {
+        size_t n = strcspn(name, "/");
+        if (n == 2 && name[0] == '.' && name[1] == '.') {
+            if (--depth < 0)
+                return true;
+        } else if (n && !(n == 1 && name[0] == '.')) {
+            depth++;
+        }
+        name += n;
+        name += strspn(name, "/");
+    }
+    return false;
+}
+
+/* The part of the name inside the folder, or NULL: it does not lie there. */
+static const char *inside(const struct folder *f, const char *name)
+{
+    size_t n = strlen(f->text);
+    const char *rest = name;
+    if (n == 0 ? name[0] == '/' : strncmp(name, f->text, n) != 0)
+        return NULL;
+    if (n) {
+        rest = name + n;
+        if (*rest && *rest != '/' && f->text[n - 1] != '/')
+            return NULL;
+        rest += strspn(rest, "/");
+    }
+    if (leads_out(rest))
+        return NULL;
+    return *rest ? rest : ".";
+}
+
+static int look(const struct folder *f, const char *rest, uint32_t how, struct stat *st, int *ret_fd)
+{
+    if (how == GN_SESSION_WANT_FACTS)
+        return fstatat(f->fd, rest, st, 0) < 0 ? -errno : 0;
+    int fd = openat(f->fd, rest, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
+        close(fd);
+        return -EACCES; /* nothing that could wait, and nothing to be walked from */
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+static int find(struct gn_session *s, uint32_t number, const char *name, uint32_t how, struct stat *st,
+                int *ret_fd)
+{
+    int rc = -ENOENT;
+    pthread_mutex_lock(&s->folders_lock);
+    gn_list_for_each(f, &s->folders, struct gn_folders, link)
+    {
+        if (f->number != number)
+            continue;
+        for (uint32_t i = 0; i < f->n && rc; i++) {
+            const char *rest = inside(&f->items[i], name);
+            if (rest)
+                rc = look(&f->items[i], rest, how, st, ret_fd);
+        }
+    }
+    pthread_mutex_unlock(&s->folders_lock);
+    return rc;
+}
+
+void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, uint32_t n)
+{
+    struct gn_session_want want;
+    struct gn_session_file file = {.zero = 0};
+    struct stat st;
+    int fd = -1, rc = -EINVAL;
+    const char *name = (const char *)payload + sizeof want;
+    if (n > sizeof want && name[n - sizeof want - 1] == 0) {
+        memcpy(&want, payload, sizeof want);
+        rc = find(s, want.number, name, want.how, &st, &fd);
+    }
+    file.error = (uint32_t)-rc;
+    if (rc == 0) {
+        file.mode = st.st_mode;
+        file.bytes = (uint64_t)st.st_size;
+        file.device = st.st_dev;
+        file.inode = st.st_ino;
+        file.modified_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+    }
+    pthread_mutex_lock(&s->socket_lock);
+    /* A worker that does not take the answer is one that is gone. */
+    (void)gn_frame_send(s->socket, SEND_TIMEOUT_MS, GN_SESSION_FILE, 0, seq, &file, sizeof file, &fd,
+                        fd >= 0);
+    pthread_mutex_unlock(&s->socket_lock);
+    if (fd >= 0)
+        close(fd);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_FILES_H
+#define GN_VGPU_FILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The program's files, which a build may include; gn_vgpu_program_file (vgpu/vgpu.h) finds them. */
+struct gn_vgpu;
+struct gn_frame;
+struct gn_frame_reader;
+
+/* Helper thread: until the end, gn_vgpu_program_file finds what lies in the program's folders. The names,
+ * each with its terminating zero, stay the caller's. */
+void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, size_t n_names);
+void gn_vgpu_end_build(void);
+/* Control thread: a GN_SESSION_FILE came. -EPROTO: it is malformed. */
+int gn_vgpu_take_file(struct gn_frame_reader *reader, const struct gn_frame *frame);
+
+#endif
