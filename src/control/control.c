@@ -217,8 +217,8 @@ static enum gn_control_what change_named(const char *name)
 
 static char *status_reply(const struct gn_control_source *source)
 {
-    struct gn_control_status s = {.version = ""};
-    json_t *all = object(), *o = json_object(), *drivers = json_array();
+    struct gn_control_status s = {.version = "", .walls_mode = "", .walls_have = "", .walls_missing = ""};
+    json_t *all = object(), *o = json_object(), *drivers = json_array(), *walls = json_object();
     source->status(source->ctx, &s);
     json_object_set_new(o, "version", text(s.version));
     json_object_set_new(o, "pid", number(s.pid));
@@ -226,6 +226,10 @@ static char *status_reply(const struct gn_control_source *source)
     json_object_set_new(o, "platforms", number(s.n_platforms));
     json_object_set_new(o, "devices", number(s.n_devices));
     json_object_set_new(o, "vgpus", number(s.n_vgpus));
+    json_object_set_new(walls, "mode", text(s.walls_mode));
+    json_object_set_new(walls, "have", text(s.walls_have));
+    json_object_set_new(walls, "missing", text(s.walls_missing));
+    json_object_set_new(o, "walls", walls);
     source->drivers(source->ctx, add_driver, drivers);
     json_object_set_new(o, "drivers", drivers);
     json_object_set_new(all, "gantryd", o);

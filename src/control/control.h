@@ -60,6 +60,9 @@ struct gn_control_status {
     uint32_t pid;
     uint32_t uid;
     uint32_t n_platforms, n_devices, n_vgpus;
+    const char *walls_mode;    /* "required", "available", "none" */
+    const char *walls_have;    /* names of walls, with commas between; "": none */
+    const char *walls_missing; /* the same, of those that cannot be had */
 };
 
 struct gn_control_driver {

@@ -51,7 +51,7 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
 
 static void status(void *ctx, struct gn_control_status *ret)
 {
-    *ret = (struct gn_control_status){"1.2.3", 7, 8, 1, 2, 3};
+    *ret = (struct gn_control_status){"1.2.3", 7, 8, 1, 2, 3, "available", "files", "processes"};
 }
 
 static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
@@ -148,7 +148,8 @@ static void status_tells_of_gantryd(void **state)
     assert_string_equal(
         reply,
         "{\"version\":1,\"gantryd\":{\"version\":\"1.2.3\",\"pid\":7,\"uid\":8,\"platforms\":1,\"devices\":2,"
-        "\"vgpus\":3,\"drivers\":[{\"api\":\"opencl\",\"library\":\"libvendor.so.1\",\"devices\":2}]}}");
+        "\"vgpus\":3,\"walls\":{\"mode\":\"available\",\"have\":\"files\",\"missing\":\"processes\"},"
+        "\"drivers\":[{\"api\":\"opencl\",\"library\":\"libvendor.so.1\",\"devices\":2}]}}");
     free(reply);
 }
 

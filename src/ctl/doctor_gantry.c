@@ -56,6 +56,26 @@ static void check_version(struct gn_doctor *d)
                   json_integer_value(json_object_get(g, "vgpus")) == 1 ? "" : "s");
 }
 
+static void check_walls(struct gn_doctor *d)
+{
+    static const char check[] = "walls";
+    const json_t *w = json_object_get(json_object_get(d->gantryd, "gantryd"), "walls");
+    const char *mode = json_string_value(json_object_get(w, "mode"));
+    const char *have = json_string_value(json_object_get(w, "have"));
+    const char *missing = json_string_value(json_object_get(w, "missing"));
+    if (!mode || !have || !missing)
+        return;
+    if (strcmp(mode, "none") == 0)
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "start gantryd with --walls available",
+                      "workers are not confined: programs' kernels may do whatever their user may");
+    else if (*missing)
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "docs/threat-model.md says what each needs",
+                      "workers are confined (%s) but for what gantryd cannot have here: %s", *have ? have : "by nothing",
+                      missing);
+    else
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "workers are confined: %s", have);
+}
+
 void gn_doctor_check_daemon(struct gn_doctor *d)
 {
     struct gn_address a;
@@ -79,12 +99,14 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
     }
     gn_link_close(link);
     d->daemon_answers = true;
-    if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err))
+    if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err)) {
         gn_doctor_add(d, "daemon", GN_DOCTOR_WARN,
                       err.fix[0] ? err.fix : "restart gantryd from this installation",
                       "gantryd answers, but says: %s", err.what);
-    else
+    } else {
         check_version(d);
+        check_walls(d);
+    }
 }
 
 void gn_doctor_check_installation(struct gn_doctor *d)

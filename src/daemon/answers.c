@@ -135,6 +135,9 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
     ret->version = GN_VERSION;
     ret->pid = (uint32_t)getpid();
     ret->uid = (uint32_t)geteuid();
+    ret->walls_mode = gn_walls_mode_name(d->walls.mode);
+    ret->walls_have = d->walls.have_names;
+    ret->walls_missing = d->walls.missing_names;
     ret->n_platforms = d->machine.n_platforms;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         ret->n_devices += d->machine.platforms[i].n_devices;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration file: INI, every mistake an error that names its line. */
 #include "daemon/config.h"
+#include "daemon/walls.h"
 
 #include "link/address.h"
 
@@ -112,6 +113,22 @@ int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_e
     return 0;
 }
 
+int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    config->walls_set = gn_walls_mode_parse(value, &config->walls) == 0;
+    if (config->walls_set)
+        return 0;
+    return gn_fail(err, EINVAL, "write required, available or none", "walls cannot be \"%.100s\"", value);
+}
+
+int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    if (value[0] != '/' || strlen(value) >= sizeof config->cache)
+        return gn_fail(err, EINVAL, "give an absolute path", "\"%.100s\" is no folder for kernel caches", value);
+    snprintf(config->cache, sizeof config->cache, "%s", value);
+    return 0;
+}
+
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err)
 {
     if (config->n_devices == GN_CONFIG_MAX_DEVICES)
@@ -205,8 +222,16 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_set_authority(p->config, value, &inner);
     } else if (strcmp(key, "tcp-grace") == 0) {
         rc = gn_config_set_grace(p->config, value, &inner);
+    } else if (strcmp(key, "walls") == 0) {
+        if (p->config->walls_set)
+            return complain(p, "keep one of them", "given twice:", key);
+        rc = gn_config_set_walls(p->config, value, &inner);
+    } else if (strcmp(key, "cache") == 0) {
+        if (p->config->cache[0])
+            return complain(p, "keep one of them", "given twice:", key);
+        rc = gn_config_set_cache(p->config, value, &inner);
     } else {
-        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace and device", "unknown key", key);
+        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, device, walls and cache", "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
 }

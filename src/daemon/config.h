@@ -6,6 +6,7 @@
 
 #include "daemon/selector.h"
 #include "daemon/tenant_rules.h"
+#include "wall/wall.h"
 
 #define GN_CONFIG_MAX_DEVICES 64
 #define GN_CONFIG_MAX_TENANTS 1024
@@ -31,6 +32,9 @@ struct gn_config {
     uint32_t tcp_grace_ms; /* 0: the default */
     struct gn_config_tenant *tenants; /* owned */
     int n_tenants;
+    enum gn_wall_mode walls;
+    bool walls_set;
+    char cache[768]; /* "": the default */
 };
 
 void gn_config_fini(struct gn_config *config);
@@ -51,6 +55,8 @@ int gn_config_set_certificate(struct gn_config *config, const char *value, struc
 int gn_config_set_key(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_authority(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err);
 
 enum gn_options_action { GN_OPTIONS_RUN, GN_OPTIONS_HELP, GN_OPTIONS_VERSION };

@@ -10,6 +10,7 @@
 #include "daemon/loop.h"
 #include "daemon/refusals.h"
 #include "daemon/tenants.h"
+#include "daemon/walls.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
 #include "link/tls.h"
@@ -102,6 +103,7 @@ struct gn_vgpu_record {
     uint64_t kill_at_ns;
     bool reaped; /* the template has told how the worker ended, or will never tell */
     pid_t worker_pid;
+    pid_t inner_pid; /* the same, as the template sees it */
     struct gn_source process; /* pidfd of the worker */
     struct gn_source control;
     struct gn_frame_reader reader;
@@ -122,6 +124,7 @@ struct gn_vgpu_record {
 struct gn_daemon {
     struct gn_loop loop;
     struct gn_machine machine;
+    struct gn_walls walls;
     struct gn_host *hosts; /* one a driver */
     struct gn_list conns, vgpus;
     uint32_t n_conns;

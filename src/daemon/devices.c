@@ -25,7 +25,7 @@ static int run_probe(const struct gn_machine *m, char *const argv[], int signal_
     struct gn_frame_reader reader;
     int socket, rc;
     pid_t pid;
-    rc = gn_worker_spawn(m->worker, argv, &socket, &pid, err);
+    rc = gn_worker_spawn(m->worker, argv, GN_WALL_NONE, &socket, &pid, err);
     if (rc)
         return rc;
     gn_frame_reader_init(&reader, socket);

@@ -22,7 +22,7 @@
 
 static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--listen tcp:HOST:PORT] [--insecure]\n"
                            "               [--tls-certificate FILE --tls-key FILE [--tls-client-authority FILE]]\n"
-                           "               [--tcp-grace SECONDS] [--device SELECTOR]...\n"
+                           "               [--tcp-grace SECONDS] [--device SELECTOR]... [--walls MODE]\n"
                            "\n"
                            "Shares this machine's OpenCL devices among programs.\n"
                            "\n"
@@ -38,6 +38,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
                            "  --device SELECTOR  offer this device only; may be repeated.\n"
                            "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
+                           "  --walls MODE       what confines workers: required, available (the default) or none\n"
                            "  --help, --version\n"
                            "\n"
                            "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). SIGTERM "
@@ -155,6 +156,9 @@ static int start(const struct gn_config *config, struct gn_error *err)
     rc = gn_machine_probe(&d->machine, config, end_fd, err);
     close(end_fd);
     if (rc || (rc = make_tenants(d, config, err)))
+        return rc;
+    rc = gn_walls_init(&d->walls, &d->machine, config->walls, config->cache, err);
+    if (rc)
         return rc;
     rc = gn_loop_init(&d->loop);
     d->listener.fd = listener.fd;

@@ -45,7 +45,7 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
     struct gn_vgpu_record *v = gn_vgpus_find(h->daemon, f->seq);
     if (f->op == GN_WORKER_ENDED && gn_frame_payload(f, &e, sizeof e)) {
         gn_list_for_each(w, &h->daemon->vgpus, struct gn_vgpu_record,
-                         link) if (w->host == h && !w->reaped && w->worker_pid == (pid_t)e.pid)
+                         link) if (w->host == h && !w->reaped && w->inner_pid == (pid_t)e.pid)
         {
             gn_vgpus_ended(w, e.status);
             break;
@@ -94,14 +94,15 @@ static int start(struct gn_host *h, struct gn_error *err)
 {
     const struct gn_machine *m = &h->daemon->machine;
     const struct gn_probe_driver *d = &m->drivers[h->driver];
+    char walls[2] = {(char)('0' + h->daemon->walls.mode), 0};
     char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--template"}, (char *)(uintptr_t)d->api,
-                          (char *)(uintptr_t)d->library, NULL};
+                          (char *)(uintptr_t)d->library, walls, NULL};
     int rc;
     if (h->pid) /* killed, not reaped yet */
         while ((rc = waitpid(h->pid, NULL, 0)) < 0 && errno == EINTR) {
         }
     h->pid = 0;
-    rc = gn_worker_spawn(m->worker, argv, &h->socket.fd, &h->pid, err);
+    rc = gn_worker_spawn(m->worker, argv, h->daemon->walls.mode, &h->socket.fd, &h->pid, err);
     if (rc)
         return rc;
     gn_frame_reader_init(&h->reader, h->socket.fd);

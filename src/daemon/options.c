@@ -22,6 +22,7 @@ static const struct option {
 } options[] = {
     {"config", VALUE_CONFIG, NULL, GN_OPTIONS_RUN},
     {"socket", VALUE_SET, gn_config_set_socket, GN_OPTIONS_RUN},
+    {"walls", VALUE_SET, gn_config_set_walls, GN_OPTIONS_RUN},
     {"device", VALUE_SET, gn_config_add_device, GN_OPTIONS_RUN},
     {"listen", VALUE_SET, gn_config_set_listen, GN_OPTIONS_RUN},
     {"insecure", VALUE_FLAG, gn_config_set_insecure, GN_OPTIONS_RUN},
@@ -105,6 +106,10 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
         memcpy(config->tls_authority, given.tls_authority, sizeof config->tls_authority);
     if (given.tcp_grace_ms)
         config->tcp_grace_ms = given.tcp_grace_ms;
+    if (given.walls_set)
+        config->walls = given.walls;
+    else if (!config->walls_set)
+        config->walls = GN_WALL_AVAILABLE;
     if (given.n_devices) {
         memcpy(config->devices, given.devices, sizeof config->devices);
         config->n_devices = given.n_devices;

@@ -59,6 +59,9 @@ static _Noreturn void become(const char *path, char *const argv[], int socket)
     if (first_limit.rlim_cur)
         (void)setrlimit(RLIMIT_NOFILE, &first_limit);
     int null = open("/dev/null", O_RDWR);
+    /* What is for gantryd alone. */
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("GANTRY_TOKEN");
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         _exit(127);
     /* dup2 onto itself would leave close-on-exec set. */
@@ -69,13 +72,13 @@ static _Noreturn void become(const char *path, char *const argv[], int socket)
     _exit(127);
 }
 
-int gn_worker_spawn(const char *path, char *const argv[], int *ret_socket, pid_t *ret_pid,
-                    struct gn_error *err)
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
+                    pid_t *ret_pid, struct gn_error *err)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
-    pid_t pid = fork();
+    pid_t pid = gn_wall_spawn(walls);
     if (pid == 0)
         become(path, argv, ends[1]);
     int code = errno;

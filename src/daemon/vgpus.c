@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -226,11 +227,27 @@ static void tell_program(struct gn_vgpu_record *v)
         v->session_fd = session_fd;
 }
 
+/* The template may live in a process namespace of its own, and numbers processes as that does. */
+static pid_t pid_here(int pidfd, pid_t there)
+{
+    char path[32], line[128];
+    int pid = there;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "Pid: %d", &pid) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return pid;
+}
+
 void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
 {
     v->spawning = false;
     v->reaped = false;
-    v->worker_pid = pid;
+    v->inner_pid = pid;
+    v->worker_pid = pid_here(pidfd, pid);
     v->process.fd = pidfd;
     if (gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died) < 0) {
         gn_vgpus_kill(v);
@@ -252,11 +269,16 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
 
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
 {
+    /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
+    const int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
     v->reaped = true;
-    if (!v->ending && WIFSIGNALED(status))
+    /* What the filter of system calls has ended is told even when its program left as quickly. */
+    if (ended_by && (!v->ending || ended_by == SIGSYS))
         gn_log(GN_LOG_WARN,
-               "vgpu=%08x: its worker %d was ended by signal %d; \"%s\" (%d) has lost its device", v->id,
-               (int)v->worker_pid, WTERMSIG(status), v->program, (int)v->program_pid);
+               "vgpu=%08x: its worker %d was ended by signal %d%s; \"%s\" (%d) has lost its device", v->id,
+               (int)v->worker_pid, ended_by,
+               ended_by == SIGSYS ? ", for a system call that no driver makes" : "", v->program,
+               (int)v->program_pid);
     else if (!v->ending && WEXITSTATUS(status))
         gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d; \"%s\" (%d) has lost its device",
                v->id, (int)v->worker_pid, WEXITSTATUS(status), v->program, (int)v->program_pid);
@@ -392,13 +414,16 @@ static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
     return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
 }
 
-static int send_boot(struct gn_vgpu_record *v, int session_fd, const int *stdio)
+static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     struct {
         struct gn_worker_boot head;
-        struct gn_worker_boot_device devices[GN_WORKER_MAX_DEVICES];
+        unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) +
+                           sizeof(struct gn_worker_boot_wall)];
     } b;
+    struct gn_worker_boot_wall wall;
+    size_t n = 0;
     int null = -1, rc;
     memset(&b, 0, sizeof b);
     b.head = (struct gn_worker_boot){.vgpu_id = v->id,
@@ -418,12 +443,17 @@ static int send_boot(struct gn_vgpu_record *v, int session_fd, const int *stdio)
     }
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
-    for (uint32_t i = 0, n = 0; i < p->n_devices; i++) {
+    for (uint32_t i = 0; i < p->n_devices; i++) {
+        struct gn_worker_boot_device device = {.index = p->devices[i].facts.index,
+                                               .present_as = p->devices[i].shown_as};
         if (!(v->devices >> i & 1))
             continue;
-        b.devices[n].index = p->devices[i].facts.index;
-        b.devices[n++].present_as = p->devices[i].shown_as;
+        memcpy(b.rest + n, &device, sizeof device);
+        n += sizeof device;
     }
+    gn_walls_of(&v->daemon->walls, p, peer, v->tenant->rules.name, gn_holder_limit(&v->lease), &wall);
+    memcpy(b.rest + n, &wall, sizeof wall);
+    n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
         return -errno;
     int fds[GN_WORKER_BOOT_FDS] = {
@@ -435,8 +465,7 @@ static int send_boot(struct gn_vgpu_record *v, int session_fd, const int *stdio)
         [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
         [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
     };
-    rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b,
-                       sizeof b.head + b.head.n_devices * sizeof b.devices[0], fds, GN_WORKER_BOOT_FDS);
+    rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds, GN_WORKER_BOOT_FDS);
     close_fd(&null);
     return rc;
 }
@@ -486,7 +515,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     if (rc == 0)
         rc = make_parts(v, worker_ends);
     if (rc == 0)
-        rc = send_boot(v, worker_ends[0], stdio);
+        rc = send_boot(v, c->remote ? -1 : c->socket.fd, worker_ends[0], stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
     else if ((rc = gn_host_spawn(v->host, v->id, worker_ends[1], err)) == 0)

@@ -18,7 +18,7 @@ enum gn_worker_op {
     GN_WORKER_ENDED = 34,   /* <- gn_worker_ended */
 
     /* gantryd <-> worker, on its control socket */
-    GN_WORKER_BOOT = 40,   /* -> gn_worker_boot, devices; fds: see GN_WORKER_BOOT_FDS */
+    GN_WORKER_BOOT = 40,   /* -> gn_worker_boot, devices, wall; fds: see GN_WORKER_BOOT_FDS */
     GN_WORKER_BOOTED = 41, /* <- empty: the driver is up. Or GN_LINK_ERROR */
     GN_WORKER_SEGMENT =
         42,             /* -> gn_link_segment_made; fd: the segment. Sent before the program hears of it */
@@ -30,6 +30,8 @@ enum gn_worker_op {
     GN_PROBE_PLATFORM = 49, /* gn_probe_platform */
     GN_PROBE_DEVICE = 50,   /* gn_probe_device, of the platform before it */
     GN_PROBE_DONE = 51,     /* empty. Or GN_LINK_ERROR */
+
+    GN_WORKER_WALLS = 52, /* --walls -> gantryd: gn_worker_walls. Or GN_LINK_ERROR */
 
     /* gantryd <-> worker, on its control socket: device memory */
     GN_WORKER_LEASE = 56,    /* <- gn_worker_lease: more is wanted; one at a time */
@@ -115,6 +117,29 @@ struct gn_worker_returned {
     uint32_t zero;
 };
 _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16, "leases");
+
+#define GN_WORKER_MAX_GROUPS  64
+#define GN_WORKER_CACHE_BYTES 1024
+
+/* Behind the devices of BOOT: the walls that the worker is to raise around itself (src/wall). */
+struct gn_worker_boot_wall {
+    uint32_t mode;        /* enum gn_wall_mode */
+    uint32_t change_user; /* 0 or 1 */
+    uint32_t uid;
+    uint32_t gid;
+    uint64_t data_bytes; /* of private memory; 0: no bound */
+    uint32_t n_groups;
+    uint32_t groups[GN_WORKER_MAX_GROUPS];
+    uint32_t zero;
+    char cache[GN_WORKER_CACHE_BYTES]; /* "": none */
+};
+_Static_assert(sizeof(struct gn_worker_boot_wall) == 1312, "boot wall");
+
+/* What of the walls can be had here. */
+struct gn_worker_walls {
+    uint32_t have;         /* GN_WALL_* */
+    uint32_t landlock_abi; /* 0: none */
+};
 
 #define GN_PROBE_LIBRARY_BYTES 1024
 

@@ -25,6 +25,7 @@
 struct boot {
     struct gn_worker_boot wire;
     struct gn_device_choice devices[GN_WORKER_MAX_DEVICES];
+    struct gn_worker_boot_wall wall;
     int fds[GN_WORKER_BOOT_FDS];
 };
 
@@ -38,7 +39,7 @@ static int receive_boot(struct gn_frame_reader *reader, struct boot *b)
         return -EPROTO;
     memcpy(&b->wire, f.payload, sizeof b->wire);
     if (b->wire.n_devices == 0 || b->wire.n_devices > GN_WORKER_MAX_DEVICES ||
-        f.n_payload != sizeof b->wire + b->wire.n_devices * sizeof(struct gn_worker_boot_device) ||
+        f.n_payload != sizeof b->wire + b->wire.n_devices * sizeof(struct gn_worker_boot_device) + sizeof b->wall ||
         !gn_frame_string_ok(b->wire.program, sizeof b->wire.program) ||
         !gn_frame_string_ok(b->wire.tenant, sizeof b->wire.tenant))
         return -EPROTO;
@@ -47,6 +48,10 @@ static int receive_boot(struct gn_frame_reader *reader, struct boot *b)
         memcpy(&d, (const char *)f.payload + sizeof b->wire + i * sizeof d, sizeof d);
         b->devices[i] = (struct gn_device_choice){.index = d.index, .present_as = d.present_as};
     }
+    memcpy(&b->wall, (const char *)f.payload + f.n_payload - sizeof b->wall, sizeof b->wall);
+    if (b->wall.mode > GN_WALL_REQUIRED || b->wall.n_groups > GN_WORKER_MAX_GROUPS ||
+        !gn_frame_string_ok(b->wall.cache, sizeof b->wall.cache))
+        return -EPROTO;
     for (int i = 0; i < GN_WORKER_BOOT_FDS; i++)
         b->fds[i] = gn_frame_take_fd(reader, i);
     return 0;
@@ -101,13 +106,29 @@ static int bring_up(const struct gn_worker_start *start, const struct boot *b, s
     return rc;
 }
 
+/* From here on this process is taken for its program's accomplice. */
+static int raise_walls(const struct gn_worker_start *start, const struct boot *b, struct gn_error *err)
+{
+    struct gn_wall_plan plan = {.mode = (enum gn_wall_mode)b->wall.mode,
+                                .change_user = b->wall.change_user,
+                                .uid = b->wall.uid,
+                                .gid = b->wall.gid,
+                                .n_groups = b->wall.n_groups,
+                                .cache = b->wall.cache[0] ? b->wall.cache : NULL,
+                                .library = start->path,
+                                .data_bytes = b->wall.data_bytes};
+    struct gn_wall_report report;
+    _Static_assert(sizeof plan.groups == sizeof b->wall.groups, "groups go over the wire as they are");
+    memcpy(plan.groups, b->wall.groups, sizeof plan.groups);
+    return gn_wall_raise(&plan, &report, err);
+}
+
 static void become_worker(const struct gn_worker_start *start)
 {
     /* The template dies with gantryd, and this with the template. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != start->parent)
-        _exit(0);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    gn_wall_follow(&start->forker);
+    if (chdir("/") < 0)
+        _exit(1);
     /* Kernels print to a pipe whose reader may be gone; that must not end the vGPU. */
     signal(SIGPIPE, SIG_IGN);
 }
@@ -149,6 +170,8 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     rc = map_segments(&b, &v, &err);
     if (rc == 0 && (rc = put_on_stdio(&b)) < 0)
         gn_fail(&err, -rc, NULL, "a worker cannot take its program's stdout: %s", strerror(-rc));
+    if (rc == 0)
+        rc = raise_walls(start, &b, &err);
     if (rc == 0)
         rc = bring_up(start, &b, &v, &err);
     if (rc) {

@@ -59,7 +59,7 @@ static void spawn(struct template *t, uint32_t seq)
     int control = gn_frame_take_fd(&t->reader, 0);
     if (control < 0)
         return;
-    pid_t pid = fork();
+    pid_t pid = gn_wall_fork(&t->start.forker);
     if (pid == 0) {
         t->start.control_fd = control;
         leave_template(t);
@@ -70,6 +70,8 @@ static void spawn(struct template *t, uint32_t seq)
     if (pid < 0) {
         gn_worker_refuse(t->socket, seq, code,
                          (gn_fail(&err, code, NULL, "cannot start a worker: %s", strerror(code)), &err));
+        if (code == ENOTRECOVERABLE)
+            exit(1);
         return;
     }
     /* Nobody else reaps, so the pid is the worker's own until reap() below has run. */
@@ -119,14 +121,21 @@ static int serve(struct template *t)
     }
 }
 
-int gn_worker_template(int socket, const char *api, const char *library, bool late, char *title)
+/* In the template's own words: the mode's number. */
+static const char *mode_text(enum gn_wall_mode walls)
+{
+    static const char *const texts[] = {"0", "1", "2"};
+    return texts[walls <= GN_WALL_REQUIRED ? walls : GN_WALL_REQUIRED];
+}
+
+int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late,
+                       char *title)
 {
     struct gn_error err = {{0}, {0}};
     struct template t = {.socket = socket};
     sigset_t chld;
     t.start.backend = gn_backend_named(api);
     t.start.path = library;
-    t.start.parent = getpid();
     t.start.title = title;
     if (!t.start.backend)
         return 2;
@@ -139,7 +148,8 @@ int gn_worker_template(int socket, const char *api, const char *library, bool la
             gn_log(GN_LOG_WARN,
                    "%s starts threads when it is loaded: its workers load it themselves, which is slower",
                    library);
-            execl("/proc/self/exe", "gantry-worker", "--late-template", api, library, (char *)NULL);
+            execl("/proc/self/exe", "gantry-worker", "--late-template", api, library, mode_text(walls),
+                  (char *)NULL);
             gn_log(GN_LOG_ERROR, "cannot start the template again: %s", strerror(errno));
             return 1;
         }
@@ -150,6 +160,11 @@ int gn_worker_template(int socket, const char *api, const char *library, bool la
     t.signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
     if (t.signals < 0) {
         gn_log(GN_LOG_ERROR, "cannot watch for workers' ends: %s", strerror(errno));
+        return 1;
+    }
+    int rc = gn_wall_forker_init(&t.start.forker, walls);
+    if (rc) {
+        gn_log(GN_LOG_ERROR, "cannot make workers: %s", strerror(-rc));
         return 1;
     }
     gn_frame_reader_init(&t.reader, socket);

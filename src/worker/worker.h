@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "backend/backend.h"
+#include "wall/wall.h"
 
 /*
  * gantry-worker is one program in three parts, each of which talks with gantryd over descriptor
@@ -22,7 +23,11 @@ int gn_worker_probe(int socket, const char *api, const char *library);
  * Loads one driver's library, calls nothing in it, and forks a worker a request until gantryd is gone.
  * `late`: the library is loaded in the workers instead, for a driver that starts threads when it is loaded.
  */
-int gn_worker_template(int socket, const char *api, const char *library, bool late, char *title);
+int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late,
+                       char *title);
+
+/* Raises the walls around a process that is there for nothing else, and tells what could be had. */
+int gn_worker_try_walls(int socket, enum gn_wall_mode walls);
 
 /* A worker's life, from the fork to its end. `library` is NULL when it is to be loaded here, from `path`. */
 struct gn_worker_start {
@@ -30,7 +35,7 @@ struct gn_worker_start {
     void *library;
     const char *path;
     int control_fd;
-    int parent;  /* the template's pid */
+    struct gn_wall_forker forker;
     char *title; /* an argument of this process, to be overwritten with the vGPU's id: ps shows it */
 };
 _Noreturn void gn_worker_run(const struct gn_worker_start *start);

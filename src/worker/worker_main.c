@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantry-worker: what gantryd starts so that no driver is ever loaded into gantryd itself. Not meant to be
  * typed. */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,16 +26,22 @@ int main(int argc, char **argv)
     if (argc < 2 || getsockopt(GN_WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_STREAM)
         return usage();
     gn_log_init("gantry-worker", GN_LOG_WARN);
-    /* gantryd's end is the end of everything below it, however it ends. A hang-up on the socket covers the
-     * race. */
+    /* gantryd's end is the end of everything below it, however it ends: also before this line. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct pollfd parent = {.fd = GN_WORKER_SOCKET};
+    if (poll(&parent, 1, 0) == 1)
+        return 0;
     if (strcmp(argv[1], "--list-drivers") == 0 && argc == 2)
         return gn_worker_list_drivers(GN_WORKER_SOCKET);
     if (strcmp(argv[1], "--probe") == 0 && argc == 4)
         return gn_worker_probe(GN_WORKER_SOCKET, argv[2], argv[3]);
-    if (strcmp(argv[1], "--template") == 0 && argc == 4)
-        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], false, argv[1]);
-    if (strcmp(argv[1], "--late-template") == 0 && argc == 4)
-        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], true, argv[1]);
+    if (strcmp(argv[1], "--walls") == 0 && argc == 3)
+        return gn_worker_try_walls(GN_WORKER_SOCKET, (enum gn_wall_mode)atoi(argv[2]));
+    if (strcmp(argv[1], "--template") == 0 && argc == 5)
+        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), false,
+                                  argv[1]);
+    if (strcmp(argv[1], "--late-template") == 0 && argc == 5)
+        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), true,
+                                  argv[1]);
     return usage();
 }

@@ -153,8 +153,8 @@ class Gantry(Daemon):
 class Program:
     """A program that talks in lines."""
 
-    def __init__(self, command, env, stdin=subprocess.PIPE):
-        self.process = subprocess.Popen(command, env=env, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    def __init__(self, command, env, stdin=subprocess.PIPE, cwd=None):
+        self.process = subprocess.Popen(command, env=env, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         bufsize=0, start_new_session=True)
         self.name = " ".join(os.path.basename(command[0]) if i == 0 else c for i, c in enumerate(command))
         self.pid = self.process.pid

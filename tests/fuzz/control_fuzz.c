@@ -38,7 +38,8 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
 
 static void status(void *ctx, struct gn_control_status *ret)
 {
-    *ret = (struct gn_control_status){.version = ctx};
+    *ret = (struct gn_control_status){
+        .version = ctx, .walls_mode = ctx, .walls_have = ctx, .walls_missing = ctx};
 }
 
 static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)

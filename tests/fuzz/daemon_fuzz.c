@@ -31,7 +31,7 @@ static int n_spawned, template_fd, null_fd;
 static struct gn_frame_reader template_reader;
 
 /* Instead of spawn.c and orphans.c. */
-int gn_worker_spawn(const char *path, char *const argv[], int *ret_socket, pid_t *ret_pid,
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket, pid_t *ret_pid,
                     struct gn_error *err)
 {
     int ends[2];

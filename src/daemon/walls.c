@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What walls a worker is to have: what this machine can give is tried once at start, and told; then each
+ * worker gets its user, its tenant's folder for what its driver compiles, and a bound on its memory. Main
+ * thread.
+ */
+#include "daemon/walls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/spawn.h"
+
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59
+#endif
+
+#define TRY_TIMEOUT_MS 10000
+#define NOBODY         65534u
+#define NAME_BYTES     (GN_LINK_TENANT_BYTES + 16)
+/* What a driver and its compiler need beside the program's own memory; threads' stacks count whole. */
+#define DRIVER_BYTES (UINT64_C(3) << 30)
+#define STACK_BYTES  (UINT64_C(16) << 20)
+
+_Static_assert(GN_WALL_MAX_GROUPS == GN_WORKER_MAX_GROUPS, "groups go over the wire as they are");
+
+/* ---- at start */
+
+static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_worker_walls *ret,
+               struct gn_error *err)
+{
+    char number[2] = {(char)('0' + mode), 0};
+    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--walls"}, number, NULL};
+    struct gn_frame_reader reader;
+    struct gn_link_error e;
+    struct gn_frame f;
+    int socket;
+    pid_t pid;
+    int rc = gn_worker_spawn(m->worker, argv, mode, &socket, &pid, err);
+    if (rc)
+        return rc;
+    gn_frame_reader_init(&reader, socket);
+    rc = gn_frame_wait(&reader, TRY_TIMEOUT_MS, &f);
+    if (rc < 0)
+        rc = gn_fail(err, -rc, NULL, "cannot learn which walls this machine has: %s", strerror(-rc));
+    else if (f.op == GN_LINK_ERROR && gn_frame_payload(&f, &e, sizeof e) &&
+             gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix))
+        rc = gn_fail(err, EPERM, e.fix, "%s", e.what);
+    else if (f.op != GN_WORKER_WALLS || !gn_frame_payload(&f, ret, sizeof *ret))
+        rc = gn_fail(err, EPROTO, NULL, "cannot learn which walls this machine has");
+    else
+        rc = 0;
+    gn_frame_reader_fini(&reader);
+    close(socket);
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    return rc;
+}
+
+/* Workers of the superuser's programs run as somebody else. */
+static void choose_other_user(struct gn_walls *w)
+{
+    const struct passwd *p = getpwnam("gantry");
+    static const char *const nodes[] = {"/dev/dri/renderD128", "/dev/dri/card0", "/dev/kfd", "/dev/nvidia0"};
+    w->uid = p && p->pw_uid ? p->pw_uid : NOBODY;
+    w->gid = p && p->pw_uid ? p->pw_gid : NOBODY;
+    /* The superuser may open every device; whoever stands for him must be in their groups. */
+    for (size_t i = 0; i < GN_ARRAY_SIZE(nodes); i++) {
+        struct stat st;
+        if (stat(nodes[i], &st) == 0 && st.st_gid && w->n_groups < GN_WORKER_MAX_GROUPS)
+            w->groups[w->n_groups++] = st.st_gid;
+    }
+}
+
+static void choose_cache(struct gn_walls *w, const char *configured)
+{
+    const char *pocl = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (configured && *configured)
+        snprintf(w->cache, sizeof w->cache, "%s", configured);
+    else if (pocl && *pocl == '/')
+        snprintf(w->cache, sizeof w->cache, "%s", pocl);
+    else if (geteuid() == 0)
+        snprintf(w->cache, sizeof w->cache, "/var/cache/gantry");
+    else if (xdg && *xdg == '/')
+        snprintf(w->cache, sizeof w->cache, "%s/gantry", xdg);
+    else if (home && *home == '/')
+        snprintf(w->cache, sizeof w->cache, "%s/.cache/gantry", home);
+}
+
+int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache,
+                  struct gn_error *err)
+{
+    memset(w, 0, sizeof *w);
+    w->mode = mode;
+    choose_other_user(w);
+    choose_cache(w, cache);
+    int rc = try(m, mode, &w->can, err);
+    if (rc)
+        return rc;
+    gn_wall_names(w->can.have, w->have_names, sizeof w->have_names);
+    gn_wall_names(GN_WALL_ALL & ~w->can.have, w->missing_names, sizeof w->missing_names);
+    if (mode == GN_WALL_NONE)
+        gn_log(GN_LOG_WARN, "walls = none: programs' kernels may do whatever their user may");
+    else if (w->missing_names[0])
+        gn_log(GN_LOG_WARN, "workers go without these walls, which cannot be had here: %s", w->missing_names);
+    return 0;
+}
+
+static const char *const modes[] = {"none", "available", "required"};
+
+const char *gn_walls_mode_name(enum gn_wall_mode mode)
+{
+    return modes[mode];
+}
+
+int gn_walls_mode_parse(const char *name, enum gn_wall_mode *ret)
+{
+    for (size_t i = 0; i < GN_ARRAY_SIZE(modes); i++)
+        if (strcmp(name, modes[i]) == 0) {
+            *ret = (enum gn_wall_mode)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+/* ---- for each worker */
+
+static int make_folder(int at, const char *name, mode_t mode)
+{
+    if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
+        return -errno;
+    int fd = openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* The folder of all caches; its parents are made, as mkdir -p does. */
+static int open_root(const char *path)
+{
+    char part[1024];
+    int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (const char *at = path + strspn(path, "/"); fd >= 0 && *at;) {
+        size_t n = strcspn(at, "/");
+        if (n >= sizeof part) {
+            close(fd);
+            return -ENAMETOOLONG;
+        }
+        memcpy(part, at, n);
+        part[n] = 0;
+        int next = make_folder(fd, part, 0711);
+        close(fd);
+        fd = next;
+        at += n;
+        at += strspn(at, "/");
+    }
+    return fd;
+}
+
+/* One folder a tenant and user: what one compiles, no other ever runs. */
+static int make_cache(const struct gn_walls *w, const char *tenant, const struct gn_worker_boot_wall *wall,
+                      char *ret, size_t n)
+{
+    char name[NAME_BYTES];
+    struct stat st;
+    const uid_t uid = wall->change_user ? wall->uid : geteuid();
+    snprintf(name, sizeof name, "%s.%u", tenant, uid);
+    if ((size_t)snprintf(ret, n, "%s/%s", w->cache, name) >= n)
+        return -ENAMETOOLONG;
+    int root = open_root(w->cache), rc = 0;
+    if (root < 0)
+        return root;
+    if (mkdirat(root, name, 0700) < 0 && errno != EEXIST)
+        rc = -errno;
+    /* A link would lead the change of owner astray. */
+    int fd = rc ? -1 : openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (rc == 0 && (fd < 0 || fstat(fd, &st) < 0))
+        rc = -errno;
+    if (rc == 0 && st.st_uid != uid && fchown(fd, uid, wall->change_user ? wall->gid : (gid_t)-1) < 0)
+        rc = -errno;
+    if (rc == 0 && (st.st_mode & 0777) != 0700 && fchmod(fd, 0700) < 0)
+        rc = -errno;
+    if (rc == 0 && mkdirat(fd, "tmp", 0700) == 0 && wall->change_user &&
+        fchownat(fd, "tmp", uid, wall->gid, AT_SYMLINK_NOFOLLOW) < 0)
+        rc = -errno;
+    if (fd >= 0)
+        close(fd);
+    close(root);
+    return rc;
+}
+
+/* Whom a worker runs as: the peer, or, for the superuser, somebody who is not. */
+static void choose_user(const struct gn_walls *w, int peer, struct gn_worker_boot_wall *ret)
+{
+    struct ucred cred;
+    socklen_t n = sizeof cred;
+    if (geteuid() != 0)
+        return;
+    ret->change_user = 1;
+    ret->uid = w->uid;
+    ret->gid = w->gid;
+    ret->n_groups = w->n_groups;
+    memcpy(ret->groups, w->groups, sizeof w->groups);
+    if (peer < 0 || getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+        return;
+    if (cred.uid == 0) {
+        /* He can read his own files; whoever stands for him reaches the cache only where it can be put before
+         * him. */
+        if (!(w->can.have & GN_WALL_SCRATCH))
+            ret->change_user = 0;
+        return;
+    }
+    ret->uid = cred.uid;
+    ret->gid = cred.gid;
+    n = sizeof ret->groups;
+    ret->n_groups =
+        getsockopt(peer, SOL_SOCKET, SO_PEERGROUPS, ret->groups, &n) == 0 ? n / sizeof ret->groups[0] : 0;
+}
+
+static uint64_t bound_on_memory(const struct gn_platform_record *p, uint64_t limit)
+{
+    uint64_t bytes = 0;
+    long cpus = sysconf(_SC_NPROCESSORS_CONF);
+    for (uint32_t i = 0; i < p->n_devices; i++) {
+        if (!(p->devices[i].facts.kind & GN_DEVICE_CPU))
+            return 0; /* what a GPU's driver maps says nothing about memory of this machine */
+        if (p->devices[i].facts.memory_bytes > bytes)
+            bytes = p->devices[i].facts.memory_bytes;
+    }
+    if (limit && limit < bytes)
+        bytes = limit;
+    return bytes ? bytes + DRIVER_BYTES + STACK_BYTES * (uint64_t)(cpus > 0 ? cpus : 1) : 0;
+}
+
+void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer,
+                 const char *tenant, uint64_t memory_limit_bytes, struct gn_worker_boot_wall *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->mode = w->mode;
+    ret->data_bytes = w->mode == GN_WALL_NONE ? 0 : bound_on_memory(platform, memory_limit_bytes);
+    choose_user(w, peer, ret);
+    if (!w->cache[0])
+        return;
+    int rc = make_cache(w, tenant, ret, ret->cache, sizeof ret->cache);
+    if (rc) {
+        gn_log(GN_LOG_WARN, "the kernel cache of tenant %s cannot be made in %s: %s; it goes without", tenant,
+               w->cache, strerror(-rc));
+        ret->cache[0] = 0;
+    }
+}

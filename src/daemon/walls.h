@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_WALLS_H
+#define GN_DAEMON_WALLS_H
+
+#include "daemon/devices.h"
+#include "wall/wall.h"
+
+/* The walls of this gantryd's workers: set at start, read-only afterwards. */
+struct gn_walls {
+    enum gn_wall_mode mode;
+    struct gn_worker_walls can;
+    char have_names[128], missing_names[128];
+    char cache[768]; /* where tenants' kernel caches lie; "": there are none */
+    /* whom workers of the superuser's programs run as */
+    uid_t uid;
+    gid_t gid;
+    uint32_t n_groups;
+    uint32_t groups[GN_WORKER_MAX_GROUPS];
+};
+
+/*
+ * Tries what this machine can have, in a process of its own, and says in one line what it cannot. `cache`:
+ * the operator's folder for kernel caches, "" for the default. With walls required and not to be had: -EPERM.
+ * Blocks for milliseconds.
+ */
+int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache,
+                  struct gn_error *err);
+
+/* required, available, none; -EINVAL for anything else. */
+int gn_walls_mode_parse(const char *name, enum gn_wall_mode *ret);
+const char *gn_walls_mode_name(enum gn_wall_mode mode);
+
+/* Those of one worker. `peer` is the program's socket, -1 when it is not on this machine. Makes its cache's
+ * folder. */
+void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer,
+                 const char *tenant, uint64_t memory_limit_bytes, struct gn_worker_boot_wall *ret);
+
+#endif

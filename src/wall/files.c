@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What of the file system a driver may need: the system's programs and libraries to read and run, what tells
+ * of the machine, and device nodes. All of it is open to every user of the machine anyhow. Pure but for the
+ * names in /dev.
+ */
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "wall/parts.h"
+
+static const struct {
+    const char *path;
+    unsigned how;
+} fixed[] = {
+    {"/usr", GN_WALL_READ | GN_WALL_RUN},
+    {"/lib", GN_WALL_READ | GN_WALL_RUN},
+    {"/lib32", GN_WALL_READ | GN_WALL_RUN},
+    {"/lib64", GN_WALL_READ | GN_WALL_RUN},
+    {"/bin", GN_WALL_READ | GN_WALL_RUN},
+    {"/opt", GN_WALL_READ | GN_WALL_RUN},
+    {"/nix/store", GN_WALL_READ | GN_WALL_RUN},
+    {"/run/opengl-driver", GN_WALL_READ | GN_WALL_RUN},
+    {"/etc/ld.so.cache", GN_WALL_READ},
+    {"/etc/ld.so.conf", GN_WALL_READ},
+    {"/etc/ld.so.conf.d", GN_WALL_READ},
+    {"/etc/localtime", GN_WALL_READ},
+    {"/etc/debian_version", GN_WALL_READ},
+    {"/etc/os-release", GN_WALL_READ},
+    {"/etc/alternatives", GN_WALL_READ},
+    {"/etc/OpenCL", GN_WALL_READ},
+    {"/etc/ssl/openssl.cnf", GN_WALL_READ},
+    {"/etc/nvidia", GN_WALL_READ},
+    {"/etc/drirc", GN_WALL_READ},
+    {"/sys/devices", GN_WALL_READ},
+    {"/sys/bus", GN_WALL_READ},
+    {"/sys/class", GN_WALL_READ},
+    {"/sys/dev", GN_WALL_READ},
+    {"/sys/module", GN_WALL_READ},
+    {"/sys/kernel/mm", GN_WALL_READ},
+    {"/proc/self/maps", GN_WALL_READ},
+    {"/proc/self/smaps", GN_WALL_READ},
+    {"/proc/self/stat", GN_WALL_READ},
+    {"/proc/self/statm", GN_WALL_READ},
+    {"/proc/self/status", GN_WALL_READ},
+    {"/proc/self/cgroup", GN_WALL_READ},
+    {"/proc/self/mountinfo", GN_WALL_READ},
+    {"/proc/self/fd", GN_WALL_READ},
+    {"/proc/cpuinfo", GN_WALL_READ},
+    {"/proc/meminfo", GN_WALL_READ},
+    {"/proc/loadavg", GN_WALL_READ},
+    {"/proc/stat", GN_WALL_READ},
+    {"/proc/uptime", GN_WALL_READ},
+    {"/proc/version", GN_WALL_READ},
+    {"/proc/filesystems", GN_WALL_READ},
+    {"/proc/modules", GN_WALL_READ},
+    {"/proc/devices", GN_WALL_READ},
+    {"/proc/driver", GN_WALL_READ},
+    {"/proc/sys/vm", GN_WALL_READ},
+    {"/proc/sys/kernel/osrelease", GN_WALL_READ},
+    {"/proc/sys/kernel/version", GN_WALL_READ},
+    {"/dev/null", GN_WALL_DEVICE},
+    {"/dev/zero", GN_WALL_DEVICE},
+    {"/dev/full", GN_WALL_DEVICE},
+    {"/dev/random", GN_WALL_READ},
+    {"/dev/urandom", GN_WALL_READ},
+    {"/dev/dri", GN_WALL_DEVICE},
+    {"/dev/kfd", GN_WALL_DEVICE},
+    {"/dev/accel", GN_WALL_DEVICE},
+    {"/dev/dxg", GN_WALL_DEVICE},
+};
+
+/* Devices with a number, or whose names only their vendor knows. */
+static const char *const families[] = {"nvidia", "mali", "xclmgmt", "intel-fpga", "cndrv", "davinci"};
+
+static void each_device(void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+{
+    DIR *dir = opendir("/dev");
+    if (!dir)
+        return;
+    for (const struct dirent *e; (e = readdir(dir));) {
+        char path[PATH_MAX];
+        for (size_t i = 0; i < GN_ARRAY_SIZE(families); i++) {
+            if (strncmp(e->d_name, families[i], strlen(families[i])) != 0)
+                continue;
+            snprintf(path, sizeof path, "/dev/%s", e->d_name);
+            each(ctx, path, GN_WALL_DEVICE);
+        }
+    }
+    closedir(dir);
+}
+
+/* A driver installed under a prefix of its own: its library lies in PREFIX/lib or below, and needs what lies
+ * beside. */
+static void each_of_prefix(char *library, void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+{
+    static const char *const parts[] = {"lib", "lib64", "libexec", "share", "bin"};
+    char path[PATH_MAX];
+    char *lib = NULL;
+    each(ctx, library, GN_WALL_READ);
+    for (char *at = library; (at = strstr(at, "/lib")); at++)
+        if (at[4] == '/' || strncmp(at + 4, "64/", 3) == 0)
+            lib = at;
+    if (!lib || lib == library)
+        return;
+    *lib = 0;
+    for (size_t i = 0; i < GN_ARRAY_SIZE(parts); i++)
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", library, parts[i]) < sizeof path)
+            each(ctx, path, GN_WALL_READ | GN_WALL_RUN);
+}
+
+/* Where the operator has said that libraries lie. */
+static void each_library_folder(void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+{
+    char path[PATH_MAX];
+    const char *at = getenv("LD_LIBRARY_PATH");
+    while (at && *at) {
+        size_t n = strcspn(at, ":");
+        if (*at == '/' && n < sizeof path) {
+            memcpy(path, at, n);
+            path[n] = 0;
+            each(ctx, path, GN_WALL_READ | GN_WALL_RUN);
+        }
+        at += n + (at[n] == ':');
+    }
+}
+
+void gn_wall_driver_files(const struct gn_wall_plan *plan,
+                          void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+{
+    char library[PATH_MAX];
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fixed); i++)
+        each(ctx, fixed[i].path, fixed[i].how);
+    each_device(each, ctx);
+    each_library_folder(each, ctx);
+    if (plan->library && plan->library[0] == '/' && realpath(plan->library, library))
+        each_of_prefix(library, each, ctx);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_WALL_FILTER_H
+#define GN_WALL_FILTER_H
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GN_WALL_FILTER_MAX 1024
+
+struct gn_wall_filter {
+    uint16_t n;
+    struct sock_filter code[GN_WALL_FILTER_MAX];
+};
+
+/* The filter of a worker whose own pid (as it sees it) is `pid`. `apart`: it lives in a process namespace of
+ * its own. -E2BIG when it does not fit. */
+int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, uint32_t pid);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits of a worker. It cannot lift them: the filter of system calls refuses that. Soft ones, where gantryd
+ * may want to change them later.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "wall/parts.h"
+
+#define MAX_DESCRIPTORS 4096
+#define MAX_FILE_BYTES  (UINT64_C(8) << 30)
+#define OWN_THREADS     96 /* its own, and those of a driver's compilers */
+#define THREADS_A_CPU   4
+
+/* A sanitizer's shadow is private memory of many terabytes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static int lower(int what, uint64_t limit, bool hard)
+{
+    struct rlimit now;
+    if (getrlimit(what, &now) < 0)
+        return -errno;
+    if (now.rlim_cur > limit)
+        now.rlim_cur = limit;
+    if (hard && now.rlim_max > limit)
+        now.rlim_max = limit;
+    return setrlimit(what, &now) < 0 ? -errno : 0;
+}
+
+/* When memory runs out, a worker is to go before any other process. */
+static int first_to_go(void)
+{
+    static const char score[] = "1000";
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC), rc = 0;
+    if (fd < 0)
+        return -errno;
+    if (write(fd, score, sizeof score - 1) < 0)
+        rc = -errno;
+    close(fd);
+    return rc;
+}
+
+int gn_wall_limit(const struct gn_wall_plan *plan)
+{
+    int rc[5] = {
+        lower(RLIMIT_CORE, 0, true), /* it would hold the program's data, in whatever folder */
+        lower(RLIMIT_NOFILE, MAX_DESCRIPTORS, true),
+        lower(RLIMIT_FSIZE, MAX_FILE_BYTES, true),
+        plan->data_bytes && !SANITIZED ? lower(RLIMIT_DATA, plan->data_bytes, false) : 0,
+        first_to_go(),
+    };
+    for (int i = 0; i < 5; i++)
+        if (rc[i])
+            return rc[i];
+    return 0;
+}
+
+int gn_wall_limit_number(void)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_CONF);
+    return lower(RLIMIT_NPROC, OWN_THREADS + THREADS_A_CPU * (uint64_t)(cpus > 0 ? cpus : 1), true);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_WALL_PARTS_H
+#define GN_WALL_PARTS_H
+
+#include "wall/wall.h"
+
+/* The walls one by one, in the order in which gn_wall_raise builds them. Each returns 0 or -errno. */
+
+/* limits.c. Before the user changes. */
+int gn_wall_limit(const struct gn_wall_plan *plan);
+/* In a user namespace of the worker's own, where nobody else counts. */
+int gn_wall_limit_number(void);
+
+/* scratch.c: a mount namespace with temporary folders of its own. The cache shows at GN_WALL_CACHE_AT. */
+#define GN_WALL_CACHE_AT "/tmp/cache"
+int gn_wall_scratch(const struct gn_wall_plan *plan);
+
+/* user.c */
+int gn_wall_take_user(const struct gn_wall_plan *plan);
+/* A user namespace with this one user in it: its processes are counted apart from all others. */
+int gn_wall_own_users(void);
+int gn_wall_drop_privileges(void);
+
+/* files.c and landlock.c */
+enum { GN_WALL_READ = 1, GN_WALL_RUN = 2, GN_WALL_WRITE = 4, GN_WALL_DEVICE = 8 };
+/* Calls each(ctx, path, how) for what any driver may need of the file system. What is not there is named all
+ * the same. */
+void gn_wall_driver_files(const struct gn_wall_plan *plan,
+                          void (*each)(void *ctx, const char *path, unsigned how), void *ctx);
+/* *ret_abi is 0 where the kernel has no Landlock. `scratch`: /tmp and /dev/shm are the worker's own. */
+int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool scratch, uint32_t *ret_abi);
+
+/* syscalls.c. `apart`: the process has a process namespace of its own. */
+int gn_wall_filter(bool apart);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The filter of system calls: a list of what drivers were measured to need, and everything else refused. What
+ * no driver does and an intruder would (looking into other processes, changing the machine) ends the process
+ * at once; so does calling the kernel by another ABI, whose numbers mean other calls.
+ *
+ * Hand-written rather than made by libseccomp: it is built in every worker between its fork and the driver's
+ * first instruction, in microseconds.
+ */
+#include <asm/sockios.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "wall/filter.h"
+#include "wall/parts.h"
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#define X32_BIT     0x40000000u
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "src/wall/syscalls.c needs this machine's AUDIT_ARCH"
+#endif
+
+#ifndef SECCOMP_RET_KILL_PROCESS
+#define SECCOMP_RET_KILL_PROCESS 0x80000000u
+#endif
+
+#define ALLOW   SECCOMP_RET_ALLOW
+#define REFUSE  (SECCOMP_RET_ERRNO | EPERM)
+#define UNKNOWN (SECCOMP_RET_ERRNO | ENOSYS) /* the C library then does without */
+#define PRETEND (SECCOMP_RET_ERRNO | 0)      /* succeeds and does nothing */
+#define END     SECCOMP_RET_KILL_PROCESS
+
+struct builder {
+    struct gn_wall_filter *f;
+    bool full;
+};
+
+static void emit(struct builder *b, uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
+{
+    if (b->f->n == GN_WALL_FILTER_MAX) {
+        b->full = true;
+        return;
+    }
+    b->f->code[b->f->n++] = (struct sock_filter){code, jt, jf, k};
+}
+
+static void load(struct builder *b, size_t offset)
+{
+    emit(b, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
+}
+
+static void finish(struct builder *b, uint32_t action)
+{
+    emit(b, BPF_RET | BPF_K, 0, 0, action);
+}
+
+static size_t arg_low(unsigned i)
+{
+    return offsetof(struct seccomp_data, args) + i * sizeof(uint64_t);
+}
+
+/* The number is in the accumulator: `action` when it is nr. */
+static void number(struct builder *b, int nr, uint32_t action)
+{
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr);
+    finish(b, action);
+}
+
+/* `yes` when (the low half of the argument & mask) is one of the values, else `no`. Most are ints to the
+ * kernel. */
+static void when(struct builder *b, int nr, unsigned arg, uint32_t mask, const uint32_t *values, unsigned n,
+                 uint32_t yes, uint32_t no)
+{
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(2 + n + 2), (uint32_t)nr);
+    load(b, arg_low(arg));
+    emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, mask);
+    for (unsigned i = 0; i < n; i++)
+        emit(b, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(n - i), 0, values[i]);
+    finish(b, no);
+    finish(b, yes);
+}
+
+/* `yes` when the argument is NULL. */
+static void when_null(struct builder *b, int nr, unsigned arg, uint32_t yes, uint32_t no)
+{
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 6, (uint32_t)nr);
+    load(b, arg_low(arg));
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0);
+    load(b, arg_low(arg) + sizeof(uint32_t));
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+    finish(b, yes);
+    finish(b, no);
+}
+
+#define ONE_OF(...) (const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
+#define WHOLE       0xffffffffu
+
+static const int allowed[] = {
+    /* files and descriptors: what may be opened is Landlock's to say */
+    SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev,
+    SYS_preadv2, SYS_pwritev2, SYS_close, SYS_close_range, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_statx,
+    SYS_statfs, SYS_fstatfs, SYS_faccessat, SYS_faccessat2, SYS_readlinkat, SYS_getdents64, SYS_getcwd,
+    SYS_chdir, SYS_fchdir, SYS_mkdirat, SYS_unlinkat, SYS_renameat2, SYS_linkat, SYS_symlinkat, SYS_ftruncate,
+    SYS_fallocate, SYS_fsync, SYS_fdatasync, SYS_sync_file_range, SYS_fadvise64, SYS_flock, SYS_umask,
+    SYS_dup, SYS_dup3, SYS_pipe2, SYS_eventfd2, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime,
+    SYS_timerfd_gettime, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll,
+    SYS_pselect6, SYS_sendfile, SYS_splice, SYS_tee, SYS_copy_file_range, SYS_memfd_create, SYS_getxattr,
+    SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
+    /* sockets that are there already */
+    SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg, SYS_shutdown,
+    SYS_getsockopt, SYS_setsockopt, SYS_getsockname, SYS_getpeername,
+    /* memory */
+    SYS_brk, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_mincore, SYS_msync, SYS_mlock,
+    SYS_mlock2, SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy,
+    SYS_pkey_alloc, SYS_pkey_free, SYS_pkey_mprotect, SYS_membarrier,
+    /* threads and processes: its own */
+    SYS_execve, SYS_execveat, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid, SYS_set_tid_address,
+    SYS_set_robust_list, SYS_get_robust_list, SYS_futex, SYS_sched_yield, SYS_sched_getaffinity,
+    SYS_sched_getparam, SYS_sched_getscheduler, SYS_sched_get_priority_max, SYS_sched_get_priority_min,
+    SYS_getcpu, SYS_getpriority, SYS_getpid, SYS_getppid, SYS_gettid, SYS_getpgid, SYS_getsid, SYS_setsid,
+    SYS_setpgid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid,
+    SYS_getgroups, SYS_capget, SYS_getrusage, SYS_getrlimit, SYS_times, SYS_rseq, SYS_restart_syscall,
+    /* signals */
+    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigsuspend,
+    SYS_rt_sigtimedwait, SYS_sigaltstack,
+    /* time */
+    SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_getitimer,
+    SYS_setitimer, SYS_timer_create, SYS_timer_settime, SYS_timer_gettime, SYS_timer_getoverrun,
+    SYS_timer_delete,
+    /* what the machine is */
+    SYS_uname, SYS_sysinfo, SYS_getrandom};
+
+/* Newer than the headers of some systems that this is built on. */
+static const int allowed_new[] = {449 /* futex_waitv */,
+                                  451 /* cachestat */,
+                                  453 /* map_shadow_stack */,
+                                  454 /* futex_wake */,
+                                  455 /* futex_wait */,
+                                  456 /* futex_requeue */,
+                                  462 /* mseal */};
+
+/* Programs that a driver starts call these and mind a failure, but nothing depends on them. */
+static const int pretended[] = {SYS_fchmod, SYS_fchmodat, SYS_utimensat};
+
+/* Known, and not for a worker. Some library may try, so it goes on without. */
+static const int refused[] = {
+    /* sockets */
+    SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
+    /* files */
+    SYS_truncate, SYS_mknodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr,
+    SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_inotify_init1, SYS_fanotify_init,
+    SYS_name_to_handle_at, SYS_vmsplice, SYS_quotactl, SYS_acct,
+    /* processes, and whose they are */
+    SYS_setpriority, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_ioprio_set,
+    SYS_setrlimit, SYS_personality, SYS_unshare, SYS_capset, SYS_kcmp, SYS_pidfd_open, SYS_process_madvise,
+    SYS_migrate_pages, SYS_move_pages, SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid,
+    SYS_setresgid, SYS_setgroups, SYS_setfsuid, SYS_setfsgid,
+    /* what others could share by a name */
+    SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv,
+    SYS_mq_open, SYS_add_key, SYS_request_key, SYS_keyctl,
+    /* the kernel's wide interfaces, and the machine */
+    SYS_perf_event_open, SYS_userfaultfd, SYS_bpf, SYS_io_uring_setup, SYS_syslog, SYS_clock_settime,
+    SYS_settimeofday, SYS_sethostname, SYS_vhangup};
+
+/* Nothing but an intruder makes these. */
+static const int ending[] = {
+    /* other processes */
+    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd,
+    /* the file system as a whole */
+    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_open_tree, SYS_move_mount, SYS_fsopen,
+    SYS_open_by_handle_at,
+    /* the machine */
+    SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_swapon,
+    SYS_swapoff};
+
+#if defined(__x86_64__)
+/* Calls that newer architectures never had. */
+static const int allowed_old[] = {
+    /* as their newer forms */
+    SYS_stat,    SYS_lstat,      SYS_access,       SYS_readlink,   SYS_getdents, SYS_mkdir,  SYS_rmdir,
+    SYS_unlink,  SYS_rename,     SYS_link,         SYS_symlink,    SYS_renameat, SYS_dup2,   SYS_pipe,
+    SYS_eventfd, SYS_signalfd,   SYS_epoll_create, SYS_epoll_wait, SYS_poll,     SYS_select, SYS_fork,
+    SYS_vfork,   SYS_arch_prctl, SYS_getpgrp,      SYS_time,       SYS_alarm,    SYS_pause};
+static const int pretended_old[] = {SYS_chmod, SYS_utime, SYS_utimes, SYS_futimesat};
+static const int refused_old[] = {
+    /* as their newer forms */
+    SYS_mknod, SYS_chown, SYS_lchown, SYS_inotify_init, SYS_iopl, SYS_ioperm, SYS_modify_ldt};
+#endif
+
+static void numbers(struct builder *b, const int *list, size_t n, uint32_t action)
+{
+    for (size_t i = 0; i < n; i++)
+        number(b, list[i], action);
+}
+
+/* Calls that name a process. In a namespace of its own a worker can name none but its own. */
+static void of_processes(struct builder *b, bool apart, uint32_t pid)
+{
+    static const int by_first[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo};
+    const uint32_t else_refuse = apart ? ALLOW : REFUSE;
+    for (size_t i = 0; i < GN_ARRAY_SIZE(by_first); i++)
+        when(b, by_first[i], 0, WHOLE, ONE_OF(pid), ALLOW, else_refuse);
+    number(b, SYS_tkill, else_refuse);
+    when(b, SYS_sched_setaffinity, 0, WHOLE, ONE_OF(0, pid), ALLOW, else_refuse);
+    /* Limits may be looked at. */
+    when_null(b, SYS_prlimit64, 2, ALLOW, REFUSE);
+}
+
+static void with_arguments(struct builder *b)
+{
+    const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+                                CLONE_NEWNET | CLONE_NEWCGROUP;
+    /* clone3's flags lie in memory, where a filter cannot look: it is not there. */
+    when(b, SYS_clone, 0, namespaces, ONE_OF(0), ALLOW, REFUSE);
+    /* Old Landlocks let a file that may be read be cut off. openat2 is not there, for the same reason as
+     * clone3. */
+    when(b, SYS_openat, 2, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC), REFUSE, ALLOW);
+#if defined(__x86_64__)
+    when(b, SYS_open, 1, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC), REFUSE, ALLOW);
+    number(b, SYS_creat, ALLOW);
+#endif
+    /* Signals by way of a descriptor. */
+    when(b, SYS_fcntl, 1, WHOLE, ONE_OF(F_SETOWN, F_SETOWN_EX, F_SETSIG), REFUSE, ALLOW);
+    /* The program's terminal may be on descriptor 1: no typing on it, no taking it over. */
+    when(b, SYS_ioctl, 1, WHOLE,
+         ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE, ALLOW);
+    /* A stream: a datagram socket could send to any that has a name. */
+    when(b, SYS_socketpair, 1, 0xfu, ONE_OF(1), ALLOW, REFUSE);
+    when(b, SYS_prctl, 0, WHOLE,
+         ONE_OF(PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE,
+                PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_CAPBSET_READ, PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS,
+                PR_GET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_GET_THP_DISABLE,
+                0x53564d41 /* PR_SET_VMA: names of mappings */),
+         ALLOW, REFUSE);
+}
+
+int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, uint32_t pid)
+{
+    struct builder b = {.f = f};
+    f->n = 0;
+    load(&b, offsetof(struct seccomp_data, arch));
+    emit(&b, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, NATIVE_ARCH);
+    finish(&b, END);
+    load(&b, offsetof(struct seccomp_data, nr));
+#ifdef X32_BIT
+    emit(&b, BPF_JMP | BPF_JGE | BPF_K, 0, 1, X32_BIT);
+    finish(&b, END);
+#endif
+    numbers(&b, allowed, GN_ARRAY_SIZE(allowed), ALLOW);
+    numbers(&b, allowed_new, GN_ARRAY_SIZE(allowed_new), ALLOW);
+    with_arguments(&b);
+    of_processes(&b, apart, pid);
+    numbers(&b, pretended, GN_ARRAY_SIZE(pretended), PRETEND);
+    numbers(&b, refused, GN_ARRAY_SIZE(refused), REFUSE);
+    numbers(&b, ending, GN_ARRAY_SIZE(ending), END);
+#if defined(__x86_64__)
+    numbers(&b, allowed_old, GN_ARRAY_SIZE(allowed_old), ALLOW);
+    numbers(&b, pretended_old, GN_ARRAY_SIZE(pretended_old), PRETEND);
+    numbers(&b, refused_old, GN_ARRAY_SIZE(refused_old), REFUSE);
+#endif
+    finish(&b, UNKNOWN);
+    return b.full ? -E2BIG : 0;
+}
+
+int gn_wall_filter(bool apart)
+{
+    static struct gn_wall_filter f;
+    int rc = gn_wall_make_filter(&f, apart, (uint32_t)getpid());
+    struct sock_fprog program = {.len = f.n, .filter = f.code};
+    if (rc)
+        return rc;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        return -errno;
+    return 0;
+}

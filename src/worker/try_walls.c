@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What of the walls can be had on this machine: raised around a process that then ends, forked and confined
+ * as a worker is. So gantryd and the operator know before any program comes.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link/frame.h"
+#include "link/worker_wire.h"
+#include "worker/worker.h"
+
+#define SEND_TIMEOUT_MS 5000
+
+static int raise_and_tell(int socket, const struct gn_wall_forker *forker, enum gn_wall_mode walls)
+{
+    /* As for a program of the superuser's: any user but him. */
+    struct gn_wall_plan plan = {.mode = walls, .change_user = geteuid() == 0, .uid = 65534, .gid = 65534};
+    struct gn_wall_report report = {0, 0};
+    struct gn_error err = {{0}, {0}};
+    gn_wall_follow(forker);
+    int rc = gn_wall_raise(&plan, &report, &err);
+    struct gn_worker_walls w = {.have = report.have, .landlock_abi = report.landlock_abi};
+    if (rc)
+        gn_worker_refuse(socket, 0, rc, &err);
+    else
+        rc = gn_frame_send(socket, SEND_TIMEOUT_MS, GN_WORKER_WALLS, 0, 0, &w, sizeof w, NULL, 0);
+    return rc ? 1 : 0;
+}
+
+int gn_worker_try_walls(int socket, enum gn_wall_mode walls)
+{
+    struct gn_wall_forker forker;
+    int status;
+    if (walls > GN_WALL_REQUIRED || gn_wall_forker_init(&forker, walls))
+        return 1;
+    pid_t pid = gn_wall_fork(&forker);
+    if (pid == 0)
+        _exit(raise_and_tell(socket, &forker, walls));
+    if (pid < 0)
+        return 1;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return 1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}

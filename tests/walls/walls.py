@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that attack: what their worker's walls keep from them, while another tenant's program goes on.
+
+    walls.py --build DIR CASE
+
+Status 0: the walls hold; 1: a sentence says which does not; 77: this machine cannot have that wall.
+"""
+
+import argparse
+import errno
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../edges"))
+
+from gantry import (Gantry, LeftBehind, Program, Wrong, built_tree, descendants, read_file,  # noqa: E402
+                    wait_until)
+from daemon import NotReady  # noqa: E402
+
+OPEN, MKDIR, KILL, SOCKET, PTRACE, VM_READV, TKILL, RENAME = 2, 83, 62, 41, 101, 310, 200, 82
+O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_DIRECTORY = 0, 1, 0o100, 0o1000, 0o200000
+SECRET = "the-others-secret"
+STRANGER = 54321  # a user that nobody is
+
+
+class Skip(Exception):
+    """Not to be had on this machine, and why."""
+
+
+class Intruder(Program):
+    def ask(self, line, word=None):
+        """Its answer's words; with `word` the first of them must be that."""
+        self.process.stdin.write((line + "\n").encode())
+        if word:
+            return self.hear(word)
+        while b"\n" not in self.unread:
+            if not self._read():
+                raise Wrong("{} ended".format(self.name))
+        answer, self.unread = self.unread.split(b"\n", 1)
+        return answer.decode(errors="replace").split(" ")
+
+    def call(self, *words):
+        """(what the system call returned, what it wrote)."""
+        answer = self.ask("call " + " ".join(str(w) for w in words), "result")
+        return int(answer[0]), answer[1] if len(answer) > 1 else ""
+
+    def source(self, *lines):
+        self.ask("source " + "\\n".join(lines), "source")
+
+    def build(self, options=""):
+        status, log = (self.ask("build " + options, "built") + [""])[:2]
+        return int(status), log
+
+    def right(self, rounds=20):
+        self.ask("work {}".format(rounds), "right")
+
+
+class Case:
+    def __init__(self, options, work):
+        self.options = options
+        self.intruder = os.path.join(options.build, "tests/walls/intruder")
+        self.without = os.path.join(options.build, "tests/walls/without")
+        self.work = work
+        self.stage = built_tree(os.path.join(work, "tree"), options.build)
+        self.secret = os.path.join(work, "secret.h")
+        with open(self.secret, "w", encoding="utf-8") as f:
+            f.write(SECRET + "\n")
+        os.chmod(self.secret, 0o644)
+
+    def gantry(self, *args, **how):
+        return Gantry(self.stage, os.path.join(self.work, "gantryd"), args=["--config", self.tenants(), *args], **how)
+
+    def tenants(self):
+        path = os.path.join(self.work, "gantry.conf")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("[gantryd]\nwalls = available\n" + TENANTS)
+        return path
+
+    def start(self, gantry, tenant="default", **env):
+        p = Intruder([self.intruder], dict(gantry.program_env(), GANTRY_TENANT=tenant, **env))
+        if p.hear("ready") != ["0"]:
+            raise Wrong("the intruder does not start: {}".format(gantry.log()))
+        return p
+
+    def need(self, gantry, wall):
+        have = gantry.control("status")["gantryd"]["walls"]["have"].split(", ")
+        if wall not in have:
+            raise Skip("this machine cannot have the wall \"{}\"".format(wall))
+
+
+TENANTS = "\n[tenant alice]\n\n[tenant bob]\n"
+
+
+def known_tenants(build):
+    """Whether this gantryd knows tenants' sections at all."""
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
+        f.write(TENANTS)
+        f.flush()
+        said = subprocess.run([os.path.join(build, "src/daemon/gantryd"), "--config", f.name, "--version"], capture_output=True,
+                              text=True, timeout=30, check=False)
+        del said
+        p = subprocess.run([os.path.join(build, "src/daemon/gantryd"), "--config", f.name, "--socket", "/nonexistent/s"],
+                           capture_output=True, text=True, timeout=30, check=False)
+        return "unknown section" not in p.stderr
+
+
+def refused(what, result, *errors):
+    """The system call must have failed, in one of these ways if they are named."""
+    if result >= 0 or (errors and -result not in errors):
+        raise Wrong("{}: the system call returned {}".format(what, result))
+
+
+def files(case):
+    with case.gantry() as gantry:
+        case.need(gantry, "files")
+        with case.start(gantry, "alice") as p, case.start(gantry, "bob") as other:
+            for path in ("/etc/shadow", "/etc/passwd", case.secret, gantry.log_path, gantry.socket, "/",
+                         "/proc/{}/environ".format(gantry.process.pid), "/proc/1/environ", "/proc/self/environ",
+                         "/proc/{}/maps".format(os.getpid()), "/proc", "/root", "/home"):
+                refused(path, p.call(OPEN, '"' + path, O_RDONLY)[0], errno.EACCES, errno.ENOENT)
+            for path in ("/usr/intruder", "/etc/intruder", case.work + "/intruder", "/var/tmp/intruder", "/dev/intruder"):
+                refused(path, p.call(OPEN, '"' + path, O_WRONLY | O_CREAT, 0o600)[0])
+                if os.path.exists(path):
+                    raise Wrong("{} was made".format(path))
+            # What a driver needs is there, or all of this would show nothing.
+            if p.call(OPEN, '"/usr/bin/env', O_RDONLY)[0] < 0 or p.call(OPEN, '"/dev/null', O_RDONLY)[0] < 0:
+                raise Wrong("a kernel opens nothing at all")
+            p.right()
+            other.right()
+
+
+def includes(case):
+    inside = os.path.join(case.work, "inside")
+    os.makedirs(os.path.join(inside, "deep"))
+    os.makedirs(os.path.join(case.work, "more folders"))
+    for name, text in (("here.h", "#define HERE 1\n#include \"deep/there.h\"\n"), ("deep/there.h", "#define THERE 2\n")):
+        with open(os.path.join(inside, name), "w", encoding="utf-8") as f:
+            f.write(text)
+    kernel = "__kernel void k(__global int *a) { a[0] = HERE + THERE; }"
+    with case.gantry() as gantry:
+        case.need(gantry, "files")
+        p = Intruder([case.intruder], dict(gantry.program_env(), PWD=inside), cwd=inside)
+        with p:
+            if p.hear("ready") != ["0"]:
+                raise Wrong("the intruder does not start: {}".format(gantry.log()))
+            # Its own files are found, by whatever name.
+            p.source('#include "here.h"', kernel)
+            for options in ("", "-I " + inside, "-I" + inside, "-I " + inside + "/deep/.."):
+                status, log = p.build(options)
+                if status:
+                    raise Wrong("a file of the program's is not found with \"{}\": {}".format(options, log))
+            p.source("#include <deep/there.h>", "#define HERE 1", kernel)
+            for options in ("-I .", "-I.", "-I " + inside):
+                if p.build(options)[0]:
+                    raise Wrong("a folder is not searched with \"{}\"".format(options))
+            # The names in the log are the program's.
+            p.source('#include "here.h"', "#include <no/such.h>", kernel)
+            log = p.build("-I" + inside)[1]
+            if "no/such.h" not in log or "/proc/self" in log:
+                raise Wrong("the build's log is not what the program expects: {}".format(log))
+            # No other file is, by whatever trick.
+            name = os.path.basename(case.secret)
+            for line in ('#include "{}"'.format(case.secret), "#include <{}>".format(case.secret), '#include "../{}"'.format(name),
+                         '#include "deep/../../{}"'.format(name), '#include "{}/../{}"'.format(inside, name),
+                         '#include "/etc/shadow"', '#include "/etc/passwd"', '#include "/proc/self/environ"',
+                         '#define X "{}"\\n#include X'.format(case.secret)):
+                p.source(line, "#define HERE 1", "#define THERE 2", kernel)
+                status, log = p.build("-I " + inside)
+                if status == 0 or SECRET in log or "root:" in log:
+                    raise Wrong("{} was read: {}".format(line, log))
+            p.right()
+
+
+def cache(case):
+    with case.gantry() as gantry:
+        case.need(gantry, "files")
+        with case.start(gantry, "alice") as p, case.start(gantry, "bob") as other:
+            other.right()
+            folders = {name.split(".")[0]: os.path.join(gantry.cache, name) for name in os.listdir(gantry.cache) if "." in name}
+            if not {"alice", "bob"} <= set(folders):
+                raise Wrong("tenants have no kernel caches of their own: {}".format(os.listdir(gantry.cache)))
+            for folder in folders.values():
+                if os.stat(folder).st_mode & 0o777 != 0o700:
+                    raise Wrong("{} is open to others".format(folder))
+            bobs = folders["bob"]
+            before = sorted(os.walk(bobs))
+            binary = next(os.path.join(d, f) for d, _, names in os.walk(bobs) for f in names if f.endswith(".so"))
+            refused("bob's folder", p.call(OPEN, '"' + bobs, O_RDONLY | O_DIRECTORY)[0])
+            refused("bob's binary", p.call(OPEN, '"' + binary, O_RDONLY)[0])
+            refused("bob's binary, to write", p.call(OPEN, '"' + binary, O_WRONLY)[0])
+            refused("a new file of bob's", p.call(OPEN, '"' + bobs + "/new.so", O_WRONLY | O_CREAT, 0o700)[0])
+            refused("a new folder of bob's", p.call(MKDIR, '"' + bobs + "/new", 0o700)[0])
+            for up in ("/tmp/cache/..", "/tmp/cache/../bob"):
+                refused(up, p.call(OPEN, '"' + up + "/x", O_WRONLY | O_CREAT, 0o600)[0] if up != "/tmp/cache/.." else
+                        p.call(RENAME, '"' + bobs, '"/tmp/cache/mine')[0])
+            if sorted(os.walk(bobs)) != before:
+                raise Wrong("bob's cache has changed")
+            other.right()
+
+
+def processes(case):
+    with case.gantry() as gantry:
+        case.need(gantry, "system calls")
+        with case.start(gantry, "bob") as other:
+            victim = gantry.worker_of(other)
+            with case.start(gantry, "alice") as p:
+                for pid in (victim, gantry.process.pid, os.getpid(), p.pid):
+                    refused("a signal", p.call(KILL, pid, 9)[0], errno.EPERM, errno.ESRCH)
+                    refused("a signal to a thread", p.call(TKILL, pid, 9)[0], errno.EPERM, errno.ESRCH)
+                    refused("its memory's file", p.call(OPEN, '"/proc/{}/mem'.format(pid), O_RDONLY)[0], errno.EACCES, errno.ENOENT)
+                p.call(KILL, 0, 9)
+                p.call(KILL, -1, 9)
+                refused("a socket", p.call(SOCKET, 1, 1, 0)[0], errno.EPERM, errno.EACCES)
+                refused("a socket to the network", p.call(SOCKET, 2, 1, 0)[0], errno.EPERM, errno.EACCES)
+                other.right()
+            for what, call in (("tracing", (PTRACE, 16, victim, 0, 0)), ("reading memory", (VM_READV, victim, "@64", 1, "@64", 1, 0))):
+                with case.start(gantry, "alice") as p:
+                    if p.ask("call " + " ".join(map(str, call)))[0] != "lost":
+                        raise Wrong("{} does not end the worker".format(what))
+                    p.process.stdin.close()
+                    if p.process.wait(60) != 0:
+                        raise Wrong("a program without its worker does not end")
+                other.right()
+            if gantry.worker_of(other) != victim:
+                raise Wrong("the other's worker was lost")
+        if not wait_until(lambda: gantry.log().count("ended by signal 31, for a system call that no driver makes") == 2, 20):
+            raise Wrong("the end of an intruder is not in the log: {}".format(gantry.log()))
+
+
+def forks(case):
+    with case.gantry() as gantry:
+        case.need(gantry, "number of processes")
+        with case.start(gantry, "bob") as other:
+            family = len(descendants(gantry.process.pid))
+            with case.start(gantry, "alice") as p:
+                made, error = map(int, p.ask("forks 100000", "made"))
+                bound = 96 + 4 * (os.cpu_count() or 1)
+                if not 0 < made <= bound or error != errno.EAGAIN:
+                    raise Wrong("{} processes could be made, then error {}".format(made, error))
+                other.right()
+            if not gantry.vgpus():
+                raise Wrong("the other's vGPU is gone")
+            other.right()
+            if not wait_until(lambda: len(descendants(gantry.process.pid)) == family, 20):
+                raise Wrong("processes are left: {} instead of {}".format(len(descendants(gantry.process.pid)), family))
+
+
+def memory(case):
+    with case.gantry() as gantry:
+        case.need(gantry, "system calls")
+        with case.start(gantry, "bob") as other, case.start(gantry, "alice", GANTRY_MEMORY="64M") as p:
+            made, error = map(int, p.ask("fill 100000", "made"))
+            if made > 60 or error != errno.ENOMEM:
+                raise Wrong("{} blocks of 64 MiB could be had, then error {}".format(made, error))
+            score = int(read_file("/proc/{}/oom_score_adj".format(gantry.worker_of(p))))
+            if score <= 0:
+                raise Wrong("a worker is not the first to go when memory runs out")
+            other.right()
+
+
+def identity(case):
+    with case.gantry() as gantry, case.start(gantry) as p:
+        case.need(gantry, "privileges")
+        status = dict(line.split(":\t", 1) for line in read_file("/proc/{}/status".format(gantry.worker_of(p))).splitlines()
+                      if ":\t" in line)
+        users = {int(u) for u in status["Uid"].split()}
+        if 0 in users or len(users) != 1 or (os.geteuid() and users != {os.geteuid()}):
+            raise Wrong("a worker runs as {}".format(status["Uid"]))
+        if status["NoNewPrivs"] != "1" or any(int(status[c], 16) for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")):
+            raise Wrong("a worker can come to privileges: {}".format(status))
+        if status["Seccomp"] != "2":
+            raise Wrong("a worker has no filter of system calls")
+        for name in ("TMPDIR", "HOME"):
+            if p.process.poll() is not None:
+                raise Wrong("the program has ended")
+        template = [d for d in descendants(gantry.process.pid) if d != gantry.worker_of(p)]
+        secrets = [fd for fd in os.listdir("/proc/{}/fd".format(gantry.worker_of(p)))
+                   if os.readlink("/proc/{}/fd/{}".format(gantry.worker_of(p), fd)).startswith(gantry.work)
+                   and not os.readlink("/proc/{}/fd/{}".format(gantry.worker_of(p), fd)).startswith(gantry.cache)]
+        if secrets or len(template) != 1:
+            raise Wrong("a worker holds files of gantryd's: {}".format(secrets))
+
+
+def poor(case):
+    """Where there are neither namespaces nor Landlock nor filters: said once, and programs run all the same."""
+    wrapped = os.path.join(case.work, "poor")
+    os.makedirs(os.path.join(wrapped, "bin"))
+    os.symlink(os.path.join(case.stage, "etc"), os.path.join(wrapped, "etc"))
+    script = os.path.join(wrapped, "bin/gantryd")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\nexec '{}' '{}' \"$@\"\n".format(case.without, os.path.join(case.stage, "bin/gantryd")))
+    os.chmod(script, 0o755)
+    with Gantry(wrapped, os.path.join(case.work, "gantryd")) as gantry:
+        lines = [line for line in gantry.log().splitlines() if "walls" in line]
+        if len(lines) != 1 or "files" not in lines[0] or "processes" not in lines[0]:
+            raise Wrong("what is missing is not told once: {}".format(lines))
+        with case.start(gantry) as p:
+            p.right()
+            made = p.call(KILL, os.getpid(), 0)[0]
+            if "system calls" not in lines[0]:
+                refused("a signal", made, errno.EPERM)
+    try:
+        with Gantry(wrapped, os.path.join(case.work, "gantryd2"), args=["--walls", "required"]):
+            raise Wrong("gantryd starts without the walls that are required")
+    except NotReady as refusal:
+        if "walls are required, and these cannot be had" not in str(refusal):
+            raise Wrong("the refusal does not say why: {}".format(refusal)) from None
+
+
+def user(case):
+    """The same as an ordinary user."""
+    if os.geteuid() != 0:
+        raise Skip("this is an ordinary user already, so the other cases show it")
+    work = tempfile.mkdtemp(prefix="walls-user-", dir="/tmp")
+    os.chown(work, STRANGER, STRANGER)
+
+    def become():
+        os.setgroups([])
+        os.setresgid(STRANGER, STRANGER, STRANGER)
+        os.setresuid(STRANGER, STRANGER, STRANGER)
+    env = {k: v for k, v in os.environ.items() if k not in ("XDG_RUNTIME_DIR", "HOME")}
+    env.update(HOME=work, TMPDIR=work)
+    if subprocess.run(["/usr/bin/test", "-x", case.intruder], preexec_fn=become, check=False).returncode:
+        raise Skip("an ordinary user cannot run what is built here")
+    try:
+        for name in ("identity", "files", "includes", "cache", "processes", "forks", "memory"):
+            p = subprocess.run(["/usr/bin/python3", "-B", os.path.abspath(__file__), "--build", case.options.build, name],
+                               preexec_fn=become, env=env, cwd=work, capture_output=True, text=True, timeout=300, check=False)
+            print(name, p.returncode, p.stdout.strip(), p.stderr.strip())
+            if p.returncode == 1:
+                raise Wrong("as an ordinary user, {}: {}".format(name, p.stderr.strip()))
+            if p.returncode not in (0, 77):
+                raise Wrong("as an ordinary user, {} ended with status {}".format(name, p.returncode))
+    finally:
+        subprocess.run(["rm", "-rf", work], check=False)
+
+
+CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, poor, user)}
+
+
+def main():
+    global TENANTS
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("case", choices=sorted(CASES))
+    options = parser.parse_args()
+    options.build = os.path.abspath(options.build)
+    if platform.machine() != "x86_64":
+        print("SKIP: the attacks are written in the instructions of x86-64", file=sys.stderr)
+        return 77
+    if not known_tenants(options.build):
+        TENANTS = ""
+    try:
+        with tempfile.TemporaryDirectory(prefix="walls-") as work:
+            os.chmod(work, 0o755)
+            CASES[options.case](Case(options, work))
+    except Skip as why:
+        print("SKIP: {}".format(why), file=sys.stderr)
+        return 77
+    except (Wrong, LeftBehind, NotReady) as wrong:
+        print("{}: {}".format(options.case, wrong), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
