@@ -82,6 +82,7 @@ void edge_join(void);
 
 /* The cases. */
 int case_one_queue(int argc, char **argv);
+int case_whole_writes(int argc, char **argv);
 int case_own_contexts(int argc, char **argv);
 int case_churn(int argc, char **argv);
 int case_dag(int argc, char **argv);

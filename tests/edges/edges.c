@@ -9,6 +9,7 @@
 static const char source[] =
     "kernel void nothing(void) {}\n"
     "kernel void add(global uint *x, uint v) { x[get_global_id(0)] += v; }\n"
+    "kernel void uneven(global const uint *x, global uint *n) { if (x[get_global_id(0)] != x[0]) atomic_inc(n); }\n"
     "kernel void stir(global uint *d, global const uint *a, global const uint *b, uint k)\n"
     "{ size_t i = get_global_id(0); d[i] = d[i] * 7 + a[i] * 3 + b[i] * 5 + k; }\n"
     "kernel void endless(global volatile uint *x, uint n)\n"
@@ -134,6 +135,7 @@ int main(int argc, char **argv)
         int (*run)(int argc, char **argv);
     } cases[] = {
         {"one_queue", case_one_queue},
+        {"whole_writes", case_whole_writes},
         {"own_contexts", case_own_contexts},
         {"churn", case_churn},
         {"dag", case_dag},

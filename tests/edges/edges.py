@@ -358,6 +358,7 @@ def idle(case):
 
 CASES = {
     "one-queue": one_of("one_queue"),
+    "whole-writes": one_of("whole_writes"),
     "own-contexts": one_of("own_contexts"),
     "churn": one_of("churn"),
     "dag": one_of("dag"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sixteen threads: on one queue; each with a context, queue and kernel of its own; making and releasing
+/* Two threads on one queue. Sixteen threads: on one queue; each with a context, queue and kernel of its own; making and releasing
  * everything. */
 #include "edge.h"
 
@@ -75,6 +75,81 @@ int case_one_queue(int argc, char **argv)
     for (cl_uint i = 0; i < N; i++)
         CHECK(x[i] == ROUNDS * N_THREADS * (N_THREADS + 1) / 2);
     NEED(clReleaseMemObject(shared));
+    edge_close(&e);
+    return 0;
+}
+
+/* ---- one thread's write is never seen half done by another's kernel or read on the same queue */
+
+#define WORDS        (256u << 10)
+#define FRESH_QUEUES 60
+#define WRITES       4
+
+struct halves {
+    struct edge *e;
+    cl_command_queue queue;
+    cl_mem m, n_uneven;
+};
+
+static void *write_whole(void *arg)
+{
+    struct halves *h = arg;
+    static cl_uint x[WORDS];
+    for (cl_uint i = 0; i < WRITES; i++) {
+        for (cl_uint j = 0; j < WORDS; j++)
+            x[j] += 1;
+        NEED(clEnqueueWriteBuffer(h->queue, h->m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL));
+    }
+    return NULL;
+}
+
+static void *look_at_halves(void *arg)
+{
+    struct halves *h = arg;
+    static cl_uint x[WORDS];
+    const size_t n = WORDS;
+    cl_kernel k = edge_kernel(h->e, "uneven");
+    NEED(clSetKernelArg(k, 0, sizeof h->m, &h->m));
+    NEED(clSetKernelArg(k, 1, sizeof h->n_uneven, &h->n_uneven));
+    for (int i = 0; i < WRITES; i++) {
+        NEED(clEnqueueNDRangeKernel(h->queue, k, 1, NULL, &n, NULL, 0, NULL, NULL));
+        NEED(clEnqueueReadBuffer(h->queue, h->m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL));
+        for (cl_uint j = 0; j < WORDS; j++)
+            CHECK(x[j] == x[0]);
+    }
+    NEED(clReleaseKernel(k));
+    return NULL;
+}
+
+/* The second thread comes at any moment of the first one's first writes: a new queue each time. */
+int case_whole_writes(int argc, char **argv)
+{
+    struct edge e;
+    struct halves h = {.e = &e};
+    const cl_uint zero = 0;
+    cl_uint n = 0;
+    (void)argc;
+    (void)argv;
+    edge_open(&e, 0);
+    h.m = edge_buffer(&e, WORDS * sizeof(cl_uint));
+    h.n_uneven = edge_buffer(&e, sizeof n);
+    NEED(clEnqueueFillBuffer(e.queue, h.m, &zero, sizeof zero, 0, WORDS * sizeof zero, 0, NULL, NULL));
+    NEED(clEnqueueFillBuffer(e.queue, h.n_uneven, &zero, sizeof zero, 0, sizeof zero, 0, NULL, NULL));
+    NEED(clFinish(e.queue));
+    for (int i = 0; i < FRESH_QUEUES; i++) {
+        cl_int rc;
+        h.queue = clCreateCommandQueue(e.context, e.device, 0, &rc);
+        NEED(rc);
+        edge_thread("writes", write_whole, &h);
+        edge_thread("looks", look_at_halves, &h);
+        edge_join();
+        NEED(clFinish(h.queue));
+        NEED(clReleaseCommandQueue(h.queue));
+    }
+    NEED(clEnqueueReadBuffer(e.queue, h.n_uneven, CL_TRUE, 0, sizeof n, &n, 0, NULL, NULL));
+    CHECK(n == 0);
+    NEED(clReleaseMemObject(h.m));
+    NEED(clReleaseMemObject(h.n_uneven));
     edge_close(&e);
     return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "home.h"
 
+#include "alone.h"
+
 #include "base/clock.h"
 #include "opencl_guest.h"
 #include "transfer.h"
@@ -58,104 +60,22 @@ void gn_home_leave(struct gn_cl_mem *m)
     gn_block_put_when(s, &m->home_block, event);
 }
 
-/* ---- who uses a queue */
-
-/*
- * A copy made here is not a command, so nothing would keep a command that another thread sends meanwhile
- * from running beside it. So only a queue that a single thread has ever used is served so; the second one
- * to come waits for a copy in progress, and from then on the queue is served the other way.
- */
-void gn_queue_used(struct gn_cl_queue *q)
-{
-    uintptr_t none = 0;
-    if (atomic_load_explicit(&q->user, memory_order_relaxed) == 1 ||
-        atomic_compare_exchange_strong_explicit(&q->user, &none, (uintptr_t)pthread_self(),
-                                                memory_order_relaxed, memory_order_relaxed))
-        return;
-    pthread_mutex_lock(&q->user_lock);
-    atomic_store_explicit(&q->user, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&q->user_lock);
-}
-
 /* ---- one copy */
-
-cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits,
-                      const struct gn_command_show *show)
-{
-    cl_int result = gn_send_clEnqueueMarkerWithWaitList(q->o.session, (cl_command_queue)q, n, waits, show);
-    gn_queue_sent(q);
-    return result;
-}
-
-/* Waits for a marker; *ret_event (may be NULL) is its event, when it ended well. */
-static cl_int marker(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits,
-                     struct gn_object **ret_event)
-{
-    struct gn_session *s = q->o.session;
-    struct gn_command_show show = {GN_NO_EVENT, 0, GN_SURE};
-    struct gn_object *e = gn_event_new(&q->o, type, &show);
-    int32_t error = 0;
-    if (!e)
-        return CL_OUT_OF_HOST_MEMORY;
-    cl_int result = gn_send_marker(q, n, waits, &show);
-    if (result)
-        gn_event_finish(&s->events[e->id], result, NULL);
-    else if (gn_event_wait(&s->events[e->id], &s->waiter, &error))
-        result = CL_OUT_OF_RESOURCES;
-    else
-        result = gn_blocking_result(error);
-    if (!result && ret_event)
-        *ret_event = e;
-    else
-        gn_object_unref(e);
-    return result;
-}
-
-/* Everything that was sent before `sent` is over. */
-static void finished(struct gn_cl_queue *q, uint64_t sent)
-{
-    uint64_t before = atomic_load_explicit(&q->n_finished, memory_order_relaxed);
-    while (before < sent && !atomic_compare_exchange_weak_explicit(
-                                &q->n_finished, &before, sent, memory_order_release, memory_order_relaxed))
-        ;
-}
 
 bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write,
                   cl_command_type type, cl_uint n, const cl_event *waits, cl_event *event, cl_int *result)
 {
-    const bool in_order = !(q->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
-    const uintptr_t me = (uintptr_t)pthread_self();
-    if (atomic_load_explicit(&q->user, memory_order_relaxed) != me)
-        return false;
-    *result = CL_SUCCESS;
     uint64_t queued_ns = event ? gn_now_ns() : 0;
-    if (n || !gn_queue_idle(q)) {
-        if (!in_order)
-            return false;
-        uint64_t sent = atomic_load_explicit(&q->n_sent, memory_order_acquire);
-        *result = marker(q, type, n, waits, NULL);
-        if (*result)
-            return true;
-        finished(q, sent + 1);
-        gn_settle(q->o.session->detail);
-    }
-    if (gn_session_lost(q->o.session)) {
-        *result = CL_OUT_OF_RESOURCES;
-        return true;
-    }
-    pthread_mutex_lock(&q->user_lock);
-    bool alone = atomic_load_explicit(&q->user, memory_order_relaxed) == me;
+    if (!gn_queue_take_alone(q, type, n, waits, result))
+        return *result != CL_SUCCESS;
     uint64_t start_ns = event ? gn_now_ns() : 0;
-    if (alone)
-        memcpy(write ? home : ptr, write ? ptr : home, bytes);
-    pthread_mutex_unlock(&q->user_lock);
-    if (!alone)
-        return false;
+    memcpy(write ? home : ptr, write ? ptr : home, bytes);
+    gn_queue_leave(q);
     gn_session_copied(q->o.session, GN_COPIED_ONCE);
     if (event) {
         /* The vGPU must know an event that others may wait for; its times are those of the copy. */
         struct gn_object *shown;
-        *result = marker(q, type, 0, NULL, &shown);
+        *result = gn_marker_wait(q, type, 0, NULL, &shown);
         if (!*result) {
             struct gn_cl_event *e = (void *)shown;
             e->queued_ns = queued_ns;

@@ -30,15 +30,4 @@ void gn_home_leave(struct gn_cl_mem *m);
 bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write,
                   cl_command_type type, cl_uint n, const cl_event *waits, cl_event *event, cl_int *result);
 
-/* A marker, which waits for what its wait list names, or for everything before it in its queue. */
-cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits,
-                      const struct gn_command_show *show);
-
-/* Nothing of the queue's is under way. */
-static inline bool gn_queue_idle(struct gn_cl_queue *q)
-{
-    return atomic_load_explicit(&q->n_sent, memory_order_acquire) ==
-           atomic_load_explicit(&q->n_finished, memory_order_acquire);
-}
-
 #endif

@@ -4,7 +4,7 @@
  * CL_MEM_USE_HOST_PTR, at the program's own address. A map is a read into it, an unmap of a region that was
  * mapped for writing a write from it, so the vGPU knows of neither.
  */
-#include "home.h"
+#include "alone.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
 #include "transfer.h"
@@ -214,13 +214,12 @@ static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool 
 {
     static char nowhere; /* settled copies are made under a lock */
     char here;
-    const bool in_order = !(q->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     struct gn_session *s = q->o.session;
     int32_t error = 0;
     gn_session_copied(s, GN_COPIED_NEVER);
     if (!n && !event && t->doubt == GN_SURE && gn_queue_idle(q))
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
-    if (t->doubt != GN_SURE || (!n && !in_order)) {
+    if (t->doubt != GN_SURE || (!n && !gn_queue_in_order(q))) {
         struct gn_transfer byte = *t;
         byte.region[0] = 1;
         byte.host = (struct gn_layout){blocking ? &here : &nowhere, 1, 1, 1, 1, 1, false};

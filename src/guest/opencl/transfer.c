@@ -6,6 +6,7 @@
  * program know that it is over.
  */
 #include "guest/core/remote.h"
+#include "alone.h"
 #include "home.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
@@ -378,10 +379,18 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
 cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
                           const cl_event *waits, cl_event *event)
 {
-    if (blocking && (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM) &&
-        t->region[0] > PIECE_BYTES)
+    cl_int result;
+    if (!blocking || (t->kind != GN_TRANSFER_BUFFER && t->kind != GN_TRANSFER_SVM) ||
+        t->region[0] <= PIECE_BYTES)
+        return transfer_whole(q, t, blocking, n, waits, event);
+    if (!gn_queue_in_order(q)) /* nothing there is between others' commands but by wait lists */
         return transfer_pieces(q, t, n, waits, event);
-    return transfer_whole(q, t, blocking, n, waits, event);
+    if (gn_queue_take_alone(q, t->type, n, waits, &result)) {
+        result = transfer_pieces(q, t, 0, NULL, event);
+        gn_queue_leave(q);
+        return result;
+    }
+    return result ? result : transfer_whole(q, t, blocking, n, waits, event);
 }
 
 cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
