@@ -16,7 +16,7 @@
 static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->connect = value; /* the link judges it */
-    return *value ? 0 : gn_fail(err, EINVAL, "write unix:PATH", "the option --connect needs an address");
+    return *value ? 0 : gn_fail(err, EINVAL, "write unix:PATH or tcp:HOST:PORT", "the option --connect needs an address");
 }
 
 int gn_ctl_check_tenant(const char *name, struct gn_error *err)

@@ -7,9 +7,9 @@
 #include "ctl/ctl.h"
 
 #define CONNECT_HELP                                                                                         \
-    "  --connect ADDR  where gantryd listens: unix:PATH. Otherwise $GANTRY_CONNECT,\n"                       \
-    "                  $XDG_RUNTIME_DIR/gantry/gantry.sock if it is there, or\n"                             \
-    "                  /run/gantry/gantry.sock\n"
+    "  --connect ADDR  where gantryd listens: unix:PATH or tcp:HOST:PORT.\n"                                 \
+    "                  Otherwise $GANTRY_CONNECT, $XDG_RUNTIME_DIR/gantry/gantry.sock\n"                     \
+    "                  if it is there, or /run/gantry/gantry.sock\n"
 #define JSON_HELP "  --json          print one JSON object instead, for programs\n"
 #define HELP_HELP "  --help          print this\n"
 

@@ -85,10 +85,10 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
         gn_doctor_add(d, "socket", GN_DOCTOR_FAIL, err.fix, "%s", err.what);
         return;
     }
-    if (!check_socket(d, &a))
+    if (!a.tcp && !check_socket(d, &a))
         return;
     int rc = gn_link_connect(d->connect, &link, &err);
-    if (rc == -ECONNREFUSED) {
+    if (rc == -ECONNREFUSED && !a.tcp) {
         gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL, "start it again; it will replace the socket",
                       "nobody listens at %s: its gantryd was killed", a.path);
         return;

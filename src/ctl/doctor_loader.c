@@ -143,11 +143,11 @@ void gn_doctor_check_loader(struct gn_doctor *d)
 {
     struct gn_error err;
     struct gn_address a;
-    char address[GN_ADDRESS_MAX_PATH + 8];
+    char address[GN_ADDRESS_TEXT_BYTES];
     struct look_for run = {NULL, NULL, NULL};
     struct look l;
     if (gn_address_resolve(d->connect, &a, &err) == 0) {
-        snprintf(address, sizeof address, "unix:%s", a.path);
+        gn_address_print(&a, address);
         run.connect = address;
     }
     /* Nothing but Gantry is loaded here; without it, nothing at all. */

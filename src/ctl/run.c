@@ -17,22 +17,24 @@
 #include "link/token.h"
 
 /* Where the daemon is, in words that still hold when the program changes its directory. */
-static int absolute_address(const char *connect, char *ret, size_t n, struct gn_error *err)
+static int absolute_address(const char *connect, char ret[static GN_ADDRESS_TEXT_BYTES], struct gn_error *err)
 {
     struct gn_address a;
-    char *cwd = NULL;
+    char path[sizeof a.path];
     int rc = gn_address_resolve(connect, &a, err);
     if (rc)
         return rc;
-    if (a.path[0] != '/' && !(cwd = getcwd(NULL, 0)))
-        return gn_fail(err, errno, "give --connect an absolute path", "cannot tell the working directory: %s",
-                       strerror(errno));
-    if (strlen(cwd ? cwd : "") + 1 + strlen(a.path) > GN_ADDRESS_MAX_PATH)
-        rc = gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s/%s is too long", cwd,
-                     a.path);
-    else
-        snprintf(ret, n, "unix:%s%s%s", cwd ? cwd : "", cwd ? "/" : "", a.path);
-    free(cwd);
+    if (!a.tcp && a.path[0] != '/') {
+        char *cwd = getcwd(NULL, 0);
+        if (!cwd)
+            return gn_fail(err, errno, "give --connect an absolute path", "cannot tell the working directory: %s",
+                           strerror(errno));
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", cwd, a.path) >= sizeof path)
+            rc = gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s/%s is too long", cwd, a.path);
+        free(cwd);
+        memcpy(a.path, path, sizeof path);
+    }
+    gn_address_print(&a, ret);
     return rc;
 }
 
@@ -47,9 +49,9 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
 {
     struct gn_ctl_places places;
     struct gn_link *link = NULL;
-    char address[GN_ADDRESS_MAX_PATH + 8], token[GN_LINK_TOKEN_BYTES];
+    char address[GN_ADDRESS_TEXT_BYTES], token[GN_LINK_TOKEN_BYTES];
     int shared;
-    int rc = absolute_address(args->connect, address, sizeof address, err);
+    int rc = absolute_address(args->connect, address, err);
     if (rc == 0)
         rc = gn_ctl_find_places(&places, err);
     /* Before connecting: gantryd judges whether this program may have what it asks for. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,6 +55,15 @@ int gn_address_parse(const char *text, struct gn_address *ret, struct gn_error *
     if (strncmp(text, "tcp:", 4) == 0)
         return parse_tcp(text, text + 4, ret, err);
     return gn_fail(err, EINVAL, "write unix:PATH or tcp:HOST:PORT", "\"%s\" is not an address", text);
+}
+
+void gn_address_print(const struct gn_address *a, char ret[static GN_ADDRESS_TEXT_BYTES])
+{
+    bool brackets = strchr(a->host, ':') != NULL;
+    if (a->tcp)
+        snprintf(ret, GN_ADDRESS_TEXT_BYTES, "tcp:%s%s%s:%u", brackets ? "[" : "", a->host, brackets ? "]" : "", a->port);
+    else
+        snprintf(ret, GN_ADDRESS_TEXT_BYTES, "unix:%s", a->path);
 }
 
 int gn_address_resolve(const char *text, struct gn_address *ret, struct gn_error *err)

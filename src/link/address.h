@@ -23,6 +23,12 @@ struct gn_address {
 /* "unix:PATH", "tcp:HOST:PORT" (an IPv6 address stands in brackets). 0, -EINVAL (not an address), -ENAMETOOLONG. */
 int gn_address_parse(const char *text, struct gn_address *ret, struct gn_error *err);
 
+/* The room that every address needs as text, its NUL included. */
+#define GN_ADDRESS_TEXT_BYTES (sizeof("tcp:[]:65535") + GN_ADDRESS_MAX_HOST)
+
+/* The address as gn_address_parse takes it. */
+void gn_address_print(const struct gn_address *a, char ret[static GN_ADDRESS_TEXT_BYTES]);
+
 /* A given address, else $GANTRY_CONNECT, else $XDG_RUNTIME_DIR/gantry/gantry.sock if there, else
  * /run/gantry/gantry.sock. `text` may be NULL. Reads the environment; errors as gn_address_parse. */
 int gn_address_resolve(const char *text, struct gn_address *ret, struct gn_error *err);

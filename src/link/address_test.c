@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/checked.h"
 #include "link/address.h"
 
 #include <errno.h>
@@ -93,6 +94,18 @@ static void the_default_is_looked_for_in_order(void **state)
     rmdir(dir);
 }
 
+static void what_is_printed_is_parsed_again(void **state)
+{
+    static const char *const texts[] = {"unix:/run/gantry/gantry.sock", "tcp:host:7000", "tcp:[::1]:65535", "tcp:127.0.0.1:1"};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(texts); i++) {
+        struct gn_address a;
+        char text[GN_ADDRESS_TEXT_BYTES];
+        assert_int_equal(gn_address_parse(texts[i], &a, NULL), 0);
+        gn_address_print(&a, text);
+        assert_string_equal(text, texts[i]);
+    }
+}
+
 static void a_daemon_has_a_default_too(void **state)
 {
     struct gn_address a;
@@ -109,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_parsed),
         cmocka_unit_test(the_default_is_looked_for_in_order),
+        cmocka_unit_test(what_is_printed_is_parsed_again),
         cmocka_unit_test(a_daemon_has_a_default_too),
     };
     return cmocka_run_group_tests_name("address", tests, NULL, NULL);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that break: what comes back in time goes on as if nothing had been, what does not is told and let go of."""
+"""Connections that break: what comes back in time goes on as if nothing had been, what does not is told and let go of; and the command line."""
 
 import os
 import signal
+import subprocess
 
-from tcp_harness import TcpCase, daemon, main
+from tcp_harness import STAGE, TcpCase, daemon, main
 
 LOST = -5
 
@@ -98,6 +99,21 @@ class Loss(TcpCase):
             gantry.drain.wait()
             # So that leaving the block finds what it expects.
             gantry.__enter__()
+
+
+class Commands(TcpCase):
+    """The command line speaks tcp as programs do."""
+
+    def test_run_and_look(self):
+        with self.gantry() as gantry:
+            command = [os.path.join(STAGE, "bin/gantry")]
+            there = ["--connect", gantry.tcp_address]
+            run = subprocess.run(command + ["run"] + there + ["--", os.environ["WANDERER"]], input="rounds 1\n", text=True,
+                                 stdout=subprocess.PIPE, timeout=60)
+            self.assertIn("ready 0", run.stdout)
+            doctor = subprocess.run(command + ["doctor"] + there, env=daemon.clean_env(), text=True, stdout=subprocess.PIPE, timeout=60)
+            self.assertRegex(doctor.stdout, "ok +daemon")
+            self.assertRegex(doctor.stdout, "ok +gantry run")
 
 
 if __name__ == "__main__":
