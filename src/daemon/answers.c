@@ -50,6 +50,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         read_counters(v, &n);
         struct gn_session_counts own = {0};
         (void)!pread(v->ring_fd, &own, sizeof own, GN_SESSION_COUNTS_AT);
+        const uint64_t maps = own.maps < n.copies_two ? own.maps : n.copies_two;
         for (uint32_t i = 0; i < p->n_devices; i++)
             if (v->devices >> i & 1)
                 devices[n_devices++] = p->devices[i].facts.name;
@@ -69,8 +70,8 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .memory_limit_bytes = gn_holder_limit(&v->lease),
             .calls = n.calls,
             .sync_calls = n.sync_calls,
-            .copies_two = n.copies_two,
-            .copies_mapped = n.copies_mapped + own.copies_mapped,
+            .copies_two = n.copies_two - maps,
+            .copies_mapped = n.copies_mapped + own.copies_mapped + maps,
             .copies_bypass = n.copies_bypass + own.copies_bypass,
             .n_devices = n_devices,
             .devices = devices,

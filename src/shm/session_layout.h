@@ -29,6 +29,7 @@ struct gn_session_header {
 struct gn_session_counts {
     _Atomic uint64_t copies_mapped; /* by one copy, of memory both sides map */
     _Atomic uint64_t copies_bypass; /* by none */
+    _Atomic uint64_t maps;          /* of the vGPU's transfers, those that were maps: the device's copy was the only one */
 };
 
 #define GN_SESSION_COUNTS_AT   64u

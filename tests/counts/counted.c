@@ -31,7 +31,7 @@ static cl_context context;
 static cl_command_queue queue;
 static cl_program program;
 static cl_kernel nothing, add;
-static cl_mem m;
+static cl_mem m, image;
 static cl_event over;
 static char host[1 << 20];
 
@@ -144,6 +144,17 @@ static void map(void)
     NEED(clEnqueueUnmapMemObject(queue, m, p, 0, NULL, NULL));
 }
 
+/* An image never lies in the data area: the device copies, once each way. */
+static void map_image(void)
+{
+    static const size_t origin[3], region[3] = {16, 16, 1};
+    size_t pitch;
+    cl_int rc;
+    void *p = clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, origin, region, &pitch, NULL, 0, NULL, NULL, &rc);
+    NEED(rc);
+    NEED(clEnqueueUnmapMemObject(queue, image, p, 0, NULL, NULL));
+}
+
 static void write_later(void)
 {
     NEED(clEnqueueWriteBuffer(queue, m, CL_FALSE, 0, 64, host, 0, NULL, NULL));
@@ -191,6 +202,7 @@ static const struct {
     {"read_large", read_large},
     {"read_event", read_event},
     {"map", map},
+    {"map_image", map_image},
     {"fill", fill},
 };
 
@@ -221,8 +233,13 @@ static void set_up(void)
     NEED(rc);
     add = clCreateKernel(program, "add", &rc);
     NEED(rc);
+    const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
+    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 16, .image_height = 16};
+    image = clCreateImage(context, CL_MEM_READ_WRITE, &format, &desc, NULL, &rc);
+    NEED(rc);
     m = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof host, NULL, &rc);
     NEED(rc);
+    map_image(); /* how its rows lie is asked once */
     set_mem();
     set_arg();
     launch();

@@ -46,12 +46,14 @@ MESSAGES = {
     "read_small": (0, 0),
     "read_large": (0, 0),
     "map": (0, 0),
+    "map_image": (2, 1),     # the driver is asked whether it may be mapped
     "write_later": (1, 0),
     "read_event": (1, 0),    # the wait is for the event
     "fill": (1, 0),
 }
 # How data moves: by two copies through the data area, by one, by none; what is not here moves none.
 TRANSFERS = {"write_small": (0, 1, 0), "read_small": (0, 1, 0), "read_large": (0, 1, 0), "map": (0, 0, 1),
+             "map_image": (0, 2, 0),
              "write_later": (1, 0, 0), "read_event": (1, 0, 0)}
 
 
@@ -79,8 +81,8 @@ def messages(options, work):
                 expected += TRANSFERS.get(kind, (0, 0, 0))
                 if got != expected:
                     wrong.append("{}: {} a call and not {}".format(kind, got, expected))
-            if gantry.vgpu_of(p)["memory_bytes"] != 1 << 20:
-                wrong.append("the vGPU holds {} bytes and not those of its one buffer".format(
+            if gantry.vgpu_of(p)["memory_bytes"] != (1 << 20) + 16 * 16 * 4:
+                wrong.append("the vGPU holds {} bytes and not those of its buffer and its image".format(
                     gantry.vgpu_of(p)["memory_bytes"]))
             p.process.stdin.close()
             p.end()

@@ -279,12 +279,15 @@ static inline bool gn_session_lost(const struct gn_session *s)
 }
 /* Declares the loss of the vGPU and tells everybody who waits. The watcher. */
 void gn_session_declare_lost(struct gn_session *s);
-/* Counts data that moved without a message: by one copy, made here, or by none. */
-enum gn_copied { GN_COPIED_ONCE, GN_COPIED_NEVER };
+/* Counts how data moved where the vGPU can't tell: without a message, by one copy made here or by none; or by a transfer of the
+ * vGPU's into memory that the program uses in place. */
+enum gn_copied { GN_COPIED_ONCE, GN_COPIED_NEVER, GN_COPIED_BY_MAP };
 static inline void gn_session_copied(struct gn_session *s, enum gn_copied how)
 {
-    atomic_fetch_add_explicit(how == GN_COPIED_ONCE ? &s->view.counts->copies_mapped : &s->view.counts->copies_bypass, 1,
-                              memory_order_relaxed);
+    struct gn_session_counts *c = s->view.counts;
+    _Atomic uint64_t *const counts[] = {
+        [GN_COPIED_ONCE] = &c->copies_mapped, [GN_COPIED_NEVER] = &c->copies_bypass, [GN_COPIED_BY_MAP] = &c->maps};
+    atomic_fetch_add_explicit(counts[how], 1, memory_order_relaxed);
 }
 /* Descriptors for the worker, under a number that a later request names. Stay the caller's. */
 int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n);

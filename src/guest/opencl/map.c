@@ -270,6 +270,7 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
         result = gn_send_marker(q, n, waits, &show);
     } else {
         struct gn_area_ref ref = map_ref(map);
+        gn_session_copied(s, GN_COPIED_BY_MAP);
         result = gn_transfer_send(q, t, &ref, n, waits, &show);
     }
     if (result) {
@@ -510,6 +511,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
         result = CL_OUT_OF_HOST_MEMORY;
     if (!result && writes) {
         struct gn_area_ref ref = map_ref(map);
+        gn_session_copied(s, GN_COPIED_BY_MAP);
         result = gn_transfer_send(q, &t, &ref, num_events_in_wait_list, event_wait_list, &show);
     } else if (!result) {
         result = gn_send_marker(q, num_events_in_wait_list, event_wait_list, &show);
