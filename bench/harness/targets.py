@@ -61,6 +61,10 @@ class Gantry(Native):
         self.address = None
         self.ready = threading.Event()
 
+    def options(self, folder):
+        """More of gantryd's; what they name may lie in the folder."""
+        return []
+
     def environment(self):
         return clean_environment() | {
             "OCL_ICD_VENDORS": os.path.join(self.stage, "etc/OpenCL/vendors"),
@@ -71,7 +75,7 @@ class Gantry(Native):
         self.folder = tempfile.TemporaryDirectory(prefix="gantry-bench-")
         path = os.path.join(self.folder.name, "gantry.sock")
         self.address = "unix:" + path
-        command = self.prefix + [os.path.join(self.stage, "bin/gantryd"), "--socket", path]
+        command = self.prefix + [os.path.join(self.stage, "bin/gantryd"), "--socket", path, *self.options(self.folder.name)]
         try:
             self.process = subprocess.Popen(command, env=clean_environment() | self.driver, text=True,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
