@@ -138,6 +138,11 @@ struct gn_session_context {
 };
 static_assert(sizeof(struct gn_session_context) == 16, "wire");
 
+/* Over tcp contents follow a gn_session_file in its frame, and go on in frames of this op and seq. */
+#define GN_SESSION_FILE_MORE 6
+#define GN_SESSION_HAS_CONTENTS 1u
+#define GN_SESSION_FILE_MOST (UINT64_C(64) << 20) /* bytes of one file */
+
 /* A build includes a file. The name follows, with its terminating zero. */
 enum { GN_SESSION_WANT_CONTENTS = 1, GN_SESSION_WANT_FACTS = 2 };
 struct gn_session_want {
@@ -153,7 +158,7 @@ struct gn_session_file {
     uint64_t device;
     uint64_t inode;
     uint64_t modified_ns;
-    uint64_t zero;
+    uint64_t zero; /* over tcp: GN_SESSION_HAS_CONTENTS */
 };
 static_assert(sizeof(struct gn_session_file) == 48, "wire");
 

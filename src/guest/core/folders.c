@@ -187,7 +187,7 @@ static int find(struct gn_session *s, uint32_t number, const char *name, uint32_
     return rc;
 }
 
-void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, uint32_t n)
+void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n, struct gn_session_file *ret, int *ret_fd)
 {
     struct gn_session_want want;
     struct gn_session_file file = {.zero = 0};
@@ -206,6 +206,15 @@ void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, 
         file.inode = st.st_ino;
         file.modified_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
     }
+    *ret = file;
+    *ret_fd = fd;
+}
+
+void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, uint32_t n)
+{
+    struct gn_session_file file;
+    int fd;
+    gn_folders_look(s, payload, n, &file, &fd);
     pthread_mutex_lock(&s->socket_lock);
     /* A worker that does not take the answer is one that is gone. */
     (void)gn_frame_send(s->socket, SEND_TIMEOUT_MS, GN_SESSION_FILE, 0, seq, &file, sizeof file, &fd,

@@ -306,6 +306,8 @@ void gn_folders_add(struct gn_folders *f, const char *path);
 /* From now on files are given out. Their number, 0: there are none; and the names of the folders, for the vGPU. */
 uint32_t gn_folders_offer(struct gn_folders *f, const char **ret_names, size_t *ret_n);
 void gn_folders_close(struct gn_folders *f);
+/* What a GN_SESSION_WANT is to be answered; *ret_fd: the file, the caller's, or -1. */
+void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n, struct gn_session_file *ret, int *ret_fd);
 /* The watcher thread: a GN_SESSION_WANT came. */
 void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, uint32_t n);
 

@@ -32,6 +32,7 @@
 #define SPIN_NS         20000u
 #define LOOKS_PER_CLOCK 8
 #define MAX_LANDINGS    128u
+#define FILE_PIECE      16384u
 #define WIRE_BYTES_NS   2u /* what a fast network moves in a nanosecond */
 
 struct gn_remote {
@@ -57,6 +58,22 @@ struct gn_remote {
     _Atomic bool broken;
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */
+    /* Files that a build over there includes: asked by whoever reads, answered by the watcher. */
+    pthread_mutex_t wants_lock;
+    struct gn_list wants;         /* wants_lock */
+    _Atomic bool answers_waiting; /* for room */
+    struct want *answering;       /* the watcher's */
+};
+
+struct want {
+    struct gn_list link;
+    uint32_t seq, n;
+    /* once it is being answered */
+    bool begun;
+    int fd;
+    uint64_t at;
+    struct gn_session_file file;
+    char payload[];
 };
 
 /* The batch of bulk data that this thread's next message is about; 0: none. */
@@ -218,6 +235,21 @@ static void print(uint16_t fd, const char *text, uint32_t n)
     }
 }
 
+static int take_want(struct gn_remote *r, const struct gn_stream_record *record, const void *payload)
+{
+    struct want *w = malloc(sizeof *w + record->bytes);
+    if (!w)
+        return 0; /* the compiler over there gives up waiting */
+    *w = (struct want){.seq = (uint32_t)record->at, .n = record->bytes, .fd = -1};
+    memcpy(w->payload, payload, record->bytes);
+    gn_list_init(&w->link);
+    pthread_mutex_lock(&r->wants_lock);
+    gn_list_append(&r->wants, &w->link);
+    pthread_mutex_unlock(&r->wants_lock);
+    wake_watcher(r);
+    return 0;
+}
+
 static int take(void *context, const struct gn_stream_record *record, const void *payload)
 {
     struct gn_remote *r = context;
@@ -230,6 +262,8 @@ static int take(void *context, const struct gn_stream_record *record, const void
         return 0;
     case GN_RECORD_ACK:
         rc = gn_out_acknowledged(&r->out, record->at);
+        if (atomic_exchange_explicit(&r->answers_waiting, false, memory_order_seq_cst))
+            wake_watcher(r);
         if (!rc && atomic_load_explicit(&r->n_parked, memory_order_seq_cst))
             gn_futex_wake(&r->out.room, INT_MAX, true);
         return rc;
@@ -249,6 +283,8 @@ static int take(void *context, const struct gn_stream_record *record, const void
             take_end(r, e, record, payload);
         return 0;
     case GN_RECORD_FRAME:
+        if (record->part == GN_SESSION_WANT)
+            return take_want(r, record, payload);
         s->api->heard(s, record->part, payload, record->bytes);
         return 0;
     case GN_RECORD_PRINT:
@@ -515,6 +551,8 @@ int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_
     r->grace_ns = (uint64_t)a->grace_ms * 1000000u;
     r->tcp = (struct gn_tcp)GN_TCP_NONE;
     pthread_mutex_init(&r->landings_lock, NULL);
+    pthread_mutex_init(&r->wants_lock, NULL);
+    gn_list_init(&r->wants);
     for (uint32_t i = 0; i < MAX_LANDINGS; i++)
         r->landings[i].segment = GN_NO_BLOCK;
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -558,6 +596,70 @@ static void drain_counter(int fd)
 {
     uint64_t n;
     (void)!read(fd, &n, sizeof n);
+}
+
+/* One record of an answer. -EAGAIN: there is no room now. */
+static int answer_once(struct gn_remote *r, struct want *w, bool *ret_done)
+{
+    struct {
+        struct gn_session_file file;
+        char bytes[FILE_PIECE];
+    } m;
+    struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_FILE_MORE, w->seq};
+    size_t head = w->begun ? 0 : sizeof m.file;
+    if (!w->begun && w->fd < 0) {
+        gn_folders_look(r->s, w->payload, w->n, &w->file, &w->fd);
+        if (w->fd >= 0 && w->file.bytes > GN_SESSION_FILE_MOST)
+            w->file = (struct gn_session_file){.error = EFBIG};
+        else if (w->fd >= 0)
+            w->file.zero = GN_SESSION_HAS_CONTENTS;
+    }
+    uint64_t left = w->file.zero ? w->file.bytes - w->at : 0;
+    size_t n = left < FILE_PIECE ? (size_t)left : FILE_PIECE;
+    memset(m.bytes, 0, n);
+    /* One that has become shorter meanwhile ends with zeros. */
+    if (n && pread(w->fd, m.bytes, n, (off_t)w->at) < 0)
+        memset(m.bytes, 0, n);
+    m.file = w->file;
+    record.part = w->begun ? GN_SESSION_FILE_MORE : GN_SESSION_FILE;
+    record.bytes = (uint32_t)(head + n);
+    int rc = gn_out_append(&r->out, &record, w->begun ? (void *)m.bytes : (void *)&m);
+    if (rc)
+        return rc;
+    w->begun = true;
+    w->at += n;
+    *ret_done = n == left;
+    return 0;
+}
+
+static void answer_wants(struct gn_remote *r)
+{
+    for (;;) {
+        bool done = false;
+        if (!r->answering) {
+            pthread_mutex_lock(&r->wants_lock);
+            if (!gn_list_empty(&r->wants)) {
+                r->answering = gn_list_first(&r->wants, struct want, link);
+                gn_list_remove(&r->answering->link);
+            }
+            pthread_mutex_unlock(&r->wants_lock);
+            if (!r->answering)
+                return;
+        }
+        /* Before the try: an acknowledgement after it finds that somebody waits. */
+        atomic_store_explicit(&r->answers_waiting, true, memory_order_seq_cst);
+        int rc = answer_once(r, r->answering, &done);
+        if (rc == -EAGAIN)
+            return;
+        atomic_store_explicit(&r->answers_waiting, false, memory_order_seq_cst);
+        flush(r);
+        if (rc || done) {
+            if (r->answering->fd >= 0)
+                close(r->answering->fd);
+            free(r->answering);
+            r->answering = NULL;
+        }
+    }
 }
 
 /* Comes back to the session; false: it is lost. */
@@ -651,6 +753,7 @@ void *gn_remote_watch(void *session)
                     gn_remote_look(r);
             }
         }
+        answer_wants(r);
         if (!atomic_load_explicit(&r->broken, memory_order_acquire))
             continue;
         /* Closing takes them out of the epoll set. */

@@ -191,8 +191,7 @@ static void add_folder(void *folders, const char *path)
 /* What a build may include: the working directory and what its options name. */
 static struct gn_folders *folders_of(struct gn_session *s, const char *options)
 {
-    /* Over tcp files are not given out yet: a build there includes nothing. */
-    struct gn_folders *f = s->remote ? NULL : gn_folders_open(s);
+    struct gn_folders *f = gn_folders_open(s);
     if (f)
         gn_include_options(options, add_folder, f);
     return f;

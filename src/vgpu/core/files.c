@@ -143,17 +143,25 @@ int gn_vgpu_take_file(struct gn_frame_reader *reader, const struct gn_frame *fra
     struct gn_session_file file;
     if (!gn_frame_payload(frame, &file, sizeof file) || file.zero)
         return -EPROTO;
-    /* One that nobody waits for any more is an answer that came too late. */
+    gn_vgpu_file_came(frame->seq, &file, frame->n_fds ? gn_frame_take_fd(reader, 0) : -1);
+    return 0;
+}
+
+void gn_vgpu_file_came(uint32_t seq, const struct gn_session_file *file, int fd)
+{
     pthread_mutex_lock(&files.lock);
     gn_list_for_each(a, &files.asked, struct asked, link)
     {
-        if (a->seq != frame->seq || a->answered)
+        if (a->seq != seq || a->answered)
             continue;
-        a->file = file;
-        a->fd = frame->n_fds ? gn_frame_take_fd(reader, 0) : -1;
+        a->file = *file;
+        a->fd = fd;
         a->answered = true;
+        fd = -1;
         pthread_cond_broadcast(&files.wake);
     }
     pthread_mutex_unlock(&files.lock);
-    return 0;
+    /* One that nobody waits for any more is an answer that came too late. */
+    if (fd >= 0)
+        close(fd);
 }

@@ -7,6 +7,7 @@
 
 /* The program's files, which a build may include; gn_vgpu_program_file (vgpu/vgpu.h) finds them. */
 struct gn_vgpu;
+struct gn_session_file;
 struct gn_frame;
 struct gn_frame_reader;
 
@@ -14,6 +15,8 @@ struct gn_frame_reader;
  * each with its terminating zero, stay the caller's. */
 void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, size_t n_names);
 void gn_vgpu_end_build(void);
+/* An answer of the program's; takes fd (-1: none). Whichever thread hears. */
+void gn_vgpu_file_came(uint32_t seq, const struct gn_session_file *file, int fd);
 /* Control thread: a GN_SESSION_FILE came. -EPROTO: it is malformed. */
 int gn_vgpu_take_file(struct gn_frame_reader *reader, const struct gn_frame *frame);
 

@@ -12,6 +12,7 @@
 #include "link/stream_in.h"
 #include "link/stream_out.h"
 #include "link/tls.h"
+#include "vgpu/core/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -55,6 +57,12 @@ struct gn_remote_host {
     struct gn_stream_in in;
     uint64_t n_batches; /* that are complete */
     struct gn_list held;
+    struct {
+        uint32_t seq;
+        int fd; /* memory that its contents come into; -1: no file is on its way */
+        uint64_t left;
+        struct gn_session_file facts;
+    } file;
     bool bye;
 };
 
@@ -183,12 +191,15 @@ void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t 
         flush_soon(h);
 }
 
-int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, const void *payload, size_t n)
+int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
-    const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_FRAME, op, 0};
+    const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_FRAME, op, seq};
     int rc = n <= GN_OUT_SMALL_BYTES ? gn_out_append_ordered(&h->out, &record, payload)
                                      : gn_out_append(&h->out, &record, payload);
-    flush_soon(h);
+    if (op == GN_SESSION_WANT)
+        send_now(h); /* a compiler waits */
+    else
+        flush_soon(h);
     return rc;
 }
 
@@ -341,11 +352,56 @@ static void batch_came(struct gn_remote_host *h)
     }
 }
 
+/* Contents of a file that a build includes; in the end it is told to who asked. */
+static int take_contents(struct gn_remote_host *h, const void *bytes, uint32_t n)
+{
+    if (n > h->file.left)
+        return -EPROTO;
+    if (n && write(h->file.fd, bytes, n) != (ssize_t)n)
+        return -ENOMEM;
+    h->file.left -= n;
+    if (h->file.left)
+        return 0;
+    (void)lseek(h->file.fd, 0, SEEK_SET);
+    gn_vgpu_file_came(h->file.seq, &h->file.facts, h->file.fd);
+    h->file.fd = -1;
+    return 0;
+}
+
+static int take_frame(struct gn_remote_host *h, const struct gn_stream_record *record, const void *payload)
+{
+    struct gn_session_file file;
+    if (record->part == GN_SESSION_FILE_MORE)
+        return h->file.fd >= 0 && record->at == h->file.seq ? take_contents(h, payload, record->bytes) : -EPROTO;
+    if (record->part != GN_SESSION_FILE || record->bytes < sizeof file || h->file.fd >= 0)
+        return -EPROTO;
+    memcpy(&file, payload, sizeof file);
+    if (file.zero & ~GN_SESSION_HAS_CONTENTS)
+        return -EPROTO;
+    const bool contents = file.zero;
+    file.zero = 0;
+    if (!contents) {
+        gn_vgpu_file_came((uint32_t)record->at, &file, -1);
+        return record->bytes == sizeof file ? 0 : -EPROTO;
+    }
+    if (file.bytes > GN_SESSION_FILE_MOST)
+        return -EPROTO;
+    h->file.fd = memfd_create("gantry-include", MFD_CLOEXEC);
+    if (h->file.fd < 0)
+        return -ENOMEM;
+    h->file.seq = (uint32_t)record->at;
+    h->file.left = file.bytes;
+    h->file.facts = file;
+    return take_contents(h, (const char *)payload + sizeof file, record->bytes - (uint32_t)sizeof file);
+}
+
 static int take(void *context, const struct gn_stream_record *record, const void *payload)
 {
     struct gn_remote_host *h = context;
     struct gn_event_entry *e;
     switch (record->type) {
+    case GN_RECORD_FRAME:
+        return take_frame(h, record, payload);
     case GN_RECORD_DATA:
         return 0;
     case GN_RECORD_DATA_END:
@@ -580,6 +636,7 @@ int gn_remote_host_start(struct gn_vgpu *v)
     h->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     pthread_mutex_init(&h->next_lock, NULL);
     gn_list_init(&h->held);
+    h->file.fd = -1;
     int rc = h->wake_fd < 0 || h->flush_fd < 0 ? -EMFILE : gn_out_init(&h->out);
     if (!rc)
         rc = gn_in_init(&h->in, &in_ops, h);

@@ -24,6 +24,6 @@ void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r,
 void gn_remote_host_event(struct gn_remote_host *h, uint32_t index, enum gn_event_phase phase);
 void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t error, const struct gn_event_times *times,
                               const struct gn_command *c);
-int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, const void *payload, size_t n);
+int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, uint32_t seq, const void *payload, size_t n);
 
 #endif

@@ -98,7 +98,7 @@ int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n)
 int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
     if (v->remote)
-        return gn_remote_host_frame(v->remote, op, payload, n);
+        return gn_remote_host_frame(v->remote, op, seq, payload, n);
     pthread_mutex_lock(&v->session_lock);
     int r = gn_frame_send(v->boot->session_fd, TELL_TIMEOUT_MS, op, 0, seq, payload, n, NULL, 0);
     pthread_mutex_unlock(&v->session_lock);
