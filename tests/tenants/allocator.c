@@ -6,6 +6,7 @@
  *   buffer N | sub I N | image W H | image1d N | svm N | host N | copy N    make something; "made I" or
  * "error CODE" (svm: 0) pipe SIZE COUNT                                                          likewise
  *   free I | freeall          let it go, and wait until the queue has; "freed"
+ *   drop I                    let it go, and wait for nothing; "dropped"
  *   touch I                   write and read a buffer to its last byte; "same" or "differs"
  *   storm SEED N MOST         N times makes or frees at random, at most MOST bytes a time; "storm HELD
  * REFUSED MADE" info                      "info GLOBAL LARGEST" platforms                 "platforms N
@@ -209,6 +210,9 @@ static void obey(const char *word, unsigned long long a, unsigned long long b, u
         free_thing((int)a);
         wait_for_all();
         puts("freed");
+    } else if (strcmp(word, "drop") == 0) {
+        free_thing((int)a);
+        puts("dropped");
     } else if (strcmp(word, "freeall") == 0) {
         for (i = MOST_THINGS - 1; i >= 0; i--)
             free_thing(i);

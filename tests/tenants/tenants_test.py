@@ -201,6 +201,16 @@ class Limits(TenantTest):
         self.assertEqual((self.seen()["memory_bytes"], self.seen()["leased_bytes"]), (32 * MIB, 32 * MIB))
         self.assertEqual(p.do("buffer", 1), FAILED)
 
+    def test_what_one_has_let_go_another_can_have(self):
+        """At once: a release that its worker has not even read yet counts."""
+        self.tenant("--memory", "32M")
+        p, q = self.program(), self.program()
+        held = p.make("buffer", 32 * MIB)
+        for _ in range(50):
+            self.assertEqual(p.do("drop", held), "dropped")
+            held = q.make("buffer", 32 * MIB)
+            p, q = q, p
+
     def test_without_a_limit(self):
         p = self.program("default")
         p.make("buffer", 100 * MIB)
@@ -504,6 +514,43 @@ class Configured(TenantTest):
 
     def test_a_mode_that_a_tenant_may_not_use(self):
         self.assertEqual(self.program("away").do("platforms"), "platforms 0")
+
+
+class OverTcp(TenantTest):
+    """A token over TLS, from what might be another machine."""
+
+    TOKEN = "an-example-of-a-token-0123456789"
+
+    @classmethod
+    def daemon_args(cls):
+        token, conf = os.path.join(cls.folder, "token"), os.path.join(cls.folder, "gantry.conf")
+        with open(token, "w", encoding="ascii") as f:
+            f.write(cls.TOKEN)
+        os.chmod(token, 0o600)
+        with open(conf, "w", encoding="ascii") as f:
+            f.write("[tenant blue]\ntoken-file = {}\nmemory = 8M\n[tenant red]\nuid = any\n".format(token))
+        return ["--config", conf, "--listen", "tcp:127.0.0.1:0", "--tcp-grace", "1"]
+
+    def remote(self, tenant, token):
+        address = next(line.split()[1] for line in self.gantry.log().splitlines() if line.startswith("listening "))
+        env = {"GANTRY_CONNECT": address}
+        if token:
+            env["GANTRY_TOKEN"] = token
+        return self.program(tenant, **env)
+
+    def test_a_tenants_token_admits_to_its_tenant(self):
+        p = self.remote("blue", self.TOKEN)
+        self.assertEqual(p.do("info"), "info {} {}".format(8 * MIB, 8 * MIB))
+        self.assertEqual((self.vgpu(p)["tenant"], self.vgpu(p)["link"]), ("blue", "tcp"))
+        p.make("buffer", 8 * MIB)
+        self.assertEqual(p.do("buffer", 1), FAILED)
+        self.assertEqual(p.do("touch", 0), "same")
+        self.ctl("tenant", "set", "blue", "--memory", "9M")
+        p.make("buffer", MIB)
+
+    def test_nothing_else_does(self):
+        for tenant, token in (("blue", self.TOKEN[:-1]), ("blue", None), ("default", self.TOKEN), ("red", self.TOKEN), ("red", None)):
+            self.assertEqual(self.remote(tenant, token).do("platforms"), "platforms 0", (tenant, token))
 
 
 class Devices(TenantTest):

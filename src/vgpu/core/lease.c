@@ -18,6 +18,12 @@
 #define ANSWER_TIMEOUT_S 10
 #define SEND_TIMEOUT_MS  10000
 
+/* On the stack of a thread that waits. Under the lease's lock. */
+struct gn_lease_asker {
+    uint64_t bytes;
+    bool answered, taken;
+};
+
 int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counters)
 {
     memset(l, 0, sizeof *l);
@@ -55,24 +61,23 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
 {
     const uint64_t need = bytes - (l->leased_bytes - l->used_bytes);
     struct gn_worker_lease ask = {.need_bytes = need, .want_bytes = need};
+    struct gn_lease_asker asker = {.bytes = bytes};
     const uint32_t seq = ++l->seq;
     int rc;
     (void)gn_add_u64(need, SLACK_BYTES, &ask.want_bytes);
     l->asking = true;
-    l->asked_bytes = bytes;
-    l->taken = false;
+    l->asker = &asker;
     pthread_mutex_unlock(&l->lock);
     rc = send(l, GN_WORKER_LEASE, seq, &ask, sizeof ask);
     pthread_mutex_lock(&l->lock);
-    while (rc == 0 && l->asking)
+    while (rc == 0 && !asker.answered)
         if (pthread_cond_timedwait(&l->answered, &l->lock, until) == ETIMEDOUT)
             rc = -ETIMEDOUT;
-    if (l->asking) {
-        /* Nobody asks anew before the answer is there; what it brings is slack. */
-        l->asked_bytes = 0;
-        return rc;
-    }
-    return l->taken ? 0 : -ENOMEM;
+    if (asker.answered)
+        return asker.taken ? 0 : -ENOMEM;
+    /* Nobody asks anew before the answer is there; what it brings is slack. */
+    l->asker = NULL;
+    return rc;
 }
 
 int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait)
@@ -134,7 +139,11 @@ void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes)
     l->leased_bytes += granted_bytes;
     if (l->asking && l->seq == seq) {
         l->asking = false;
-        l->taken = l->asked_bytes && granted_bytes && take_locked(l, l->asked_bytes);
+        if (l->asker) {
+            l->asker->taken = granted_bytes && take_locked(l, l->asker->bytes);
+            l->asker->answered = true;
+        }
+        l->asker = NULL;
     }
     pthread_cond_broadcast(&l->answered);
     pthread_mutex_unlock(&l->lock);
@@ -144,9 +153,19 @@ void gn_lease_recalled(struct gn_lease *l, bool tight)
 {
     pthread_mutex_lock(&l->lock);
     l->tight = tight;
-    l->recalled = true;
-    shed_locked(l);
-    wake(l);
+    atomic_store_explicit(&l->recall, true, memory_order_relaxed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void gn_lease_shed(struct gn_lease *l)
+{
+    pthread_mutex_lock(&l->lock);
+    if (gn_lease_is_recalled(l)) {
+        atomic_store_explicit(&l->recall, false, memory_order_relaxed);
+        l->owed = true;
+        shed_locked(l);
+        wake(l);
+    }
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -155,9 +174,9 @@ int gn_lease_settle(struct gn_lease *l)
     uint64_t ignored;
     (void)!read(l->wake_fd, &ignored, sizeof ignored);
     pthread_mutex_lock(&l->lock);
-    struct gn_worker_returned r = {.bytes = l->returning_bytes, .answers = l->recalled};
+    struct gn_worker_returned r = {.bytes = l->returning_bytes, .answers = l->owed};
     l->returning_bytes = 0;
-    l->recalled = false;
+    l->owed = false;
     pthread_mutex_unlock(&l->lock);
     return r.bytes || r.answers ? send(l, GN_WORKER_RETURNED, 0, &r, sizeof r) : 0;
 }

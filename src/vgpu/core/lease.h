@@ -15,6 +15,8 @@
  *
  * What gantryd has said is believed; it believes nothing in return but what comes back (daemon/leases.h).
  */
+struct gn_lease_asker;
+
 struct gn_lease {
     /* set once */
     int control_fd; /* gantryd's socket; not owned */
@@ -23,16 +25,16 @@ struct gn_lease {
     pthread_mutex_t send_lock; /* one frame at a time; never taken under `lock` */
     pthread_mutex_t lock;
     pthread_cond_t answered;
+    _Atomic bool recall; /* one is to be obeyed; set under the lock */
     /* lock */
     uint64_t leased_bytes;
-    uint64_t used_bytes;      /* <= leased_bytes */
-    uint64_t returning_bytes; /* out of the lease, and gantryd not told yet */
-    bool tight;               /* nothing stays here unused */
-    bool recalled;            /* gantryd wants an answer */
-    bool asking;              /* an answer is owed; one question at a time */
-    uint32_t seq;             /* of the last question */
-    uint64_t asked_bytes;     /* what its asker wants; 0: he has gone */
-    bool taken;               /* and has got */
+    uint64_t used_bytes;          /* <= leased_bytes */
+    uint64_t returning_bytes;     /* out of the lease, and gantryd not told yet */
+    bool tight;                   /* nothing stays here unused */
+    bool owed;                    /* an answer to a recall that was obeyed */
+    bool asking;                  /* an answer is owed; one question at a time */
+    uint32_t seq;                 /* of the last question */
+    struct gn_lease_asker *asker; /* who waits for the answer; NULL: he has gone */
 };
 
 /* 0 or -errno. control_fd -1: nobody to ask, nothing is leased. */
@@ -52,6 +54,18 @@ void gn_lease_give(struct gn_lease *l, uint64_t bytes);
 /* gantryd's words, from the control thread. */
 void gn_lease_answered(struct gn_lease *l, uint32_t seq, uint64_t granted_bytes);
 void gn_lease_recalled(struct gn_lease *l, bool tight);
+
+/*
+ * What the program released before the recall may still lie unread in its ring, so the recall is obeyed by
+ * the ring thread when it finds the ring empty, or, should that take too long, by whoever loses patience. Any
+ * thread.
+ */
+static inline bool gn_lease_is_recalled(const struct gn_lease *l)
+{
+    return atomic_load_explicit(&l->recall, memory_order_relaxed);
+}
+void gn_lease_shed(struct gn_lease *l);
+
 /* The control thread, when wake_fd is readable: sends what is owed. 0, or -errno: gantryd is gone. */
 int gn_lease_settle(struct gn_lease *l);
 

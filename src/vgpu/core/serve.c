@@ -22,6 +22,7 @@
 
 #define TELL_TIMEOUT_MS     5000
 #define SEGMENT_TIMEOUT_S   1
+#define SHED_TIMEOUT_MS     50 /* for the ring thread to come to its ring's end */
 #define FOLDERS_TIMEOUT_S   5
 #define MAX_FOLDERS         64u
 /* Each waits for a request of which the program has one in flight for each reply slot. */
@@ -196,6 +197,10 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         return true;
     case GN_WORKER_EVENT_RECALL:
         gn_lease_recalled(&v->lease, e->index);
+        if (v->remote)
+            gn_lease_shed(&v->lease); /* what is on its way over the network is not waited for */
+        else
+            gn_ring_nudge(&v->ring);
         return true;
     case GN_WORKER_EVENT_END:
         break;
@@ -237,7 +242,10 @@ static void *control_thread(void *arg)
         struct pollfd p[3] = {{.fd = v->boot->session_fd, .events = POLLIN},
                               {.fd = v->boot->control_fd, .events = POLLIN},
                               {.fd = v->lease.wake_fd, .events = POLLIN}};
-        if ((poll(p, 3, -1) < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0)
+        int n = poll(p, 3, gn_lease_is_recalled(&v->lease) ? SHED_TIMEOUT_MS : -1);
+        if (n == 0)
+            gn_lease_shed(&v->lease);
+        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0)
             break;
     }
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
@@ -370,6 +378,8 @@ static void ring_loop(struct gn_vgpu *v)
         }
         gn_vgpu_flush(v);
         gn_objects_bury(v);
+        if (gn_lease_is_recalled(&v->lease))
+            gn_lease_shed(&v->lease);
         /* Spinning while the device's own threads want a processor would hold up what the program waits for. */
         bool busy = v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
         v->ring.waiter.policy.spin_ns = busy && spin_ns > GN_SPIN_SHORT_NS ? GN_SPIN_SHORT_NS : spin_ns;
