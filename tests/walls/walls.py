@@ -24,6 +24,7 @@ OPEN, MKDIR, KILL, SOCKET, PTRACE, VM_READV, TKILL, RENAME = 2, 83, 62, 41, 101,
 O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_DIRECTORY = 0, 1, 0o100, 0o1000, 0o200000
 SECRET = "the-others-secret"
 STRANGER = 54321  # a user that nobody is
+TENANTS = "[tenant alice]\n[tenant bob]\n"
 
 
 class Skip(Exception):
@@ -70,17 +71,14 @@ class Case:
             f.write(SECRET + "\n")
         os.chmod(self.secret, 0o644)
 
-    def gantry(self, *args, **how):
-        return Gantry(self.stage, os.path.join(self.work, "gantryd"), args=["--config", self.tenants(), *args], **how)
-
-    def tenants(self):
+    def gantry(self, tenants=TENANTS):
         path = os.path.join(self.work, "gantry.conf")
         with open(path, "w", encoding="utf-8") as f:
-            f.write("[gantryd]\nwalls = available\n" + TENANTS)
-        return path
+            f.write("[gantryd]\nwalls = available\n" + tenants)
+        return Gantry(self.stage, os.path.join(self.work, "gantryd"), args=["--config", path])
 
-    def start(self, gantry, tenant="default", **env):
-        p = Intruder([self.intruder], dict(gantry.program_env(), GANTRY_TENANT=tenant, **env))
+    def start(self, gantry, tenant="default", command=(), **env):
+        p = Intruder([*command, self.intruder], dict(gantry.program_env(), GANTRY_TENANT=tenant, **env))
         if p.hear("ready") != ["0"]:
             raise Wrong("the intruder does not start: {}".format(gantry.log()))
         return p
@@ -89,22 +87,6 @@ class Case:
         have = gantry.control("status")["gantryd"]["walls"]["have"].split(", ")
         if wall not in have:
             raise Skip("this machine cannot have the wall \"{}\"".format(wall))
-
-
-TENANTS = "\n[tenant alice]\n\n[tenant bob]\n"
-
-
-def known_tenants(build):
-    """Whether this gantryd knows tenants' sections at all."""
-    with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
-        f.write(TENANTS)
-        f.flush()
-        said = subprocess.run([os.path.join(build, "src/daemon/gantryd"), "--config", f.name, "--version"], capture_output=True,
-                              text=True, timeout=30, check=False)
-        del said
-        p = subprocess.run([os.path.join(build, "src/daemon/gantryd"), "--config", f.name, "--socket", "/nonexistent/s"],
-                           capture_output=True, text=True, timeout=30, check=False)
-        return "unknown section" not in p.stderr
 
 
 def refused(what, result, *errors):
@@ -284,6 +266,29 @@ def identity(case):
             raise Wrong("a worker holds files of gantryd's: {}".format(secrets))
 
 
+def users(case):
+    """gantryd is root and hosts programs of others: their workers are theirs."""
+    if os.geteuid() != 0:
+        raise Skip("only root's gantryd can run workers as others")
+    command = ["setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--groups", str(STRANGER + 1)]
+    if subprocess.run([*command, "test", "-x", case.intruder], check=False).returncode:
+        raise Skip("an ordinary user cannot run what is built here")
+    with case.gantry("[tenant alice]\nuid = {}\n[tenant bob]\n".format(STRANGER)) as gantry:
+        os.chmod(gantry.socket_dir, 0o711)
+        with case.start(gantry, "alice", command) as p, case.start(gantry, "bob") as other:
+            status = read_file("/proc/{}/status".format(gantry.worker_of(p)))
+            for line in ("Uid:" + "\t{}".format(STRANGER) * 4, "Gid:" + "\t{}".format(STRANGER) * 4, "Groups:\t{} ".format(STRANGER + 1)):
+                if line not in status:
+                    raise Wrong("a worker is not its program's user: {}".format(status))
+            if os.stat(os.path.join(gantry.cache, "alice.{}".format(STRANGER))).st_uid != STRANGER:
+                raise Wrong("a kernel cache is not its tenant's")
+            # Whom root's workers run as must not be able to do anything to it.
+            refused("root's secret", p.call(OPEN, '"/etc/shadow', O_RDONLY)[0])
+            refused("a signal", p.call(KILL, gantry.worker_of(other), 9)[0], errno.EPERM, errno.ESRCH)
+            p.right()
+            other.right()
+
+
 def poor(case):
     """Where there are neither namespaces nor Landlock nor filters: said once, and programs run all the same."""
     wrapped = os.path.join(case.work, "poor")
@@ -338,11 +343,10 @@ def user(case):
         subprocess.run(["rm", "-rf", work], check=False)
 
 
-CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, poor, user)}
+CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, poor, user)}
 
 
 def main():
-    global TENANTS
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     parser.add_argument("case", choices=sorted(CASES))
@@ -351,8 +355,6 @@ def main():
     if platform.machine() != "x86_64":
         print("SKIP: the attacks are written in the instructions of x86-64", file=sys.stderr)
         return 77
-    if not known_tenants(options.build):
-        TENANTS = ""
     try:
         with tempfile.TemporaryDirectory(prefix="walls-") as work:
             os.chmod(work, 0o755)
