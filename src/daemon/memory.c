@@ -17,8 +17,17 @@ static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
     return gn_container_of(h, struct gn_vgpu_record, lease);
 }
 
+static void bound(struct gn_vgpu_record *v)
+{
+    const struct gn_daemon *d = v->daemon;
+    gn_walls_follow_lease(&d->walls, &d->machine.platforms[v->platform], v->process.fd, v->worker_pid,
+                          v->lease.leased_bytes);
+}
+
 static void answer(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes)
 {
+    if (granted_bytes)
+        bound(vgpu_of(h));
     struct gn_worker_leased l = {.granted_bytes = granted_bytes};
     gn_vgpus_tell_worker(vgpu_of(h), GN_WORKER_LEASED, seq, &l, sizeof l);
 }
@@ -44,6 +53,8 @@ int gn_memory_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) && r.answers <= 1 &&
                  r.zero == 0)
             rc = gn_holder_returned(&v->lease, r.bytes, r.answers, gn_now_ns());
+        if (rc == 0 && f->op == GN_WORKER_RETURNED)
+            bound(v);
     }
     gn_memory_settle(v->daemon);
     return rc ? rc : 1;

@@ -451,7 +451,7 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
         memcpy(b.rest + n, &device, sizeof device);
         n += sizeof device;
     }
-    gn_walls_of(&v->daemon->walls, p, peer, v->tenant->rules.name, gn_holder_limit(&v->lease), &wall);
+    gn_walls_of(&v->daemon->walls, p, peer, v->tenant->rules.name, &wall);
     memcpy(b.rest + n, &wall, sizeof wall);
     n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)

@@ -9,14 +9,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,11 +105,22 @@ static void choose_cache(struct gn_walls *w, const char *configured)
         snprintf(w->cache, sizeof w->cache, "%s/.cache/gantry", home);
 }
 
+/* Another user's limits are moved by right of CAP_SYS_RESOURCE, which root in many containers lacks. */
+static bool may_move_limits(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    if (geteuid() != 0)
+        return true;
+    return syscall(SYS_capget, &head, data) == 0 && (data[0].effective >> CAP_SYS_RESOURCE & 1);
+}
+
 int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache,
                   struct gn_error *err)
 {
     memset(w, 0, sizeof *w);
     w->mode = mode;
+    w->follows_leases = may_move_limits();
     choose_other_user(w);
     choose_cache(w, cache);
     int rc = try(m, mode, &w->can, err);
@@ -230,27 +244,55 @@ static void choose_user(const struct gn_walls *w, int peer, struct gn_worker_boo
         getsockopt(peer, SOL_SOCKET, SO_PEERGROUPS, ret->groups, &n) == 0 ? n / sizeof ret->groups[0] : 0;
 }
 
-static uint64_t bound_on_memory(const struct gn_platform_record *p, uint64_t limit)
+/* What a GPU's driver maps says nothing about memory of this machine. */
+static bool has_host_memory(const struct gn_platform_record *p)
+{
+    for (uint32_t i = 0; i < p->n_devices; i++)
+        if (!(p->devices[i].facts.kind & GN_DEVICE_CPU))
+            return false;
+    return true;
+}
+
+static uint64_t bound_on_memory(uint64_t bytes)
+{
+    const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+    const uint64_t besides = DRIVER_BYTES + STACK_BYTES * (uint64_t)(cpus > 0 ? cpus : 1);
+    return gn_add_u64(bytes, besides, &bytes) ? bytes : RLIM_INFINITY;
+}
+
+/* At its start: nothing is leased yet. A bound that cannot be moved must allow for all that ever may be. */
+static uint64_t first_bound(const struct gn_walls *w, const struct gn_platform_record *p)
 {
     uint64_t bytes = 0;
-    long cpus = sysconf(_SC_NPROCESSORS_CONF);
-    for (uint32_t i = 0; i < p->n_devices; i++) {
-        if (!(p->devices[i].facts.kind & GN_DEVICE_CPU))
-            return 0; /* what a GPU's driver maps says nothing about memory of this machine */
+    for (uint32_t i = 0; !w->follows_leases && i < p->n_devices; i++)
         if (p->devices[i].facts.memory_bytes > bytes)
             bytes = p->devices[i].facts.memory_bytes;
-    }
-    if (limit && limit < bytes)
-        bytes = limit;
-    return bytes ? bytes + DRIVER_BYTES + STACK_BYTES * (uint64_t)(cpus > 0 ? cpus : 1) : 0;
+    return bound_on_memory(bytes);
+}
+
+void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd,
+                           pid_t worker, uint64_t leased_bytes)
+{
+    struct pollfd over = {.fd = pidfd, .events = POLLIN};
+    struct rlimit limit;
+    if (w->mode == GN_WALL_NONE || !w->follows_leases || pidfd < 0 || !has_host_memory(platform))
+        return;
+    /* While its pidfd does not say that it has ended, the number is its own. */
+    if (poll(&over, 1, 0) != 0 || prlimit(worker, RLIMIT_DATA, NULL, &limit) < 0)
+        return;
+    limit.rlim_cur = bound_on_memory(leased_bytes);
+    if (limit.rlim_cur > limit.rlim_max)
+        limit.rlim_cur = limit.rlim_max;
+    if (prlimit(worker, RLIMIT_DATA, &limit, NULL) < 0)
+        gn_debug("the bound on worker %d's memory stays: %s", (int)worker, strerror(errno));
 }
 
 void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer,
-                 const char *tenant, uint64_t memory_limit_bytes, struct gn_worker_boot_wall *ret)
+                 const char *tenant, struct gn_worker_boot_wall *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->mode = w->mode;
-    ret->data_bytes = w->mode == GN_WALL_NONE ? 0 : bound_on_memory(platform, memory_limit_bytes);
+    ret->data_bytes = w->mode == GN_WALL_NONE || !has_host_memory(platform) ? 0 : first_bound(w, platform);
     choose_user(w, peer, ret);
     if (!w->cache[0])
         return;

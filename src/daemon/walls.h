@@ -10,7 +10,8 @@ struct gn_walls {
     enum gn_wall_mode mode;
     struct gn_worker_walls can;
     char have_names[128], missing_names[128];
-    char cache[768]; /* where tenants' kernel caches lie; "": there are none */
+    bool follows_leases; /* this gantryd may move the limits of workers that it runs as others */
+    char cache[768];     /* where tenants' kernel caches lie; "": there are none */
     /* whom workers of the superuser's programs run as */
     uid_t uid;
     gid_t gid;
@@ -33,6 +34,12 @@ const char *gn_walls_mode_name(enum gn_wall_mode mode);
 /* Those of one worker. `peer` is the program's socket, -1 when it is not on this machine. Makes its cache's
  * folder. */
 void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer,
-                 const char *tenant, uint64_t memory_limit_bytes, struct gn_worker_boot_wall *ret);
+                 const char *tenant, struct gn_worker_boot_wall *ret);
+
+/* What a worker has on lease has changed: on devices whose memory is this machine's, its private memory is
+ * bounded by that and what a driver needs besides. `worker` is the process of the pidfd; -1: there is none.
+ */
+void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd,
+                           pid_t worker, uint64_t leased_bytes);
 
 #endif

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose kernels make system calls inside its worker. It reads lines and answers each with one:
+ * A program whose kernels make system calls inside its worker. It reads lines and answers each with one.
  *
- *   call NUMBER ARG...        one system call. An ARG is a number, or "TEXT for a string that may not hold
- * blanks, or @N for N bytes of room: what was written there is shown. Answers "result R TEXT" forks N up to N
- * processes that stay. "made COUNT ERROR" fill N                    up to N blocks of 64 MiB of memory. "made
- * COUNT ERROR" build OPTIONS...          builds the source that `source` has set; "built STATUS LOG" (blanks
- * and newlines as _) source TEXT...            \n for a new line work N                    N rounds whose
- * results are checked. "right N"
+ * `call NUMBER ARG...`: one system call. An ARG is a number, or "TEXT for a string without blanks, or @N for
+ * N bytes of room, of which is shown what was written there: `result R TEXT`.
  *
- * "lost" instead, when the worker is gone. Only where a kernel is native code for a processor that is known
+ * `forks N`: up to N processes that stay: `made COUNT ERROR`.
+ *
+ * `fill N`: up to N blocks of 64 MiB of memory: `made COUNT ERROR`.
+ *
+ * `source TEXT`, with \\n for a new line, then `build OPTIONS`: `built STATUS LOG`, with _ for blanks.
+ *
+ * `buffer N`: holds a buffer of N bytes, none for 0: `buffer STATUS`.
+ *
+ * `work N`: N rounds whose results are checked: `right N`.
+ *
+ * `lost` instead, when the worker is gone. Only where a kernel is native code for a processor that is known
  * here.
  */
 #include <CL/cl.h>
@@ -173,6 +179,21 @@ static void do_source(const char *text)
     printf("source %zu\n", n);
 }
 
+/* Holds a buffer of so many bytes; 0: lets it go. */
+static void do_buffer(size_t bytes)
+{
+    static cl_mem held;
+    cl_int status = CL_SUCCESS;
+    if (held)
+        status = clReleaseMemObject(held);
+    held = NULL;
+    if (bytes)
+        held = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &status);
+    if (held) /* some drivers allocate at the first use */
+        status = clEnqueueWriteBuffer(queue, held, CL_TRUE, bytes - 1, 1, "", 0, NULL, NULL);
+    printf("buffer %d\n", status);
+}
+
 static void do_work(long rounds)
 {
     enum { N = 256 };
@@ -234,6 +255,8 @@ int main(void)
             do_source(rest);
         else if (strcmp(line, "build") == 0)
             do_build(rest);
+        else if (strcmp(line, "buffer") == 0)
+            do_buffer(strtoul(rest, NULL, 0));
         else if (strcmp(line, "work") == 0)
             do_work(strtol(rest, NULL, 0));
         else

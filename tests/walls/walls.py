@@ -230,15 +230,35 @@ def forks(case):
                 raise Wrong("processes are left: {} instead of {}".format(len(descendants(gantry.process.pid)), family))
 
 
+def data_limit(pid):
+    for line in read_file("/proc/{}/limits".format(pid)).splitlines():
+        if line.startswith("Max data size"):
+            return int(line.split()[3])
+    raise Wrong("the worker is gone")
+
+
+def moves_limits():
+    if os.geteuid():
+        return True
+    status = read_file("/proc/self/status")
+    return bool(int(status.split("CapEff:\t")[1].split()[0], 16) >> 24 & 1)
+
+
 def memory(case):
     with case.gantry() as gantry:
         case.need(gantry, "system calls")
-        with case.start(gantry, "bob") as other, case.start(gantry, "alice", GANTRY_MEMORY="64M") as p:
+        with case.start(gantry, "bob") as other, case.start(gantry, "alice") as p:
+            worker = gantry.worker_of(p)
+            before, big = data_limit(worker), 1 << 30
+            if p.ask("buffer {}".format(big), "buffer") != ["0"]:
+                raise Wrong("a buffer of 1 GiB cannot be had")
+            # Root without CAP_SYS_RESOURCE, as in many containers, moves no limits of other users' processes.
+            if moves_limits() and data_limit(worker) < before + big // 2:
+                raise Wrong("the bound on memory does not follow the lease: {} was {}".format(data_limit(worker), before))
             made, error = map(int, p.ask("fill 100000", "made"))
-            if made > 60 or error != errno.ENOMEM:
+            if made > data_limit(worker) >> 26 or error != errno.ENOMEM:
                 raise Wrong("{} blocks of 64 MiB could be had, then error {}".format(made, error))
-            score = int(read_file("/proc/{}/oom_score_adj".format(gantry.worker_of(p))))
-            if score <= 0:
+            if int(read_file("/proc/{}/oom_score_adj".format(worker))) <= 0:
                 raise Wrong("a worker is not the first to go when memory runs out")
             other.right()
 
