@@ -7,6 +7,7 @@
  * "error CODE" (svm: 0) pipe SIZE COUNT                                                          likewise
  *   free I | freeall          let it go, and wait until the queue has; "freed"
  *   drop I                    let it go, and wait for nothing; "dropped"
+ *   poke I                    write a buffer's first byte: the driver needs memory for it now; "poked RESULT"
  *   touch I                   write and read a buffer to its last byte; "same" or "differs"
  *   storm SEED N MOST         N times makes or frees at random, at most MOST bytes a time; "storm HELD
  * REFUSED MADE" info                      "info GLOBAL LARGEST" platforms                 "platforms N
@@ -220,6 +221,9 @@ static void obey(const char *word, unsigned long long a, unsigned long long b, u
         puts("freed");
     } else if (strcmp(word, "touch") == 0) {
         touch((int)a);
+    } else if (strcmp(word, "poke") == 0) {
+        result = clEnqueueWriteBuffer(queue, things[a].mem, CL_TRUE, 0, 1, "x", 0, NULL, NULL);
+        printf("poked %d\n", (int)result);
     } else if (strcmp(word, "storm") == 0) {
         storm(a, (int)b, c);
     } else if (strcmp(word, "flags") == 0) {

@@ -368,6 +368,16 @@ class Live(TenantTest):
         p.make("buffer", 8 * MIB)
         self.assertNotIn("memory_limit_bytes", self.seen())
 
+    def test_a_limit_that_is_lifted_is_so_for_good(self):
+        """What bounds a worker's own memory on a device whose memory is this machine's follows."""
+        self.tenant("--memory", "1G")
+        p = self.program()
+        p.make("buffer", 1024 * MIB)
+        self.assertEqual(p.do("buffer", 1), FAILED)
+        self.ctl("tenant", "set", self.name, "--memory", "none")
+        for _ in range(5):      # hardly touched
+            self.assertEqual(p.do("poke", p.make("buffer", 1024 * MIB)), "poked 0")
+
     def test_a_limit_for_who_had_none(self):
         self.tenant()
         p = self.program()
@@ -406,10 +416,10 @@ class Admission(TenantTest):
             self.skipTest("needs two users")
         os.chmod(self.gantry.socket_dir, 0o755)
 
-    def as_nobody(self, *command, **env):
+    def as_nobody(self, *command, text="platforms\n", **env):
         return subprocess.run(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", *command],
                               env=dict(self.gantry.program_env(), LC_ALL="C", **env), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, input="platforms\n", timeout=60)
+                              text=True, input=text, timeout=60)
 
     def ls(self, **env):
         return self.as_nobody(os.path.join(BUILD, "src/ctl/gantry"), "ls", "--json", **env)
@@ -474,6 +484,12 @@ class Admission(TenantTest):
         self.assertGreater(len(lines), 0)
         self.assertLess(len(lines), 15, lines)
         self.assertNotIn(self.TOKEN[:-1], self.gantry.log())
+
+    def test_a_strangers_program_has_a_device_and_its_limit(self):
+        self.tenant("--uid", str(NOBODY), "--memory", "8M")
+        p = self.as_nobody(self.command, GANTRY_TENANT=self.name, text="platforms\ninfo\nbuffer 8388608\ntouch 0\nbuffer 1\n")
+        self.assertEqual((p.stdout.splitlines(), p.stderr),
+                         (["platforms 1 1", "info {0} {0}".format(8 * MIB), "made 0", "same", FAILED], ""))
 
     def test_strangers_see_their_own_and_change_nothing(self):
         self.tenant("--uid", str(NOBODY))
