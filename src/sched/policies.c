@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "sched/policy.h"
+
+static const struct gn_sched_policy *const policies[] = {
+    &gn_sched_fair,   &gn_sched_credit, &gn_sched_credit_hs,
+    &gn_sched_strict, &gn_sched_rr,     &gn_sched_xenocredit,
+};
+
+const struct gn_sched_policy *gn_sched_policy_at(unsigned i)
+{
+    return i < GN_ARRAY_SIZE(policies) ? policies[i] : NULL;
+}
+
+const struct gn_sched_policy *gn_sched_policy_find(const char *name)
+{
+    for (unsigned i = 0; i < GN_ARRAY_SIZE(policies); i++)
+        if (strcmp(policies[i]->name, name) == 0)
+            return policies[i];
+    return NULL;
+}
