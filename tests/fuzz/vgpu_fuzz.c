@@ -230,7 +230,7 @@ static void let_go(void)
         for (int n = 0; gn_vgpu_take_folders(&v, (uint64_t)seq, 0, fds) == 0 && n < 64; n++)
             continue;
     gn_svm_host_free(((struct gn_opencl_vgpu *)v.detail)->svm);
-    FUZZ_CHECK(v.lease.used_bytes == 0);
+    FUZZ_CHECK(v.lease.used_bytes == ((struct gn_opencl_vgpu *)v.detail)->printf_bytes);
     close(v.lease.wake_fd);
     free(v.devices);
     for (uint32_t i = 1; i < atomic_load(&v.n_segments); i++)

@@ -8,7 +8,8 @@
  *   free I | freeall          let it go, and wait until the queue has; "freed"
  *   drop I                    let it go, and wait for nothing; "dropped"
  *   poke I                    write a buffer's first byte: the driver needs memory for it now; "poked RESULT"
- *   touch I                   write and read a buffer to its last byte; "same" or "differs"
+ *   build PRINTS              build a program, which prints or does not, and link one; "built RESULT RESULT
+ * PRINTF_BUFFER" touch I                   write and read a buffer to its last byte; "same" or "differs"
  *   storm SEED N MOST         N times makes or frees at random, at most MOST bytes a time; "storm HELD
  * REFUSED MADE" info                      "info GLOBAL LARGEST" platforms                 "platforms N
  * DEVICES..." (before anything else was asked: says nothing of memory)
@@ -158,6 +159,27 @@ static void storm(uint64_t seed, int n, size_t most)
     printf("storm %zu %d %d\n", held, refused, made);
 }
 
+/* Also by a compile and a link. */
+static void build(const char *source)
+{
+    cl_int result, built, linked;
+    cl_ulong bytes = 0;
+    size_t size = 0;
+    cl_program whole = clCreateProgramWithSource(context, 1, &source, NULL, &result);
+    need(result, "clCreateProgramWithSource");
+    built = clBuildProgram(whole, 0, NULL, "", NULL, NULL);
+    cl_program part = clCreateProgramWithSource(context, 1, &source, NULL, &result);
+    need(clCompileProgram(part, 0, NULL, "", 0, NULL, NULL, NULL, NULL), "clCompileProgram");
+    cl_program all = clLinkProgram(context, 0, NULL, "", 1, &part, NULL, NULL, &linked);
+    need(clGetDeviceInfo(device, CL_DEVICE_PRINTF_BUFFER_SIZE, sizeof size, &size, NULL), "info");
+    bytes = size;
+    printf("built %d %d %llu\n", (int)built, (int)linked, (unsigned long long)bytes);
+    if (all)
+        clReleaseProgram(all);
+    clReleaseProgram(part);
+    clReleaseProgram(whole);
+}
+
 static void open_device(void)
 {
     cl_platform_id platform;
@@ -224,6 +246,9 @@ static void obey(const char *word, unsigned long long a, unsigned long long b, u
     } else if (strcmp(word, "poke") == 0) {
         result = clEnqueueWriteBuffer(queue, things[a].mem, CL_TRUE, 0, 1, "x", 0, NULL, NULL);
         printf("poked %d\n", (int)result);
+    } else if (strcmp(word, "build") == 0) {
+        build(a ? "kernel void k(global int *o) { printf(\"%d\", o[0]); }"
+                : "kernel void k(global int *o) { o[0] = 1; }");
     } else if (strcmp(word, "storm") == 0) {
         storm(a, (int)b, c);
     } else if (strcmp(word, "flags") == 0) {

@@ -168,6 +168,24 @@ class Limits(TenantTest):
             total -= size
             self.assertEqual(self.vgpu(p)["memory_bytes"], total, words)
 
+    def test_a_printf_buffer_counts_once(self):
+        """It is the device's, as large as the driver says, from the first program on that may print."""
+        self.tenant("--memory", "64M")
+        p = self.program()
+        p.do("build", 0)
+        self.assertEqual(self.vgpu(p)["memory_bytes"], 0)
+        _, built, linked, size = p.do("build", 1).split()
+        self.assertEqual((built, linked), ("0", "0"))
+        self.assertEqual(self.vgpu(p)["memory_bytes"], int(size))
+        p.do("build", 1)
+        self.assertEqual(self.vgpu(p)["memory_bytes"], int(size))
+        self.assertEqual(p.do("buffer", 64 * MIB - int(size) + 1), FAILED)
+        p.make("buffer", 64 * MIB - int(size))
+        q = self.program()
+        self.assertEqual(q.do("build", 0).split()[1:3], ["0", "0"])
+        self.assertEqual(q.do("build", 1).split()[1:3], ["-5", "-5"])     # CL_OUT_OF_RESOURCES
+        self.assertEqual(self.vgpu(q)["memory_bytes"], 0)
+
     def test_a_sub_buffer_takes_nothing_and_keeps_its_buffer(self):
         self.tenant("--memory", "2M")
         p = self.program()

@@ -125,7 +125,7 @@ struct gn_request {
         struct gn_vobject **objects;
         uint64_t n;
     } arrays[2];
-    struct gn_list blobs; /* private memory, freed with the request */
+    _Alignas(16) struct gn_list blobs; /* private memory, freed with the request; aligned as what is in it */
     _Alignas(16) unsigned char bytes[GN_MSG_MAX_BYTES];
 };
 

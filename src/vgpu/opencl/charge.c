@@ -8,6 +8,7 @@
 #include "opencl_pixel.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Kilobytes of memory that are free, and of the largest free block: cl_amd_device_attribute_query. */
 #define DEVICE_GLOBAL_FREE_MEMORY_AMD 0x4039
@@ -136,6 +137,65 @@ void gn_mem_charge_end(struct gn_mem_charge *c)
         return;
     gn_lease_give(&c->v->lease, c->bytes);
     free(c);
+}
+
+/* ---- programs */
+
+bool gn_program_prints(struct gn_vobject *o)
+{
+    static const char word[] = "printf";
+    bool found = false;
+    pthread_mutex_lock(&o->vgpu->objects.lock);
+    for (const struct gn_record *record = o->records; record && !found; record = record->next)
+        found = memmem(record->bytes, record->n_bytes, word, sizeof word - 1) != NULL;
+    pthread_mutex_unlock(&o->vgpu->objects.lock);
+    return found;
+}
+
+/* The buffer is the device's, and stays when the program has gone. */
+static bool charge_printf(struct gn_vgpu *v, cl_device_id device)
+{
+    struct gn_opencl_vgpu *detail = v->detail;
+    const cl_uint index = gn_device_index(v, device);
+    size_t bytes = 0;
+    if (index >= GN_ARRAY_SIZE(detail->prints) || detail->prints[index])
+        return true;
+    gn_cl(v)->clGetDeviceInfo(device, CL_DEVICE_PRINTF_BUFFER_SIZE, sizeof bytes, &bytes, NULL);
+    if (gn_lease_take(&v->lease, bytes, true))
+        return false;
+    detail->prints[index] = true;
+    detail->printf_bytes += bytes;
+    return true;
+}
+
+bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o, cl_program program,
+                       bool prints)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    cl_device_id devices[GN_WORKER_MAX_DEVICES];
+    uint64_t *charged = o ? &o->charged_bytes : &r->charged_bytes;
+    uint64_t total = 0;
+    size_t bytes = 0;
+    /* A program for more sub-devices than that tells nothing. */
+    if (cl->clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof devices, devices, &bytes))
+        return true;
+    for (size_t i = 0; i < bytes / sizeof devices[0]; i++) {
+        size_t most = 0, variables = 0;
+        if (prints && !charge_printf(v, devices[i]))
+            return false;
+        if (!cl->clGetDeviceInfo(devices[i], CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) &&
+            most &&
+            !cl->clGetProgramBuildInfo(program, devices[i], CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE,
+                                       sizeof variables, &variables, NULL) &&
+            !gn_add_u64(total, variables, &total))
+            return false;
+    }
+    if (total > *charged && gn_lease_take(&v->lease, total - *charged, true))
+        return false;
+    if (total < *charged)
+        gn_lease_give(&v->lease, *charged - total);
+    *charged = total;
+    return true;
 }
 
 /* ---- what is told */

@@ -22,6 +22,9 @@ struct gn_opencl_vgpu {
     uint64_t largest_bytes; /* of any device's allocations */
     uint64_t largest_side;  /* of any device's images, in pixels or layers */
     struct gn_svm_host *svm;
+    /* Helper thread. */
+    bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
+    uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
     _Atomic int in_place[GN_WORKER_MAX_DEVICES]; /* enum gn_in_place, by device; whoever looks first finds out */
 };
 
@@ -60,6 +63,11 @@ void *gn_mem_settle(struct gn_vgpu *v, struct gn_request *r, cl_mem mem, cl_int 
  * own release. NULL: no memory. */
 struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o);
 void gn_mem_charge_end(struct gn_mem_charge *c);
+/* After a build or a link that went well: charges what the driver says that the program holds, to the program (NULL: to the
+ * request, whose object it becomes). False: there is no room for that. Helper thread. */
+bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o, cl_program program, bool prints);
+/* May its kernels print, as far as what it was made from shows? */
+bool gn_program_prints(struct gn_vobject *o);
 
 struct gn_kernel_detail {
     pthread_mutex_t lock; /* held from the first argument to the launch: a kernel has one set of arguments */

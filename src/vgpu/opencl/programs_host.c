@@ -73,13 +73,23 @@ cl_int gn_host_Stdout(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
     return moved < 0 ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 
+static struct gn_vobject *program_of(const struct gn_request *r, cl_program program)
+{
+    for (uint32_t i = 0; i < r->n_held; i++)
+        if (r->held[i]->kind == GN_KIND_PROGRAM && r->held[i]->driver == program)
+            return r->held[i];
+    return NULL;
+}
+
 cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Build *a)
 {
-    (void)r;
+    struct gn_vobject *o = program_of(r, a->program);
     gn_vgpu_begin_build(v, a->number, a->folders, a->folders ? a->folders_bytes : 0);
     cl_int result =
         gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
     gn_vgpu_end_build();
+    if (!result && o && !gn_program_charge(v, r, o, a->program, gn_program_prints(o)))
+        result = CL_OUT_OF_RESOURCES;
     return result;
 }
 
@@ -108,12 +118,28 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     return result;
 }
 
+/* May any of the programs that it is made from print? */
+static bool inputs_print(const struct gn_request *r)
+{
+    for (uint32_t list = 0; list < r->n_arrays; list++)
+        for (uint64_t i = 0; i < r->arrays[list].n; i++) {
+            struct gn_vobject *o = r->arrays[list].objects[i];
+            if (o && o->kind == GN_KIND_PROGRAM && gn_program_prints(o))
+                return true;
+        }
+    return false;
+}
+
 void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Link *a, cl_int *result)
 {
-    (void)r;
     cl_program program =
         gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options, a->num_input_programs,
                                 a->input_programs, NULL, NULL, result);
+    if (program && !*result && !gn_program_charge(v, r, NULL, program, inputs_print(r))) {
+        gn_cl(v)->clReleaseProgram(program);
+        program = NULL;
+        *result = CL_OUT_OF_RESOURCES;
+    }
     *a->left_program = program != NULL;
     return program;
 }
