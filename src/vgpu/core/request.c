@@ -246,7 +246,11 @@ void gn_request_fini(struct gn_request *r)
     for (uint32_t a = 0; a < r->n_arrays; a++)
         for (uint64_t i = 0; i < r->arrays[a].n; i++)
             gn_object_unref(r->arrays[a].objects[i]);
-    gn_list_for_each(b, &r->blobs, struct blob, link)
+    /* Not with gn_list_for_each, which takes the list's head for a blob, too: that is aligned for less. */
+    while (!gn_list_empty(&r->blobs)) {
+        struct blob *b = gn_list_first(&r->blobs, struct blob, link);
+        gn_list_remove(&b->link);
         free(b);
+    }
     gn_lease_give(&r->vgpu->lease, r->charged_bytes);
 }
