@@ -97,6 +97,11 @@ static void allow(void *ctx, const char *path, unsigned how)
     close(fd);
 }
 
+bool gn_wall_has_landlock(void)
+{
+    return syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_VERSION) >= 1;
+}
+
 int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool scratch, uint32_t *ret_abi)
 {
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_VERSION);

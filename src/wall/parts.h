@@ -21,7 +21,12 @@ int gn_wall_take_user(const struct gn_wall_plan *plan);
 int gn_wall_own_users(void);
 int gn_wall_drop_privileges(void);
 
+/* view.c: in that namespace, a root with nothing in it but the driver's files and the worker's own. When it
+ * fails, all is as before. */
+int gn_wall_view(const struct gn_wall_plan *plan);
+
 /* files.c and landlock.c */
+bool gn_wall_has_landlock(void);
 enum { GN_WALL_READ = 1, GN_WALL_RUN = 2, GN_WALL_WRITE = 4, GN_WALL_DEVICE = 8 };
 /* Calls each(ctx, path, how) for what any driver may need of the file system. What is not there is named all
  * the same. */

@@ -94,6 +94,8 @@ int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, s
     const bool scratch = r.have & GN_WALL_SCRATCH;
     if (cache && scratch)
         cache = GN_WALL_CACHE_AT;
+    const bool landlock = gn_wall_has_landlock();
+    const int view = scratch && !landlock ? gn_wall_view(plan) : -ENOSYS;
     if ((rc = gn_wall_take_user(plan)) < 0)
         return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID",
                        "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
@@ -105,7 +107,7 @@ int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, s
     note(&r, GN_WALL_PRIVILEGES, rc ? rc : super ? -EPERM : 0);
     if (cache)
         point_drivers(cache, scratch);
-    note(&r, GN_WALL_FILES, gn_wall_landlock(plan, cache, scratch, &r.landlock_abi));
+    note(&r, GN_WALL_FILES, landlock ? gn_wall_landlock(plan, cache, scratch, &r.landlock_abi) : view);
     note(&r, GN_WALL_SYSCALLS, gn_wall_filter(apart));
     if (plan->mode == GN_WALL_REQUIRED && (~r.have & GN_WALL_MUST)) {
         char missing[128];

@@ -26,7 +26,7 @@ enum gn_wall_mode {
 /* What was raised, as bits. */
 #define GN_WALL_PRIVILEGES 1u /* no capability, no way to any, not the superuser */
 #define GN_WALL_SYSCALLS   2u /* a filter of system calls */
-#define GN_WALL_FILES      4u /* Landlock: nothing opens but what a driver needs and the tenant's own cache */
+#define GN_WALL_FILES      4u /* nothing opens but what a driver needs and the tenant's own cache */
 #define GN_WALL_PROCESSES                                                                                    \
     8u /* a process namespace: nobody else can be seen or signalled, and all in it end together */
 #define GN_WALL_SCRATCH                                                                                      \

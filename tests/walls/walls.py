@@ -67,6 +67,7 @@ class Case:
         self.work = work
         self.stage = built_tree(os.path.join(work, "tree"), options.build)
         self.secret = os.path.join(work, "secret.h")
+        self.own = ("/proc/1/environ", "/proc/self/environ")  # of its own process, but not for a build's log
         with open(self.secret, "w", encoding="utf-8") as f:
             f.write(SECRET + "\n")
         os.chmod(self.secret, 0o644)
@@ -76,6 +77,17 @@ class Case:
         with open(path, "w", encoding="utf-8") as f:
             f.write("[gantryd]\nwalls = available\n" + tenants)
         return Gantry(self.stage, os.path.join(self.work, "gantryd"), args=["--config", path])
+
+    def where(self, lacking):
+        """A tree like the stage, whose gantryd lives on a machine without that."""
+        tree = os.path.join(self.work, "without-" + lacking)
+        os.makedirs(os.path.join(tree, "bin"))
+        os.symlink(os.path.join(self.stage, "etc"), os.path.join(tree, "etc"))
+        script = os.path.join(tree, "bin/gantryd")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\nexec '{}' {} '{}' \"$@\"\n".format(self.without, lacking, os.path.join(self.stage, "bin/gantryd")))
+        os.chmod(script, 0o755)
+        return tree
 
     def start(self, gantry, tenant="default", command=(), **env):
         p = Intruder([*command, self.intruder], dict(gantry.program_env(), GANTRY_TENANT=tenant, **env))
@@ -99,9 +111,9 @@ def files(case):
     with case.gantry() as gantry:
         case.need(gantry, "files")
         with case.start(gantry, "alice") as p, case.start(gantry, "bob") as other:
-            for path in ("/etc/shadow", "/etc/passwd", case.secret, gantry.log_path, gantry.socket, "/",
-                         "/proc/{}/environ".format(gantry.process.pid), "/proc/1/environ", "/proc/self/environ",
-                         "/proc/{}/maps".format(os.getpid()), "/proc", "/root", "/home"):
+            for path in ("/etc/shadow", "/etc/passwd", case.secret, gantry.log_path, gantry.socket,
+                         "/proc/{}/environ".format(gantry.process.pid), *case.own,
+                         "/proc/{}/maps".format(os.getpid()), "/root", "/home", "/var", "/boot"):
                 refused(path, p.call(OPEN, '"' + path, O_RDONLY)[0], errno.EACCES, errno.ENOENT)
             for path in ("/usr/intruder", "/etc/intruder", case.work + "/intruder", "/var/tmp/intruder", "/dev/intruder"):
                 refused(path, p.call(OPEN, '"' + path, O_WRONLY | O_CREAT, 0o600)[0])
@@ -147,7 +159,7 @@ def includes(case):
             name = os.path.basename(case.secret)
             for line in ('#include "{}"'.format(case.secret), "#include <{}>".format(case.secret), '#include "../{}"'.format(name),
                          '#include "deep/../../{}"'.format(name), '#include "{}/../{}"'.format(inside, name),
-                         '#include "/etc/shadow"', '#include "/etc/passwd"', '#include "/proc/self/environ"',
+                         '#include "/etc/shadow"', '#include "/etc/passwd"', *('#include "{}"'.format(own) for own in case.own),
                          '#define X "{}"\\n#include X'.format(case.secret)):
                 p.source(line, "#define HERE 1", "#define THERE 2", kernel)
                 status, log = p.build("-I " + inside)
@@ -311,13 +323,7 @@ def users(case):
 
 def poor(case):
     """Where there are neither namespaces nor Landlock nor filters: said once, and programs run all the same."""
-    wrapped = os.path.join(case.work, "poor")
-    os.makedirs(os.path.join(wrapped, "bin"))
-    os.symlink(os.path.join(case.stage, "etc"), os.path.join(wrapped, "etc"))
-    script = os.path.join(wrapped, "bin/gantryd")
-    with open(script, "w", encoding="utf-8") as f:
-        f.write("#!/bin/sh\nexec '{}' '{}' \"$@\"\n".format(case.without, os.path.join(case.stage, "bin/gantryd")))
-    os.chmod(script, 0o755)
+    wrapped = case.where("all")
     with Gantry(wrapped, os.path.join(case.work, "gantryd")) as gantry:
         lines = [line for line in gantry.log().splitlines() if "walls" in line]
         if len(lines) != 1 or "files" not in lines[0] or "processes" not in lines[0]:
@@ -333,6 +339,13 @@ def poor(case):
     except NotReady as refusal:
         if "walls are required, and these cannot be had" not in str(refusal):
             raise Wrong("the refusal does not say why: {}".format(refusal)) from None
+
+
+def view(case):
+    """Without Landlock a root of its own hides as much."""
+    case.stage, case.own = case.where("landlock"), ()
+    for attack in (files, cache, includes):
+        attack(case)
 
 
 def user(case):
@@ -351,7 +364,7 @@ def user(case):
     if subprocess.run(["/usr/bin/test", "-x", case.intruder], preexec_fn=become, check=False).returncode:
         raise Skip("an ordinary user cannot run what is built here")
     try:
-        for name in ("identity", "files", "includes", "cache", "processes", "forks", "memory"):
+        for name in ("identity", "files", "includes", "cache", "processes", "forks", "memory", "view"):
             p = subprocess.run(["/usr/bin/python3", "-B", os.path.abspath(__file__), "--build", case.options.build, name],
                                preexec_fn=become, env=env, cwd=work, capture_output=True, text=True, timeout=300, check=False)
             print(name, p.returncode, p.stdout.strip(), p.stderr.strip())
@@ -363,7 +376,7 @@ def user(case):
         subprocess.run(["rm", "-rf", work], check=False)
 
 
-CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, poor, user)}
+CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, view, poor, user)}
 
 
 def main():

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,34 +19,44 @@
 #define LANDLOCK_FIRST         444
 #define LANDLOCK_LAST          446
 
+static struct sock_filter all[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    IF_NR(SYS_unshare, 1),
+    FAIL(EPERM),
+    IF_NR(SYS_setns, 1),
+    FAIL(EPERM),
+    IF_NR(SYS_mount, 1),
+    FAIL(EPERM),
+    IF_NR(435 /* clone3 */, 1),
+    FAIL(ENOSYS),
+    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LANDLOCK_LAST, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, LANDLOCK_FIRST, 0, 1),
+    FAIL(ENOSYS),
+    IF_NR(SYS_clone, 3),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, 0, 1),
+    FAIL(EPERM),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+static struct sock_filter landlock[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LANDLOCK_LAST, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, LANDLOCK_FIRST, 0, 1),
+    FAIL(ENOSYS),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+
 int main(int argc, char **argv)
 {
-    static struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        IF_NR(SYS_unshare, 1),
-        FAIL(EPERM),
-        IF_NR(SYS_setns, 1),
-        FAIL(EPERM),
-        IF_NR(SYS_mount, 1),
-        FAIL(EPERM),
-        IF_NR(435 /* clone3 */, 1),
-        FAIL(ENOSYS),
-        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LANDLOCK_LAST, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, LANDLOCK_FIRST, 0, 1),
-        FAIL(ENOSYS),
-        IF_NR(SYS_clone, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, 0, 1),
-        FAIL(EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
-    if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+    struct sock_fprog program = {.len = sizeof all / sizeof all[0], .filter = all};
+    if (argc > 2 && strcmp(argv[1], "landlock") == 0)
+        program = (struct sock_fprog){.len = sizeof landlock / sizeof landlock[0], .filter = landlock};
+    if (argc < 3 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
         perror("without");
         return 2;
     }
-    execv(argv[1], argv + 1);
-    perror(argv[1]);
+    execv(argv[2], argv + 2);
+    perror(argv[2]);
     return 127;
 }
