@@ -225,6 +225,9 @@ static void with_arguments(struct builder *b)
 {
     const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                                 CLONE_NEWNET | CLONE_NEWCGROUP;
+    /* The program's terminal may be on descriptor 1: no typing on it, no taking it over. */
+    when(b, SYS_ioctl, 1, WHOLE,
+         ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE, ALLOW);
     /* clone3's flags lie in memory, where a filter cannot look: it is not there. */
     when(b, SYS_clone, 0, namespaces, ONE_OF(0), ALLOW, REFUSE);
     /* Old Landlocks let a file that may be read be cut off. openat2 is not there, for the same reason as
@@ -236,9 +239,6 @@ static void with_arguments(struct builder *b)
 #endif
     /* Signals by way of a descriptor. */
     when(b, SYS_fcntl, 1, WHOLE, ONE_OF(F_SETOWN, F_SETOWN_EX, F_SETSIG), REFUSE, ALLOW);
-    /* The program's terminal may be on descriptor 1: no typing on it, no taking it over. */
-    when(b, SYS_ioctl, 1, WHOLE,
-         ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE, ALLOW);
     /* A stream: a datagram socket could send to any that has a name. */
     when(b, SYS_socketpair, 1, 0xfu, ONE_OF(1), ALLOW, REFUSE);
     when(b, SYS_prctl, 0, WHOLE,
@@ -261,10 +261,12 @@ int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, uint32_t pid)
     emit(&b, BPF_JMP | BPF_JGE | BPF_K, 0, 1, X32_BIT);
     finish(&b, END);
 #endif
-    numbers(&b, allowed, GN_ARRAY_SIZE(allowed), ALLOW);
-    numbers(&b, allowed_new, GN_ARRAY_SIZE(allowed_new), ALLOW);
+    /* What needs a look at arguments first: for the rest, kernels from 5.11 on do not run the filter at all.
+     */
     with_arguments(&b);
     of_processes(&b, apart, pid);
+    numbers(&b, allowed, GN_ARRAY_SIZE(allowed), ALLOW);
+    numbers(&b, allowed_new, GN_ARRAY_SIZE(allowed_new), ALLOW);
     numbers(&b, pretended, GN_ARRAY_SIZE(pretended), PRETEND);
     numbers(&b, refused, GN_ARRAY_SIZE(refused), REFUSE);
     numbers(&b, ending, GN_ARRAY_SIZE(ending), END);
