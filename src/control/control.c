@@ -127,6 +127,7 @@ static void add_device(void *arg, const struct gn_control_device *d)
     json_object_set_new(o, "version", text(d->version));
     json_object_set_new(o, "driver_version", text(d->driver_version));
     json_object_set_new(o, "vgpus", number(d->n_vgpus));
+    json_object_set_new(o, "leased_bytes", number(d->leased_bytes));
     json_array_append_new(list, o);
 }
 

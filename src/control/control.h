@@ -51,7 +51,8 @@ struct gn_control_device {
     uint64_t local_memory_bytes;
     const char *version;
     const char *driver_version;
-    uint32_t n_vgpus; /* that may use it now */
+    uint32_t n_vgpus;      /* that may use it now */
+    uint64_t leased_bytes; /* to them */
 };
 
 /* gantryd itself. */

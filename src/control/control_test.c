@@ -45,7 +45,8 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
                                   .memory_bytes = 1024,
                                   .version = "1",
                                   .driver_version = "2",
-                                  .n_vgpus = 3};
+                                  .n_vgpus = 3,
+                                  .leased_bytes = 9};
     each(arg, &d);
 }
 
@@ -138,7 +139,7 @@ static void devices_are_listed(void **state)
                "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","
                "\"compute_units\":0,"
                "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
-               "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3}]}");
+               "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9}]}");
     free(reply);
 }
 

@@ -81,14 +81,17 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
 }
 
 /* Those that may use any of these devices. */
-static uint32_t count_vgpus(const struct viewer *w, uint32_t platform, uint64_t devices)
+static uint32_t count_vgpus(const struct viewer *w, uint32_t platform, uint64_t devices, uint64_t *ret_leased)
 {
     uint32_t n = 0;
+    *ret_leased = 0;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
         if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices) &&
-            sees(w, v->tenant))
+            sees(w, v->tenant)) {
             n++;
+            *ret_leased += v->lease.leased_bytes;
+        }
     }
     return n;
 }
@@ -122,8 +125,8 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
                 .local_memory_bytes = f->local_memory_bytes,
                 .version = f->version,
                 .driver_version = f->driver_version,
-                .n_vgpus = count_vgpus(w, i, UINT64_C(1) << j),
             };
+            out.n_vgpus = count_vgpus(w, i, UINT64_C(1) << j, &out.leased_bytes);
             each(arg, &out);
         }
     }
@@ -142,7 +145,8 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
     ret->n_platforms = d->machine.n_platforms;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         ret->n_devices += d->machine.platforms[i].n_devices;
-        ret->n_vgpus += count_vgpus(w, i, UINT64_MAX);
+        uint64_t leased;
+        ret->n_vgpus += count_vgpus(w, i, UINT64_MAX, &leased);
     }
 }
 

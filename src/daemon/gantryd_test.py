@@ -7,6 +7,7 @@ Wants GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -21,6 +22,10 @@ from gantryd_harness import (ATTACH, ATTACHED, CONTROL, ERROR, HELLO, PATIENCE, 
 F_GET_SEALS = 1034
 SEALED = 1 | 2 | 4  # SEAL, SHRINK, GROW
 FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}
+
+
+def wait_gone_now(pidfd):
+    return bool(select.select([pidfd], [], [], 0)[0])
 
 
 def vgpus(client):
@@ -362,6 +367,27 @@ class Deaths(unittest.TestCase):
             self.assertTrue(wait_gone(a.pidfd))
             self.assertEqual(a.session.recv(1), b"")
             a.close()
+
+    def test_a_worker_that_asks_without_end_keeps_nobody_waiting(self):
+        g = self.start()
+        a, other = Attached(g), Attached(g)
+        a.session.sendall(b"%")
+        while not wait_gone_now(a.pidfd):   # it reads no answers: that is the end of it
+            self.assertEqual(len(vgpus(other.client)), 2)
+            b = Attached(g)
+            b.close()
+            while len(vgpus(other.client)) > 2:
+                pass
+        other.session.sendall(b"x")
+        self.assertEqual(other.session.recv(1), b"x")
+        a.close()
+        c = g.client()
+        while [v["state"] for v in vgpus(c) if int(v["id"], 16) == a.id]:
+            pass
+        tenants = json.loads(c.control(b'{"version":1,"request":"tenants"}'))["tenants"]
+        self.assertEqual([t["leased_bytes"] for t in tenants], [0])
+        c.close()
+        other.close()
 
     def test_a_lost_template_is_replaced(self):
         g = self.start()

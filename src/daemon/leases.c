@@ -197,7 +197,7 @@ int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, 
 
 int gn_holder_returned(struct gn_lease_holder *h, uint64_t bytes, bool answers, uint64_t now_ns)
 {
-    if (!h->account || bytes > h->leased_bytes || (answers && !h->recalled))
+    if (!h->account || bytes > h->leased_bytes || (answers && !h->recalled) || (!answers && !bytes))
         return -EPROTO;
     h->leased_bytes -= bytes;
     h->account->leased_bytes -= bytes;

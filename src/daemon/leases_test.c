@@ -288,6 +288,7 @@ static void no_worker_gives_what_it_does_not_have(void **state)
     assert_int_equal(gn_holder_returned(&w[0].h, 51, false, 1), -EPROTO);
     assert_int_equal(gn_holder_returned(&w[0].h, UINT64_MAX, false, 1), -EPROTO);
     assert_int_equal(gn_holder_returned(&w[0].h, 1, true, 1), -EPROTO); /* nobody asked */
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, false, 1), -EPROTO); /* of nothing */
     assert_int_equal(gn_holder_ask(&w[0].h, 1, 0, 5, 1), -EPROTO);
     assert_int_equal(gn_holder_ask(&w[0].h, 1, 5, 4, 1), -EPROTO);
     ask(&w[0], 50, 50, 1);
@@ -332,7 +333,7 @@ static void at_random_the_books_never_go_over(void **state)
             it->used -= n;
             if (it->tight) {
                 it->leased -= n;
-                assert_int_equal(gn_holder_returned(&it->h, n, false, now), 0);
+                assert_int_equal(gn_holder_returned(&it->h, n, false, now), n ? 0 : -EPROTO);
             }
             break;
         case 5: /* answers what it owes */

@@ -29,6 +29,7 @@
 #define DATA_AREA_BYTES  (UINT64_C(64) << 20) /* sparse: what is not touched costs nothing */
 #define GRACE_NS         UINT64_C(1000000000) /* for a worker to end by itself */
 #define MAX_QUEUED_BYTES (1u << 20)
+#define FRAMES_A_TURN    16
 #define DEFAULT_WEIGHT   100u
 
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id)
@@ -310,7 +311,8 @@ static void worker_said(struct gn_source *s, uint32_t events)
     struct gn_link_error e;
     struct gn_frame f;
     int rc = events & EPOLLOUT ? gn_frame_flush(&v->writer) : 0;
-    while (rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1) {
+    /* Some at a time: a worker that talks without end keeps nobody else waiting. */
+    for (int i = 0; i < FRAMES_A_TURN && rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1; i++) {
         if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
             v->driver_up = true;
             tell_program(v);

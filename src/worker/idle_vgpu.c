@@ -15,10 +15,20 @@
 #include "shm/counters.h"
 #include "vgpu/vgpu.h"
 
+/* Asks for memory without end, and reads no answer. */
+static _Noreturn void ask_without_end(int control_fd)
+{
+    struct gn_worker_lease ask = {.need_bytes = 1, .want_bytes = 1};
+    for (;;)
+        (void)gn_frame_send(control_fd, -1, GN_WORKER_LEASE, 0, 1, &ask, sizeof ask, NULL, 0);
+}
+
 /* As a worker would that a hostile kernel has taken over: it goes on for ever, whatever happens. */
 static _Noreturn void misbehave(int control_fd, char how)
 {
     signal(SIGTERM, SIG_IGN);
+    if (how == '%')
+        ask_without_end(control_fd);
     if (how == '-')
         close(control_fd);
     else if (write(control_fd, "this is no frame", 16) != 16)
@@ -58,7 +68,7 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
             char byte;
             if (read(boot->session_fd, &byte, 1) != 1)
                 return 0;
-            if (byte == '!' || byte == '-')
+            if (byte == '!' || byte == '-' || byte == '%')
                 misbehave(boot->control_fd, byte);
             printf("vgpu %08x read %c\n", boot->id, byte);
             fflush(stdout);

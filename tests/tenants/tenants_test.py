@@ -262,7 +262,7 @@ class Together(TenantTest):
         watcher = threading.Thread(target=self.watch, args=(stop, limit, wrong))
         watcher.start()
         for i, p in enumerate(programs):
-            p.start("storm", 12345 + i * 7919, 400, 4 * MIB)
+            p.start("storm", 12345 + i * 7919, 2000, 4 * MIB)
         results = [p.answer().split() for p in programs]
         stop.set()
         watcher.join()
@@ -271,7 +271,7 @@ class Together(TenantTest):
         self.assertEqual([r[0] for r in results], ["storm"] * 8)
         self.assertLessEqual(sum(held), limit)
         self.assertGreater(sum(int(r[2]) for r in results), 0)    # the limit was met,
-        self.assertGreater(sum(int(r[3]) for r in results), 400)  # and allocations went on.
+        self.assertGreater(sum(int(r[3]) for r in results), 2000)  # and allocations went on.
         self.assertEqual([self.vgpu(p)["memory_bytes"] for p in programs], held)
         self.assertEqual(self.seen()["memory_bytes"], sum(held))
         # All that is left can be had, and not a byte more.
