@@ -8,6 +8,7 @@
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,9 @@
 
 struct blob {
     struct gn_list link;
-    _Alignas(16) unsigned char bytes[];
+    unsigned char bytes[]; /* aligned as malloc aligns: no attribute here, or the list's head would have to be, too */
 };
+_Static_assert(offsetof(struct blob, bytes) % 16 == 0, "bytes are aligned for any type");
 
 void *gn_request_alloc(struct gn_request *r, uint64_t bytes)
 {
