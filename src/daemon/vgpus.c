@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "shm/counters.h"
@@ -213,6 +214,7 @@ static void tell_program(struct gn_vgpu_record *v)
                                  .memory_limit_bytes = gn_holder_limit(&v->lease)};
     int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
     v->booted = true;
+    GN_FAULT("daemon-before-attached");
     gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
            (int)v->worker_pid);
     if (v->conn && v->remote)
@@ -516,12 +518,14 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         rc = gn_vgpus_make_session(v, c);
     if (rc == 0)
         rc = make_parts(v, worker_ends);
+    GN_FAULT("daemon-parts-made");
     if (rc == 0)
         rc = send_boot(v, c->remote ? -1 : c->socket.fd, worker_ends[0], stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
     else if ((rc = gn_host_spawn(v->host, v->id, worker_ends[1], err)) == 0)
         v->spawning = true;
+    GN_FAULT("daemon-worker-asked-for");
     close_fd(&worker_ends[0]);
     close_fd(&worker_ends[1]);
     if (rc) {
@@ -550,6 +554,7 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
     if (rc == 0 && gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     if (rc == 0) {
+        GN_FAULT("daemon-segment-half-told");
         v->n_segments++;
         gn_conn_send(v->conn, GN_LINK_SEGMENT_MADE, seq, &made, sizeof made, &s.fd, 1);
     }

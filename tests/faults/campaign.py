@@ -25,16 +25,15 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../edges"))
 
-from edges import in_futex  # noqa: E402
-from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, held_kib, wait_until  # noqa: E402
+from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, held_kib, threads_of, wait_until  # noqa: E402
 from gantryd_harness import cmdline  # noqa: E402
 
 LOST_S = 2            # within which a loss must be known: nobody waits for the lost any longer
 PATIENCE_S = 60       # for what a program computes before its next call
 AT_ONCE = 4           # programs
 LOADS = (("churn",), ("dag",), ("one_queue",), ("own_contexts",), ("live_events",), ("pieces",), ("deferred",))
-# What a program may hear of a loss: the worker is gone; an event ended badly; nobody there; no vGPU to be had.
-TOLD = (" returned -5", " returned -14", " returned -1001", " returned -6", " returned -36", " returned -33", " returned -34")
+# What a program may hear of a loss: the worker is gone, or cannot ask for memory any more; an event ended badly; nobody is there.
+TOLD = (" returned -5", " returned -4", " returned -14", " returned -1001", " returned -6", " returned -36", " returned -33", " returned -34")
 SETTLE_EVERY = 25
 MEMORY_KIB = 512      # malloc's slack; a leak would show over hundreds of kills
 
@@ -42,6 +41,18 @@ MEMORY_KIB = 512      # malloc's slack; a leak would show over hundreds of kills
 def counted(traces):
     """A template that was killed has been started again: another process, but one."""
     return dict(traces, processes=len(traces["processes"]))
+
+
+def where(pid):
+    """Each thread's name and the system call that it is in."""
+    found = []
+    for tid, name, state in threads_of(pid):
+        try:
+            with open("/proc/{}/task/{}/syscall".format(pid, tid), encoding="ascii") as f:
+                found.append("{} {} {}".format(name, state, f.read().split()[0]))
+        except OSError:
+            pass
+    return found
 
 
 class Load:
@@ -72,8 +83,12 @@ class Load:
         return True
 
     def waits(self):
-        """Is it in a wait now, or does it compute (data to check, a busy machine) and has not made its next call yet?"""
-        return in_futex(self.program.pid)
+        """Do all its threads wait, and go on waiting? Or is there one that computes (data to check) and has made no call since?"""
+        for _ in range(5):
+            if any(state not in "SD" for _, _, state in threads_of(self.program.pid)):
+                return False
+            time.sleep(0.02)
+        return self.program.process.poll() is None
 
     def close(self):
         self.program.__exit__()
@@ -152,7 +167,8 @@ class Campaign:
                 load.close()
                 self.loads.remove(load)
             elif load.lost and now - load.lost > LOST_S and load.waits():
-                raise Wrong("{} still waits {:.1f} s after its loss".format(load.program.name, now - load.lost))
+                raise Wrong("{} still waits {:.1f} s after its loss: {}".format(load.program.name, now - load.lost,
+                                                                               where(load.program.pid)))
             elif load.lost and now - load.lost > PATIENCE_S:
                 raise Wrong("{} does not end after its loss".format(load.program.name))
 

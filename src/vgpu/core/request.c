@@ -5,6 +5,8 @@
  * thread or, for requests marked slow, on the helper thread.
  */
 #include "vgpu/core/remote_host.h"
+
+#include "base/fault.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>
@@ -219,6 +221,7 @@ void gn_request_init(struct gn_request *r, struct gn_vgpu *v)
 void gn_request_answer(struct gn_request *r)
 {
     unsigned char payload[GN_REPLY_MAX_BYTES] = {0};
+    GN_FAULT("worker-outputs-written");
     uint32_t reply = ((const struct gn_msg *)gn_request_message(r))->reply;
     size_t n = 0;
     for (uint32_t i = 0; i < r->n_outs; i++) {
