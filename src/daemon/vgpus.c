@@ -97,6 +97,7 @@ static void free_if_over(struct gn_vgpu_record *v)
     v->tenant->n_vgpus--;
     close_control(v);
     drop_program_side(v);
+    gn_worker_log_close(&v->log);
     close_fd(&v->ring_fd);
     close_fd(&v->counters_fd);
     gn_list_remove(&v->link);
@@ -275,6 +276,7 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
     const int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
     v->reaped = true;
+    gn_worker_log_drain(&v->log); /* its last words before those on its end */
     /* What the filter of system calls has ended is told even when its program left as quickly. */
     if (ended_by && (!v->ending || ended_by == SIGSYS))
         gn_log(GN_LOG_WARN,
@@ -428,7 +430,7 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     } b;
     struct gn_worker_boot_wall wall;
     size_t n = 0;
-    int null = -1, rc;
+    int null = -1, log = -1, rc;
     memset(&b, 0, sizeof b);
     b.head = (struct gn_worker_boot){.vgpu_id = v->id,
                                      .platform = p->index_in_driver,
@@ -460,6 +462,11 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
         return -errno;
+    rc = gn_worker_log_open(&v->log, &v->daemon->loop, &log);
+    if (rc) {
+        close_fd(&null);
+        return rc;
+    }
     int fds[GN_WORKER_BOOT_FDS] = {
         [GN_WORKER_BOOT_SESSION] = session_fd,
         [GN_WORKER_BOOT_RING] = v->ring_fd,
@@ -468,9 +475,11 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
         [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
         [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
         [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
+        [GN_WORKER_BOOT_LOG] = log,
     };
     rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds, GN_WORKER_BOOT_FDS);
     close_fd(&null);
+    close_fd(&log);
     return rc;
 }
 
@@ -508,6 +517,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->uid = c->uid;
     v->gid = c->gid;
     v->reaped = true;
+    gn_worker_log_init(&v->log);
     v->control.fd = v->process.fd = v->counters_fd = -1;
     v->session_fd = v->ring_fd = v->events_fd = v->data_fd = -1;
     gn_frame_string_set(v->program, sizeof v->program, c->program);

@@ -58,14 +58,11 @@ static int receive_boot(struct gn_frame_reader *reader, struct boot *b)
     return 0;
 }
 
-/* A driver's prints are the program's. Our own lines stay on gantryd's stderr, on a descriptor out of the
- * way. */
+/* A driver's prints are the program's. Our own lines go to gantryd by a pipe; of gantryd's own stderr nothing
+ * stays here. */
 static int put_on_stdio(struct boot *b)
 {
-    int log_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
-    if (log_fd < 0)
-        return -errno;
-    gn_log_to(log_fd);
+    gn_log_to(b->fds[GN_WORKER_BOOT_LOG]);
     if (dup2(b->fds[GN_WORKER_BOOT_STDOUT], STDOUT_FILENO) < 0 ||
         dup2(b->fds[GN_WORKER_BOOT_STDERR], STDERR_FILENO) < 0)
         return -errno;
