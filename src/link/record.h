@@ -40,6 +40,7 @@ enum gn_record_type {
     GN_RECORD_MESSAGE = 8,  /* as on the ring; at: how many batches of bulk data must have come before it acts */
     GN_RECORD_SEGMENT = 9,  /* data segment `part` begins to exist, with `at` bytes */
     GN_RECORD_WAIT = 10,    /* somebody waits for event `at`: its end is wanted at once */
+    GN_RECORD_FREE = 11,    /* a u64 of bytes at `at` of segment `part` are not needed any more, nor what they hold */
     /* worker -> program */
     GN_RECORD_REPLY = 16,     /* at: token, result in the upper half; the payload */
     GN_RECORD_EVENT = 17,     /* event `at` got to phase `part` */
@@ -56,7 +57,7 @@ _Static_assert(sizeof(struct gn_stream_times) == 24, "stream");
 /* A longer record is a fault: bulk data come in pieces. */
 #define GN_RECORD_MAX_BYTES (1u << 20)
 /* How much bulk data goes between two looks for small records. */
-#define GN_RECORD_PIECE_BYTES (128u << 10)
+#define GN_RECORD_PIECE_BYTES (256u << 10)
 
 static inline uint64_t gn_record_pair(uint32_t low, int32_t high)
 {

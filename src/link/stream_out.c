@@ -373,7 +373,7 @@ int gn_out_flush(struct gn_stream_out *o)
         pthread_mutex_unlock(&o->sending);
         if (r)
             return r;
-    } while (atomic_load_explicit(&o->unflushed, memory_order_seq_cst) && o->tcp);
+    } while (atomic_load_explicit(&o->unflushed, memory_order_seq_cst));
     return 0;
 }
 

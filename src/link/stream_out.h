@@ -65,7 +65,8 @@ struct gn_stream_out {
     _Atomic uint64_t n_sends;  /* counter */
 };
 
-#define GN_OUT_RING_BYTES (1u << 21)
+#define GN_OUT_RING_BYTES    (1u << 21)
+#define GN_OUT_ACK_DUE_BYTES (256u << 10)
 
 int gn_out_init(struct gn_stream_out *o);
 void gn_out_fini(struct gn_stream_out *o);
@@ -109,7 +110,7 @@ int gn_out_acknowledged(struct gn_stream_out *o, uint64_t position);
 void gn_out_owe_ack(struct gn_stream_out *o, uint64_t position);
 static inline bool gn_out_ack_due(struct gn_stream_out *o, uint64_t position)
 {
-    return position - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= 64u << 10;
+    return position - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= GN_OUT_ACK_DUE_BYTES;
 }
 
 /* A new connection whose other end has taken `received`. -EPROTO as above. */

@@ -304,11 +304,13 @@ void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
 /* ---- homes that their users leave */
 
 /* Pages go back to the system; the block's addresses stay. */
-static void give_pages_back(const struct gn_area_segment *a, const struct gn_block *b)
+static void give_pages_back(struct gn_session *s, const struct gn_area_segment *a, const struct gn_block *b)
 {
     uint64_t bytes = a->leaf_bytes << b->order;
     if (bytes >= PAGES_BACK_BYTES)
         (void)madvise(b->base, bytes, MADV_REMOVE);
+    if (bytes >= PAGES_BACK_BYTES && s->remote)
+        gn_remote_free(s->remote, b->segment, b->offset, bytes);
 }
 
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event)
@@ -343,7 +345,7 @@ void gn_area_collect(struct gn_session *s)
     pthread_mutex_unlock(&a->lock);
     gn_list_for_each(l, &free_now, struct gn_left_block, link)
     {
-        give_pages_back(a->segments[l->block.segment], &l->block);
+        give_pages_back(s, a->segments[l->block.segment], &l->block);
         gn_block_put(s, &l->block);
         gn_event_index_put(s, l->event);
         free(l);

@@ -31,6 +31,7 @@
 #define MAX_DATA_BYTES  (UINT64_C(1) << 32)
 #define SPIN_NS         20000u
 #define LOOKS_PER_CLOCK 8
+#define PAUSES_PER_LOOK 8u
 #define MAX_LANDINGS    128u
 #define FILE_PIECE      16384u
 #define WIRE_BYTES_NS   2u /* what a fast network moves in a nanosecond */
@@ -56,6 +57,7 @@ struct gn_remote {
     _Alignas(64) _Atomic uint32_t role;
     _Atomic uint32_t n_parked, baton;
     _Atomic bool broken;
+    _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */
     /* Files that a build over there includes: asked by whoever reads, answered by the watcher. */
@@ -127,15 +129,21 @@ static void broke(struct gn_remote *r)
         wake_watcher(r);
 }
 
-static void flush(struct gn_remote *r)
+static void send_some(struct gn_remote *r, bool watches_room)
 {
     if (!gn_out_pending(&r->out) || atomic_load_explicit(&r->broken, memory_order_relaxed))
         return;
     int rc = gn_out_flush(&r->out);
-    if (rc == -EAGAIN)
-        wake_watcher(r);
-    else if (rc)
+    if (rc && rc != -EAGAIN)
         broke(r);
+    else if (rc && !watches_room && !atomic_load_explicit(&r->room_watched, memory_order_seq_cst))
+        wake_watcher(r);
+}
+
+/* By whoever does not stay to see the socket have room again. */
+static void flush(struct gn_remote *r)
+{
+    send_some(r, false);
 }
 
 void gn_remote_flush(struct gn_remote *r)
@@ -327,16 +335,23 @@ static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32
         int rc = read_once(r);
         if (rc != -EAGAIN)
             continue;
-        if (++looks % LOOKS_PER_CLOCK || gn_now_ns() < until) {
-            gn_spin_pause();
+        bool blocked = atomic_load_explicit(&r->out.blocked, memory_order_relaxed);
+        if (!blocked && (++looks % LOOKS_PER_CLOCK || gn_now_ns() < until)) {
+            for (uint32_t i = 0; i < PAUSES_PER_LOOK; i++)
+                gn_spin_pause();
             continue;
         }
-        bool blocked = atomic_load_explicit(&r->out.blocked, memory_order_relaxed);
         struct pollfd p = {.fd = r->tcp.fd, .events = POLLIN | (blocked ? POLLOUT : 0)};
+        atomic_store_explicit(&r->room_watched, blocked, memory_order_seq_cst);
         (void)poll(&p, 1, -1);
         if (p.revents & POLLOUT)
-            flush(r);
+            send_some(r, true);
+        looks = 0;
+        until = gn_now_ns() + spin_ns;
     }
+    if (atomic_exchange_explicit(&r->room_watched, false, memory_order_seq_cst) &&
+        atomic_load_explicit(&r->out.blocked, memory_order_seq_cst))
+        wake_watcher(r);
 }
 
 /* Where the word is an event's, the worker is told that its end is wanted at once. */
@@ -361,8 +376,9 @@ static bool look(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
     seen = want_event(r, word, seen);
     if (seen == UINT32_MAX)
         return true;
-    flush(r);
-    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !take_role(r))
+    const bool reads = !atomic_load_explicit(&r->broken, memory_order_acquire) && take_role(r);
+    send_some(r, reads);
+    if (!reads)
         return atomic_load_explicit(word, memory_order_acquire) != seen;
     read_until(r, word, seen);
     leave_role(r);
@@ -467,6 +483,12 @@ int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const voi
 void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes)
 {
     gn_out_forget(&r->out, from, bytes);
+}
+
+void gn_remote_free(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes)
+{
+    const struct gn_stream_record record = {sizeof bytes, GN_RECORD_FREE, (uint16_t)segment, offset};
+    (void)gn_out_append(&r->out, &record, &bytes); /* without room the pages stay until they are used again */
 }
 
 int gn_remote_segment(struct gn_remote *r, uint64_t bytes, int *ret_fd, uint32_t *ret_index)
@@ -719,8 +741,9 @@ void *gn_remote_watch(void *session)
             armed = 0;
             new_connection = false;
         }
-        uint32_t wanted = (reads ? EPOLLIN : 0) |
-                          (atomic_load_explicit(&r->out.blocked, memory_order_relaxed) ? EPOLLOUT : 0);
+        bool full = atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) &&
+                    !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
+        uint32_t wanted = (reads ? EPOLLIN : 0) | (full ? EPOLLOUT : 0);
         if (wanted != armed) {
             watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);
             armed = wanted;

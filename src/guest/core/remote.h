@@ -42,6 +42,8 @@ void gn_remote_landed(struct gn_remote *r, const struct gn_area_ref *ref);
 uint32_t gn_remote_pieces(struct gn_remote *r, uint32_t least, uint32_t most, uint64_t piece_bytes);
 /* The command that they were for has failed: nobody is to look at them any more. */
 void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes);
+/* Nobody needs what lies there any more, here or in the worker. */
+void gn_remote_free(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes);
 /* Pushes on what waits to be sent. */
 void gn_remote_flush(struct gn_remote *r);
 /* Takes in what has come, without waiting: for programs that ask again and again instead of waiting. */

@@ -4,6 +4,7 @@
 #include "alone.h"
 
 #include "base/clock.h"
+#include "guest/core/remote.h"
 #include "opencl_guest.h"
 #include "transfer.h"
 
@@ -28,7 +29,8 @@ static bool plainly_right(cl_mem_flags flags, const void *host_ptr)
 bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, const void *host_ptr)
 {
     uint64_t limit = atomic_load_explicit(&c->home_limit, memory_order_relaxed);
-    if (c->o.session->remote || !plainly_right(flags, host_ptr) || !size)
+    /* Between machines what is worth a home is long data: it comes and goes without a copy on the other side. */
+    if (!plainly_right(flags, host_ptr) || !size || (c->o.session->remote && size < GN_HOME_FAR_BYTES))
         return false;
     if (limit == GN_HOME_NOT_ASKED) {
         cl_ulong largest = 0;
@@ -61,6 +63,32 @@ void gn_home_leave(struct gn_cl_mem *m)
 }
 
 /* ---- one copy */
+
+bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uint n, const cl_event *waits, cl_int *result)
+{
+    struct gn_session *s = q->o.session;
+    struct gn_area_ref ref = gn_block_ref(&t->mem->home_block, t->origin[0]), none = {GN_SPAN_NULL, 0, 0};
+    const size_t bytes = t->region[0];
+    if (!gn_queue_in_order(q))
+        return false;
+    if (!gn_queue_take_alone(q, t->type, n, waits, result))
+        return *result != CL_SUCCESS;
+    if (t->write) {
+        *result = gn_remote_ship(s->remote, &ref, t->host.ptr, bytes) ? CL_OUT_OF_RESOURCES
+                                                                      : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
+        if (*result)
+            gn_remote_forget(s->remote, t->host.ptr, bytes);
+    } else {
+        bool landed = gn_remote_land(s->remote, &ref, t->host.ptr, bytes);
+        *result = gn_send_HomeBytes(s, t->mem->o.id, &ref, bytes);
+        if (landed)
+            gn_remote_landed(s->remote, &ref);
+        else if (!*result)
+            memcpy(t->host.ptr, (char *)t->mem->home_block.base + t->origin[0], bytes);
+    }
+    gn_queue_leave(q);
+    return true;
+}
 
 bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write,
                   cl_command_type type, cl_uint n, const cl_event *waits, cl_event *event, cl_int *result)

@@ -30,4 +30,11 @@ void gn_home_leave(struct gn_cl_mem *m);
 bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write,
                   cl_command_type type, cl_uint n, const cl_event *waits, cl_event *event, cl_int *result);
 
+/*
+ * The same between machines, for a buffer with a far home: its bytes go straight from the program's memory to the buffer's and back.
+ */
+struct gn_transfer;
+bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uint n, const cl_event *waits, cl_int *result);
+#define GN_HOME_FAR_BYTES (512u << 10)
+
 #endif

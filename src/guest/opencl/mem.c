@@ -81,9 +81,11 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
     cl_int result = CL_SUCCESS;
     if (home) {
-        if (host_ptr)
-            memcpy(block.base, host_ptr, size);
         ref = gn_block_ref(&block, 0);
+        if (host_ptr && c->o.session->remote)
+            result = gn_remote_ship(c->o.session->remote, &ref, host_ptr, size) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+        else if (host_ptr)
+            memcpy(block.base, host_ptr, size);
     } else if (place == GN_SVM_BEYOND) {
         result = CL_INVALID_BUFFER_SIZE;
         block.segment = GN_NO_BLOCK;
@@ -95,7 +97,8 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
                                 ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0,
                                 home, &at_home);
     if (!result && at_home) {
-        m->home = block.base;
+        m->far = c->o.session->remote != NULL;
+        m->home = m->far ? NULL : block.base;
         m->home_block = block;
     } else {
         if (!result && home)
@@ -303,7 +306,7 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
         /* The driver was given a copy of what lies at the program's address. */
         if (m->host_ptr && (flags & CL_MEM_COPY_HOST_PTR))
             flags = (flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR) | CL_MEM_USE_HOST_PTR;
-        if (m->home || (m->source && m->source->home))
+        if (m->home || m->far || (m->source && (m->source->home || m->source->far)))
             flags = (flags & ~(cl_mem_flags)HOST_PTR) | (m->flags & HOST_PTR);
         return result ? result
                       : gn_answer(&flags, sizeof flags, param_value_size, param_value, param_value_size_ret);

@@ -96,6 +96,7 @@ struct gn_cl_mem {
     size_t row_pitch, slice_pitch; /* that host_ptr has, of an image */
     char *host_ptr;                /* of CL_MEM_USE_HOST_PTR */
     bool svm;                      /* host_ptr is the vGPU's memory too */
+    bool far;                      /* home_block is its home, on another machine: here it is only a name */
     char *home;                    /* where a buffer lies in the data area; NULL: elsewhere. See home.h */
     struct gn_block home_block;    /* of a whole buffer */
     struct gn_cl_mem *source;

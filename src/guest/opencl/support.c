@@ -107,7 +107,7 @@ static void gone(struct gn_object *o)
             m->maps = next;
         }
         gn_mapping_put(o->session, m->mapping);
-        if (m->home && !m->source)
+        if ((m->home || m->far) && !m->source)
             gn_home_leave(m);
         pthread_mutex_destroy(&m->lock);
         free(m->given);

@@ -404,5 +404,8 @@ cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool b
         gn_home_copy(q, t->mem->home + t->origin[0], t->host.ptr, bytes, t->write, t->type, n, waits, event,
                      &result))
         return result;
+    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->far && t->doubt == GN_SURE && !event &&
+        bytes >= GN_HOME_FAR_BYTES && gn_home_far_copy(q, t, n, waits, &result))
+        return result;
     return gn_transfer_staged(q, t, blocking, n, waits, event);
 }

@@ -38,7 +38,7 @@ struct held {
     struct gn_list link;
     uint64_t batch;
     uint32_t n_bytes;
-    _Alignas(16) unsigned char bytes[];
+    unsigned char bytes[];
 };
 
 struct gn_remote_host {
@@ -133,8 +133,14 @@ void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r,
                                                 r->outs[i].bytes};
     }
     parts[n_parts] = (struct gn_out_part){reply, payload};
-    if (bytes <= INLINE_BYTES)
+    if (r->brings_bytes) {
+        const struct gn_area_ref *ref = &r->brings;
+        rc = gn_out_bulk(&h->out, (uint16_t)(ref->segment - 1), ref->offset,
+                         gn_vgpu_area(h->v, ref->segment, ref->offset, r->brings_bytes), r->brings_bytes, true, &batch);
+        rc = rc ? rc : -EAGAIN;
+    } else if (bytes <= INLINE_BYTES) {
         rc = gn_out_append_all(&h->out, parts, n_parts + 1);
+    }
     if (rc == -EAGAIN) {
         /* From the area, where they stay until the program has its answer. */
         rc = 0;
@@ -306,6 +312,22 @@ static int take_segment(struct gn_remote_host *h, const struct gn_stream_record 
     return 0;
 }
 
+static int take_free(struct gn_remote_host *h, const struct gn_stream_record *record, const void *payload)
+{
+    uint64_t bytes, page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (record->bytes != sizeof bytes)
+        return -EPROTO;
+    memcpy(&bytes, payload, sizeof bytes);
+    void *at = record->part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed) && !(bytes % page) &&
+                       !(record->at % page)
+                   ? gn_vgpu_area(h->v, record->part + 1u, record->at, bytes)
+                   : NULL;
+    if (!at)
+        return -EPROTO;
+    (void)madvise(at, bytes, MADV_REMOVE);
+    return 0;
+}
+
 static void serve(struct gn_remote_host *h, const void *bytes, uint32_t n, uint64_t batch)
 {
     struct gn_request r;
@@ -413,6 +435,8 @@ static int take(void *context, const struct gn_stream_record *record, const void
         return take_message(h, record, payload);
     case GN_RECORD_SEGMENT:
         return take_segment(h, record);
+    case GN_RECORD_FREE:
+        return take_free(h, record, payload);
     case GN_RECORD_WAIT:
         e = gn_event_at(h->v->events, record->at);
         if (!e)

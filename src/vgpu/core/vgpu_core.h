@@ -113,6 +113,8 @@ struct gn_request {
     bool fault;     /* sticky: the guest broke the protocol */
     bool no_memory; /* sticky: answered, and nothing done */
     bool answered;
+    struct gn_area_ref brings; /* what lies there goes before the answer, where the program does not see it anyhow */
+    uint64_t brings_bytes;
     int32_t result;
     uint64_t charged_bytes; /* taken from the lease; what no object has got when it is over goes back */
     uint32_t n_outs, n_ins, n_held, n_arrays;

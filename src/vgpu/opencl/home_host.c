@@ -143,3 +143,15 @@ cl_int gn_host_LeaveHome(struct gn_vgpu *v, struct gn_request *r, const struct g
         gn_object_unref(o);
     return CL_SUCCESS;
 }
+
+cl_int gn_host_HomeBytes(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_HomeBytes *a)
+{
+    const struct gn_wire_HomeBytes *w = gn_request_message(r);
+    gn_count(&v->counters->copies_mapped, 1);
+    /* Whose bytes they are says the area: nothing lies there that is not the program's. */
+    if (a->bytes) {
+        r->brings = w->bytes;
+        r->brings_bytes = a->size;
+    }
+    return CL_SUCCESS;
+}
