@@ -14,7 +14,7 @@ SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all help deps stage install test test-quick test-programs fuzz bench demo clean format check-format
+.PHONY: all help deps stage install test test-quick test-programs fuzz soak bench demo clean format check-format
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -43,6 +43,7 @@ help:
 	@echo 'make test             everything: the suites, then again under ASan+UBSan, then threads under TSan'
 	@echo 'make test-quick       what takes less than a minute'
 	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
+	@echo 'make soak             kill processes at KILLS=500 random points under load, then scribble for SCRIBBLE_SECONDS=600; SEED=1'
 	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
 	@echo 'make bench            measure; results in $(BUILD)/bench/'
 	@echo 'make clean            remove all build folders'
@@ -77,6 +78,15 @@ test-quick: all
 
 test-programs: stage
 	@/usr/bin/python3 tests/programs/runner.py --stage $(BUILD)/stage $(PROGRAM)
+
+KILLS           ?= 500
+SEED            ?= 1
+SCRIBBLE_SECONDS ?= 600
+
+soak: all
+	@tools/deps.sh build test
+	@python3 -B tests/faults/campaign.py --build $(BUILD) --kills $(KILLS) --seed $(SEED)
+	@SCRIBBLE_SECONDS=$(SCRIBBLE_SECONDS) python3 -B tests/attacks/attacks.py --build $(BUILD) --seed $(SEED) scribbled
 
 FUZZ_SECONDS ?= 60
 

@@ -43,7 +43,7 @@ def phases(kind, build):
         return [Phase("quick", build, without=["programs", "slow"])]
     return [
         Phase("normal build", build, stage=True),
-        Phase("ASan + UBSan", build + "-asan", setup=sanitized + ["-Db_sanitize=address,undefined"],
+        Phase("ASan + UBSan", build + "-asan", setup=sanitized + ["-Db_sanitize=address,undefined", "-Dfaults=true"],
               without=not_sanitized, stage=True, slower=3,
               env={"ASAN_OPTIONS": "abort_on_error=0:detect_stack_use_after_return=1",
                    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}),

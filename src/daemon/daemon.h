@@ -11,6 +11,7 @@
 #include "daemon/refusals.h"
 #include "daemon/tenants.h"
 #include "daemon/walls.h"
+#include "daemon/worker_log.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
 #include "link/tls.h"
@@ -114,6 +115,7 @@ struct gn_vgpu_record {
     uint64_t return_by_ns; /* its connection broke: it has until then; 0: it is connected */
     unsigned char session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
 
+    struct gn_worker_log log;
     int counters_fd;
     int ring_fd; /* kept for what the program counts itself */
     /* For the program, until it has them. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "shm/counters.h"
@@ -96,6 +97,7 @@ static void free_if_over(struct gn_vgpu_record *v)
     v->tenant->n_vgpus--;
     close_control(v);
     drop_program_side(v);
+    gn_worker_log_close(&v->log);
     close_fd(&v->ring_fd);
     close_fd(&v->counters_fd);
     gn_list_remove(&v->link);
@@ -213,6 +215,7 @@ static void tell_program(struct gn_vgpu_record *v)
                                  .memory_limit_bytes = gn_holder_limit(&v->lease)};
     int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
     v->booted = true;
+    GN_FAULT("daemon-before-attached");
     gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
            (int)v->worker_pid);
     if (v->conn && v->remote)
@@ -273,6 +276,7 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
     const int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
     v->reaped = true;
+    gn_worker_log_drain(&v->log); /* its last words before those on its end */
     /* What the filter of system calls has ended is told even when its program left as quickly. */
     if (ended_by && (!v->ending || ended_by == SIGSYS))
         gn_log(GN_LOG_WARN,
@@ -426,7 +430,7 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     } b;
     struct gn_worker_boot_wall wall;
     size_t n = 0;
-    int null = -1, rc;
+    int null = -1, log = -1, rc;
     memset(&b, 0, sizeof b);
     b.head = (struct gn_worker_boot){.vgpu_id = v->id,
                                      .platform = p->index_in_driver,
@@ -458,6 +462,11 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
         return -errno;
+    rc = gn_worker_log_open(&v->log, &v->daemon->loop, &log);
+    if (rc) {
+        close_fd(&null);
+        return rc;
+    }
     int fds[GN_WORKER_BOOT_FDS] = {
         [GN_WORKER_BOOT_SESSION] = session_fd,
         [GN_WORKER_BOOT_RING] = v->ring_fd,
@@ -466,9 +475,11 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
         [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
         [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
         [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
+        [GN_WORKER_BOOT_LOG] = log,
     };
     rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds, GN_WORKER_BOOT_FDS);
     close_fd(&null);
+    close_fd(&log);
     return rc;
 }
 
@@ -506,6 +517,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->uid = c->uid;
     v->gid = c->gid;
     v->reaped = true;
+    gn_worker_log_init(&v->log);
     v->control.fd = v->process.fd = v->counters_fd = -1;
     v->session_fd = v->ring_fd = v->events_fd = v->data_fd = -1;
     gn_frame_string_set(v->program, sizeof v->program, c->program);
@@ -516,12 +528,14 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         rc = gn_vgpus_make_session(v, c);
     if (rc == 0)
         rc = make_parts(v, worker_ends);
+    GN_FAULT("daemon-parts-made");
     if (rc == 0)
         rc = send_boot(v, c->remote ? -1 : c->socket.fd, worker_ends[0], stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
     else if ((rc = gn_host_spawn(v->host, v->id, worker_ends[1], err)) == 0)
         v->spawning = true;
+    GN_FAULT("daemon-worker-asked-for");
     close_fd(&worker_ends[0]);
     close_fd(&worker_ends[1]);
     if (rc) {
@@ -550,6 +564,7 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
     if (rc == 0 && gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     if (rc == 0) {
+        GN_FAULT("daemon-segment-half-told");
         v->n_segments++;
         gn_conn_send(v->conn, GN_LINK_SEGMENT_MADE, seq, &made, sizeof made, &s.fd, 1);
     }

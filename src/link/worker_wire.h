@@ -50,6 +50,7 @@ enum {
     GN_WORKER_BOOT_COUNTERS,
     GN_WORKER_BOOT_STDOUT,
     GN_WORKER_BOOT_STDERR,
+    GN_WORKER_BOOT_LOG, /* what it has to say in gantryd's log */
     GN_WORKER_BOOT_FDS
 };
 

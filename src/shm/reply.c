@@ -6,6 +6,8 @@
  */
 #include "shm/reply.h"
 
+#include "base/fault.h"
+
 #include "shm/futex.h"
 #include "shm/tsan_peer.h"
 
@@ -146,6 +148,7 @@ void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, 
     if (n_bytes)
         memcpy(slot->payload, payload, n_bytes);
     gn_tsan_to_peer(slot->payload);
+    GN_FAULT("worker-before-reply");
     /* W0 pairs R0 and R1: publishes the answer and learns, in the same access, whether anybody sleeps. */
     uint32_t old = atomic_exchange_explicit(&slot->state, token & ~INDEX_MASK, memory_order_seq_cst);
     if (old & GN_REPLY_PARKED)

@@ -9,6 +9,8 @@
  */
 #include "shm/slot_ring.h"
 
+#include "base/fault.h"
+
 #include "shm/futex.h"
 #include "shm/tsan_peer.h"
 
@@ -137,6 +139,7 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
     if (!claim(p, n, &start))
         return -EAGAIN;
 
+    GN_FAULT("program-slots-claimed");
     const unsigned char *h = head, *t = tail;
     for (uint32_t i = 0; i < n; i++) {
         struct gn_slot *slot = slot_at(p->ring, start + i, p->capacity);
@@ -154,8 +157,10 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
     for (uint32_t i = n; i-- > 1;)
         atomic_store_explicit(&slot_at(p->ring, start + i, p->capacity)->seq, lap(start + i, p->capacity) + 1,
                               memory_order_release);
+    GN_FAULT("program-half-published");
     atomic_store_explicit(&slot_at(p->ring, start, p->capacity)->seq, lap(start, p->capacity) + 1,
                           memory_order_seq_cst);
+    GN_FAULT("program-published");
     /* P2: not before P0. Of several producers one takes the flag and wakes; the others need not. */
     if (atomic_load_explicit(&p->ring->parked, memory_order_seq_cst) &&
         atomic_exchange_explicit(&p->ring->parked, 0, memory_order_seq_cst))

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "link/frame.h"
 #include "link/tls.h"
@@ -57,14 +58,11 @@ static int receive_boot(struct gn_frame_reader *reader, struct boot *b)
     return 0;
 }
 
-/* A driver's prints are the program's. Our own lines stay on gantryd's stderr, on a descriptor out of the
- * way. */
+/* A driver's prints are the program's. Our own lines go to gantryd by a pipe; of gantryd's own stderr nothing
+ * stays here. */
 static int put_on_stdio(struct boot *b)
 {
-    int log_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
-    if (log_fd < 0)
-        return -errno;
-    gn_log_to(log_fd);
+    gn_log_to(b->fds[GN_WORKER_BOOT_LOG]);
     if (dup2(b->fds[GN_WORKER_BOOT_STDOUT], STDOUT_FILENO) < 0 ||
         dup2(b->fds[GN_WORKER_BOOT_STDERR], STDERR_FILENO) < 0)
         return -errno;
@@ -147,6 +145,7 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     if (rc < 0)
         _exit(rc == -EPIPE ? 0 : 1);
     gn_frame_reader_fini(&reader);
+    GN_FAULT("worker-boot-received");
     /* Before anything is walled off. Without it no data connection comes about, and that is said then. */
     if (b.wire.remote == GN_WORKER_REMOTE_TLS)
         (void)gn_tls_load(NULL);
@@ -178,9 +177,11 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
         gn_worker_refuse(start->control_fd, 0, rc, &err);
         _exit(1);
     }
+    GN_FAULT("worker-driver-up");
     if (gn_frame_send(start->control_fd, -1, GN_WORKER_BOOTED, 0, 0, NULL, 0, NULL, 0) < 0)
         _exit(0);
 
+    GN_FAULT("worker-booted");
     int status = gn_vgpu_serve(&v);
     /* Not exit(): drivers' own clean-up at exit has been seen to crash, and the kernel frees everything
      * anyhow. */

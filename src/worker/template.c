@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "link/frame.h"
 #include "link/worker_wire.h"
@@ -74,6 +75,7 @@ static void spawn(struct template *t, uint32_t seq)
             exit(1);
         return;
     }
+    GN_FAULT("template-forked");
     /* Nobody else reaps, so the pid is the worker's own until reap() below has run. */
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) {

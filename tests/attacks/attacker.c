@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that harm by way of the compiler: each says "building" and then builds something that never ends, or takes all there is.
- * They are watched, and killed.
+ * Programs that harm by way of the compiler: each says "building" and then builds something that never ends,
+ * or takes all there is. They are watched, and killed.
  */
 #include <CL/cl.h>
 

@@ -56,15 +56,16 @@ static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_t
 
 static int change(void *ctx, const struct gn_control_change *c, struct gn_error *err)
 {
-    FUZZ_CHECK(c->name && c->n_uids <= GN_CONTROL_MAX_IDS && c->n_gids <= GN_CONTROL_MAX_IDS);
-    FUZZ_CHECK(c->n_modes <= GN_CONTROL_MAX_MODES && c->n_devices <= GN_CONTROL_MAX_DEVICES);
-    FUZZ_CHECK(!c->has_token || c->token);
+    FUZZ_CHECK(c->name && c->what >= GN_CONTROL_ADD && c->what <= GN_CONTROL_REMOVE);
+    FUZZ_CHECK(c->n_uids <= GN_CONTROL_MAX_IDS && c->n_gids <= GN_CONTROL_MAX_IDS &&
+               c->n_modes <= GN_CONTROL_MAX_MODES && c->n_devices <= GN_CONTROL_MAX_DEVICES);
     for (uint32_t i = 0; i < c->n_devices; i++)
         FUZZ_CHECK(c->devices[i]);
-    char *again = gn_control_change_request(c);
-    FUZZ_CHECK(again);
-    free(again);
-    return c->has_weight ? 0 : gn_fail(err, 1, NULL, "no");
+    for (uint32_t i = 0; i < c->n_modes; i++)
+        FUZZ_CHECK(c->modes[i]);
+    /* What was understood can be said again. */
+    free(gn_control_change_request(c));
+    return c->n_token % 2 ? gn_fail(err, 13, "a fix", "a reason") : 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -73,9 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char name[32] = "";
     if (size)
         memcpy(name, data, size < sizeof name - 1 ? size : sizeof name - 1);
-    struct gn_control_source source = {
-        .ctx = name, .vgpus = vgpus, .devices = devices, .status = status, .drivers = drivers,
-        .tenants = tenants, .change = change};
+    struct gn_control_source source = {.ctx = name,
+                                       .vgpus = vgpus,
+                                       .devices = devices,
+                                       .status = status,
+                                       .drivers = drivers,
+                                       .tenants = tenants,
+                                       .change = change};
     char *reply = gn_control_handle(&source, (const char *)data, size);
     FUZZ_CHECK(reply);
     json_error_t where;

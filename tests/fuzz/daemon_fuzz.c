@@ -20,9 +20,9 @@
 #include "fuzz.h"
 #include "link/worker_wire.h"
 
-#define N       4
-#define NOBODY  0x7ffffff0 /* above every pid: a signal to it goes nowhere */
-#define MAX_FDS 12
+#define N      4
+#define NOBODY 0x7ffffff0 /* above every pid: a signal to it goes nowhere */
+#define TOKEN  "a-token-of-a-length-that-may-be-one"
 
 static struct gn_daemon d;
 static int clients[N], workers[N], deaths[N];
@@ -31,8 +31,8 @@ static int n_spawned, template_fd, null_fd;
 static struct gn_frame_reader template_reader;
 
 /* Instead of spawn.c and orphans.c. */
-int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket, pid_t *ret_pid,
-                    struct gn_error *err)
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
+                    pid_t *ret_pid, struct gn_error *err)
 {
     int ends[2];
     if (template_fd >= 0) {
@@ -102,6 +102,8 @@ static void set_up(void)
     struct gn_tenant_rules rules;
     gn_tenant_rules_init(&rules, "limited");
     rules.memory_limit_bytes = 1 << 20;
+    FUZZ_CHECK(gn_tenant_set_token(&rules, TOKEN, strlen(TOKEN), NULL) == 0);
+    d.tcp_grace_ms = 1000;
     FUZZ_CHECK(gn_tenants_init(&d.tenants, &gn_memory_ops, &rules, 1, NULL) == 0);
     template_fd = -1;
     FUZZ_CHECK(gn_hosts_init(&d) == 0);
@@ -153,11 +155,37 @@ static void connect_client(int i)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
         return;
     clients[i] = ends[1];
-    gn_conns_take(&d, ends[0]);
+    if (i == N - 1) { /* from another machine */
+        const struct gn_remote_peer peer = {.secure = true, .subject = "limited", .address = "somewhere"};
+        gn_conns_take_remote(&d, ends[0], &peer);
+    } else {
+        gn_conns_take(&d, ends[0]);
+    }
+}
+
+/* With a tenant and a token, right or wrong; for control requests only. */
+static void say_who(int i, uint8_t how)
+{
+    struct {
+        struct gn_link_hello hello;
+        struct gn_link_identity who;
+    } m = {{GN_LINK_MAGIC, GN_LINK_VERSION,
+            GN_LINK_FEATURE_IDENTITY | (how & 8 ? GN_LINK_FEATURE_CONTROL : 0), 0, 0, "a program"},
+           {{0}, 0, 0, {0}}};
+    strcpy(m.who.tenant, how & 16 ? "limited" : how & 32 ? "nobody" : "");
+    m.who.n_token = how & 64 ? strlen(TOKEN) : how & 128 ? 300 : 0;
+    if (how & 64)
+        memcpy(m.who.token, TOKEN, sizeof TOKEN);
+    m.who.token[0] ^= how == 127;
+    send_some(clients[i], GN_LINK_HELLO, 0, 1, &m, sizeof m, 0);
 }
 
 static void say_hello(int i, uint8_t how)
 {
+    if (how >= 8) {
+        say_who(i, how);
+        return;
+    }
     struct gn_link_hello h = {.magic = GN_LINK_MAGIC, .version = GN_LINK_VERSION};
     gn_frame_string_set(h.program, sizeof h.program, "a program");
     if (how == 1)
@@ -236,6 +264,17 @@ static void any_frame(int fd, struct fuzz *f)
     send_some(fd, op & 0x7f, flags, seq, payload, n, seq >> 5);
 }
 
+static void a_second_later(void)
+{
+    gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link)
+    {
+        v->kill_at_ns = v->kill_at_ns ? 1 : 0;
+        v->return_by_ns = v->return_by_ns ? 1 : 0;
+    }
+    gn_vgpus_grace(&d.grace, EPOLLIN);
+    gn_memory_timer(&d.lease_timer, EPOLLIN);
+}
+
 static void step(uint8_t what, struct fuzz *f)
 {
     int i = what >> 4 & (N - 1);
@@ -293,9 +332,8 @@ static void step(uint8_t what, struct fuzz *f)
     case 13:
         close_end(&workers[i]);
         break;
-    case 14: /* a second later */
-        gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link) if (v->kill_at_ns) v->kill_at_ns = 1;
-        gn_vgpus_grace(&d.grace, EPOLLIN);
+    case 14:
+        a_second_later();
         break;
     default: {
         char into[4096];
@@ -326,6 +364,7 @@ static void all_go(void)
         die(i);
         close_end(&deaths[i]);
     }
+    a_second_later();
     /* A worker whose pidfd the input has lost track of: its end is told like any other's. */
     for (int i = 0; i < 8; i++) {
         gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link) if (v->process.fd >= 0)

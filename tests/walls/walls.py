@@ -287,15 +287,26 @@ def identity(case):
             raise Wrong("a worker can come to privileges: {}".format(status))
         if status["Seccomp"] != "2":
             raise Wrong("a worker has no filter of system calls")
-        for name in ("TMPDIR", "HOME"):
-            if p.process.poll() is not None:
-                raise Wrong("the program has ended")
         template = [d for d in descendants(gantry.process.pid) if d != gantry.worker_of(p)]
-        secrets = [fd for fd in os.listdir("/proc/{}/fd".format(gantry.worker_of(p)))
-                   if os.readlink("/proc/{}/fd/{}".format(gantry.worker_of(p), fd)).startswith(gantry.work)
-                   and not os.readlink("/proc/{}/fd/{}".format(gantry.worker_of(p), fd)).startswith(gantry.cache)]
-        if secrets or len(template) != 1:
-            raise Wrong("a worker holds files of gantryd's: {}".format(secrets))
+        if len(template) != 1:
+            raise Wrong("there is more than a template and a worker: {}".format(template))
+        held = links("/proc/{}/fd".format(gantry.worker_of(p)))
+        if links("/proc/{}/fd".format(gantry.process.pid))["2"] in held.values():
+            raise Wrong("a worker holds gantryd's stderr")
+        files_held = [f for f in held.values() if f.startswith(gantry.work) and not f.startswith(gantry.cache)]
+        if files_held:
+            raise Wrong("a worker holds files of gantryd's: {}".format(files_held))
+        if os.geteuid() == 0:
+            return
+        # Its folders are not to be had by others either.
+        for folder in os.listdir(gantry.cache):
+            path = os.path.join(gantry.cache, folder)
+            if os.path.isdir(path) and os.stat(path).st_mode & 0o077:
+                raise Wrong("{} is open to others".format(path))
+
+
+def links(folder):
+    return {name: os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)}
 
 
 def users(case):

@@ -5,6 +5,8 @@
  * what it inherited and opens sessions of its own; the parent's go on undisturbed.
  */
 #include "guest/core/guest_core.h"
+
+#include "base/fault.h"
 #include "guest/core/remote.h"
 
 #include "link/frame.h"
@@ -191,7 +193,9 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         free(s);
         return NULL;
     }
+    GN_FAULT("program-greeted");
     int r = gn_link_attach(s->link, &request, &attached, err);
+    GN_FAULT("program-attached");
     if (!r) {
         s->socket = attached.session_fd;
         s->vgpu_id = attached.vgpu_id;

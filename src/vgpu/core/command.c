@@ -10,6 +10,7 @@
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "shm/counters.h"
 
@@ -216,6 +217,7 @@ void gn_command_over(struct gn_command *c, int32_t error)
     struct gn_vgpu *v = c->vgpu;
     struct gn_vqueue *q = c->queue;
 
+    GN_FAULT("worker-command-over");
     gn_count(&v->counters->pending, -1);
     c->times.submit_ns = c->submit_ns;
     if (q->profiling && c->driver_event && error >= 0)
@@ -350,6 +352,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         return;
     }
 
+    GN_FAULT("worker-given-to-driver");
     c->driver_event = driver_event;
     if (c->asked)
         answer(c, 0);

@@ -5,9 +5,12 @@
  * thread or, for requests marked slow, on the helper thread.
  */
 #include "vgpu/core/remote_host.h"
+
+#include "base/fault.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +18,10 @@
 #define REQUEST_LIMIT_BYTES (UINT64_C(1) << 31)
 
 struct blob {
-    struct gn_list link; /* as long as the alignment that allocations have: so the bytes have it, too */
-    unsigned char bytes[];
+    struct gn_list link;
+    unsigned char bytes[]; /* aligned as malloc aligns: no attribute here, or the list's head would have to be, too */
 };
-static_assert(offsetof(struct blob, bytes) % 16 == 0, "a driver may want its types aligned as C does");
+_Static_assert(offsetof(struct blob, bytes) % 16 == 0, "bytes are aligned for any type");
 
 void *gn_request_alloc(struct gn_request *r, uint64_t bytes)
 {
@@ -218,6 +221,7 @@ void gn_request_init(struct gn_request *r, struct gn_vgpu *v)
 void gn_request_answer(struct gn_request *r)
 {
     unsigned char payload[GN_REPLY_MAX_BYTES] = {0};
+    GN_FAULT("worker-outputs-written");
     uint32_t reply = ((const struct gn_msg *)gn_request_message(r))->reply;
     size_t n = 0;
     for (uint32_t i = 0; i < r->n_outs; i++) {

@@ -10,6 +10,7 @@
 #include "vgpu/core/serve.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "shm/counters.h"
 
@@ -280,6 +281,7 @@ static void *helper_thread(void *arg)
         gn_list_remove(&r->link);
         v->n_helped--;
         pthread_mutex_unlock(&v->helper_lock);
+        GN_FAULT("worker-slow-request");
         gn_vgpu_answer(v, r);
         free(r);
     }
@@ -348,6 +350,7 @@ void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, u
         gn_vgpu_fault(v, "a message is malformed", class && class->name ? class->name : "unknown op");
         return;
     }
+    GN_FAULT("worker-message");
     gn_counter_add(&v->counters->calls, 1);
     if (msg->reply != GN_NO_REPLY)
         gn_counter_add(&v->counters->sync_calls, 1);
