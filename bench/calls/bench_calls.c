@@ -30,6 +30,7 @@ struct bench {
     cl_kernel kernel; /* empty, no arguments */
     cl_mem small;     /* 64 bytes */
     cl_mem large;     /* LARGEST bytes */
+    cl_mem pinned;    /* the same, CL_MEM_ALLOC_HOST_PTR */
     cl_event done;    /* complete */
     char *host;       /* LARGEST bytes, touched */
     uint64_t count;   /* calls of each measurement; 0: its own default */
@@ -87,12 +88,16 @@ static void open_device(struct bench *b)
     need(rc, "clCreateBuffer");
     b->large = clCreateBuffer(b->context, CL_MEM_READ_WRITE, LARGEST, NULL, &rc);
     need(rc, "clCreateBuffer");
+    b->pinned = clCreateBuffer(b->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, LARGEST, NULL, &rc);
+    need(rc, "clCreateBuffer");
     b->host = allocate(LARGEST, 1);
     memset(b->host, 1, LARGEST);
     need(clEnqueueWriteBuffer(b->queue, b->small, CL_TRUE, 0, 64, b->host, 0, NULL, NULL),
          "clEnqueueWriteBuffer");
     /* Pages that nobody has written are all the same page of zeros, and read as fast as the cache. */
     need(clEnqueueWriteBuffer(b->queue, b->large, CL_TRUE, 0, LARGEST, b->host, 0, NULL, NULL),
+         "clEnqueueWriteBuffer");
+    need(clEnqueueWriteBuffer(b->queue, b->pinned, CL_TRUE, 0, LARGEST, b->host, 0, NULL, NULL),
          "clEnqueueWriteBuffer");
     need(clEnqueueMarkerWithWaitList(b->queue, 0, NULL, &b->done), "clEnqueueMarkerWithWaitList");
     need(clWaitForEvents(1, &b->done), "clWaitForEvents");
@@ -103,6 +108,7 @@ static void close_device(struct bench *b)
     clReleaseEvent(b->done);
     clReleaseMemObject(b->small);
     clReleaseMemObject(b->large);
+    clReleaseMemObject(b->pinned);
     clReleaseKernel(b->kernel);
     clReleaseProgram(b->program);
     clReleaseCommandQueue(b->queue);
@@ -190,18 +196,29 @@ static void call_write(struct bench *b, size_t bytes)
          "clEnqueueWriteBuffer");
 }
 
-/* Map for reading and writing, touch every page, unmap, wait. */
-static void call_map(struct bench *b, size_t bytes)
+/* Map for reading and writing, change every byte, unmap, wait. */
+static void map_and_change(struct bench *b, cl_mem mem, size_t bytes)
 {
     cl_int rc;
-    volatile char *p = clEnqueueMapBuffer(b->queue, b->large, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes,
-                                          0, NULL, NULL, &rc);
+    uint64_t *p =
+        clEnqueueMapBuffer(b->queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, &rc);
 
     need(rc, "clEnqueueMapBuffer");
-    for (size_t i = 0; i < bytes; i += 4096)
-        p[i]++;
-    need(clEnqueueUnmapMemObject(b->queue, b->large, (void *)p, 0, NULL, NULL), "clEnqueueUnmapMemObject");
+    for (size_t i = 0; i < bytes / sizeof(*p); i++)
+        p[i] += UINT64_C(0x0101010101010101);
+    need(clEnqueueUnmapMemObject(b->queue, mem, p, 0, NULL, NULL), "clEnqueueUnmapMemObject");
     call_finish(b, bytes);
+}
+
+static void call_map(struct bench *b, size_t bytes)
+{
+    map_and_change(b, b->large, bytes);
+}
+
+/* The same of a buffer whose memory the host asked to have at hand. */
+static void call_map_pinned(struct bench *b, size_t bytes)
+{
+    map_and_change(b, b->pinned, bytes);
 }
 
 static int by_value(const void *a, const void *b)
@@ -247,32 +264,41 @@ struct measurement {
     uint64_t calls;
     uint64_t pause_ns;
     bool drain; /* clFinish after each group, outside of the measured time */
+    bool data;  /* of the transfers, which --data alone measures */
 };
 
 static const struct measurement measurements[] = {
-    {"image_formats", call_image_formats, 0, 10, 20000, 0, false},
-    {"work_group_info", call_work_group_info, 0, 10, 20000, 0, false},
-    {"create_sampler", call_create_sampler, 0, 1, 20000, 0, false},
-    {"create_buffer", call_create_buffer, 0, 1, 4000, 0, false},
-    {"event_status", call_event_status, 0, 100, 100000, 0, false},
-    {"finish_idle", call_finish, 0, 1, 20000, 0, false},
-    {"enqueue", call_launch, 0, ENQUEUE_BATCH, 20000, 0, true},
-    {"launch", call_launch_finish, 0, 1, 10000, 0, false},
-    {"launch_parked", call_launch_finish, 0, 1, 150, 5000000, false},
-    {"read", call_read, 4, 1, 10000, 0, false},
-    {"write", call_write, 4, 1, 10000, 0, false},
-    {"read", call_read, KIB(64), 1, 2000, 0, false},
-    {"write", call_write, KIB(64), 1, 2000, 0, false},
-    {"map", call_map, KIB(64), 1, 2000, 0, false},
-    {"read", call_read, MIB(1), 1, 500, 0, false},
-    {"write", call_write, MIB(1), 1, 500, 0, false},
-    {"map", call_map, MIB(1), 1, 500, 0, false},
-    {"read", call_read, MIB(16), 1, 40, 0, false},
-    {"write", call_write, MIB(16), 1, 40, 0, false},
-    {"map", call_map, MIB(16), 1, 40, 0, false},
-    {"read", call_read, MIB(64), 1, 15, 0, false},
-    {"write", call_write, MIB(64), 1, 15, 0, false},
-    {"map", call_map, MIB(64), 1, 15, 0, false},
+    {"image_formats", call_image_formats, 0, 10, 20000, 0, false, false},
+    {"work_group_info", call_work_group_info, 0, 10, 20000, 0, false, false},
+    {"create_sampler", call_create_sampler, 0, 1, 20000, 0, false, false},
+    {"create_buffer", call_create_buffer, 0, 1, 4000, 0, false, false},
+    {"event_status", call_event_status, 0, 100, 100000, 0, false, false},
+    {"finish_idle", call_finish, 0, 1, 20000, 0, false, false},
+    {"enqueue", call_launch, 0, ENQUEUE_BATCH, 20000, 0, true, false},
+    {"launch", call_launch_finish, 0, 1, 10000, 0, false, false},
+    {"launch_parked", call_launch_finish, 0, 1, 150, 5000000, false, false},
+    {"read", call_read, 4, 1, 10000, 0, false, false},
+    {"write", call_write, 4, 1, 10000, 0, false, false},
+    {"read", call_read, KIB(64), 1, 2000, 0, false, true},
+    {"write", call_write, KIB(64), 1, 2000, 0, false, true},
+    {"map", call_map, KIB(64), 1, 2000, 0, false, true},
+    {"map_pinned", call_map_pinned, KIB(64), 1, 2000, 0, false, true},
+    {"read", call_read, MIB(1), 1, 500, 0, false, true},
+    {"write", call_write, MIB(1), 1, 500, 0, false, true},
+    {"map", call_map, MIB(1), 1, 500, 0, false, true},
+    {"map_pinned", call_map_pinned, MIB(1), 1, 500, 0, false, true},
+    {"read", call_read, MIB(4), 1, 100, 0, false, true},
+    {"write", call_write, MIB(4), 1, 100, 0, false, true},
+    {"map", call_map, MIB(4), 1, 100, 0, false, true},
+    {"map_pinned", call_map_pinned, MIB(4), 1, 100, 0, false, true},
+    {"read", call_read, MIB(16), 1, 40, 0, false, true},
+    {"write", call_write, MIB(16), 1, 40, 0, false, true},
+    {"map", call_map, MIB(16), 1, 40, 0, false, true},
+    {"map_pinned", call_map_pinned, MIB(16), 1, 40, 0, false, true},
+    {"read", call_read, MIB(64), 1, 15, 0, false, true},
+    {"write", call_write, MIB(64), 1, 15, 0, false, true},
+    {"map", call_map, MIB(64), 1, 15, 0, false, true},
+    {"map_pinned", call_map_pinned, MIB(64), 1, 15, 0, false, true},
 };
 #define N_MEASUREMENTS (sizeof(measurements) / sizeof(measurements[0]))
 
@@ -303,8 +329,9 @@ static void measure(struct bench *b, const struct measurement *m)
 }
 
 static const char usage[] =
-    "usage: bench-calls [--only NAME] [--bytes N] [--count N] [--group N] [--json]\n"
+    "usage: bench-calls [--data] [--only NAME] [--bytes N] [--count N] [--group N] [--json]\n"
     "Measures single OpenCL calls on the first device of the first platform.\n"
+    "  --data       transfers of 64 KiB and more, and only those\n"
     "  --only NAME  one measurement (--list names them); --bytes N only those of that size\n"
     "  --count N    make N calls of each, rounded up to whole groups\n"
     "  --group N    calls between two readings of the clock (and, for enqueues, two clFinish)\n";
@@ -330,6 +357,7 @@ static bool parse_count(const char *option, const char *text, uint64_t *count)
 int main(int argc, char **argv)
 {
     static const struct option known[] = {
+        {"data", no_argument, NULL, 'd'},
         {"only", required_argument, NULL, 'o'},
         {"bytes", required_argument, NULL, 'b'},
         {"count", required_argument, NULL, 'c'},
@@ -340,6 +368,7 @@ int main(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     struct bench b = {.first = true};
+    bool data = false;
     const char *only = NULL;
     const char *bytes = NULL;
     size_t n_run = 0;
@@ -347,6 +376,9 @@ int main(int argc, char **argv)
 
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (c) {
+        case 'd':
+            data = true;
+            break;
         case 'o':
             only = optarg;
             break;
@@ -382,7 +414,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < N_MEASUREMENTS; i++) {
         const struct measurement *m = &measurements[i];
 
-        if ((only != NULL && strcmp(only, m->name) != 0) ||
+        if (m->data != data || (only != NULL && strcmp(only, m->name) != 0) ||
             (bytes != NULL && strtoull(bytes, NULL, 10) != m->bytes))
             continue;
         if (n_run++ == 0) {

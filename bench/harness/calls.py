@@ -22,16 +22,7 @@ def label(figure):
     name, size = figure
     if name in LABELS:
         return LABELS[name]
-    verb = {"read": "blocking read", "write": "blocking write", "map": "map, touch, unmap"}[name]
-    return f"{verb}, {size // 1024} KiB" if size >= 1024 else f"{verb}, {size} B"
-
-
-def shown(figure, value_ns):
-    if value_ns is None:
-        return "-"
-    name, size = figure
-    rate = f" ({size / value_ns:.1f} GB/s)" if size >= 65536 and name != "map" else ""
-    return ns(value_ns) + rate
+    return {"read": "blocking read", "write": "blocking write"}[name] + f", {size} B"
 
 
 def by_figure(runs, key):
@@ -70,7 +61,7 @@ def run(context):
         elif figure[0] == "launch_parked":
             bar, met = f"native + one wake ({ns(wake_ns)})", None if value is None else value <= native_ns + wake_ns
         spread = f"{ns(low[figure])}..{ns(high[figure])}" if figure in low else "-"
-        table.row(label(figure), shown(figure, native_ns), shown(figure, value), spread, bar=bar, met=met)
+        table.row(label(figure), ns(native_ns), ns(value), spread, bar=bar, met=met)
     table.row("one wake of a sleeping process, across cores", ns(wake_ns))
     table.row("the same on one core", ns(wake["same_core_ns"]))
     return table, {"wake": wake, "native": [*native_runs], "gantry": [*gantry_runs]}
