@@ -91,8 +91,6 @@ struct gn_vgpu_record {
     struct gn_tenant *tenant; /* there as long as this is */
     char program[GN_LINK_NAME_BYTES];
     pid_t program_pid;
-    uid_t uid; /* the program's: whose rights the worker is to have where gantryd may give them */
-    gid_t gid;
     uint32_t weight;
     struct gn_lease_holder lease;
     uint32_t n_segments;

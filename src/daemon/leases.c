@@ -114,7 +114,8 @@ static uint64_t consider(struct gn_lease_holder *h, uint64_t now_ns)
 {
     struct gn_lease_account *a = h->account;
     uint64_t room = room_of(a->limit_bytes, a->leased_bytes),
-             own_room = room_of(h->limit_bytes, h->leased_bytes);
+             own_room = room_of(h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST,
+                                h->leased_bytes);
     uint64_t alone = room_of(a->limit_bytes, h->leased_bytes), next = h->ask_until_ns;
     if (h->need_bytes <= least(room, own_room)) {
         grant(h, room, own_room);

@@ -23,6 +23,10 @@
 #define GN_LEASE_RECALL_NS UINT64_C(1000000000) /* for a recall's answer */
 #define GN_LEASE_ASK_NS    UINT64_C(2500000000) /* for an ask's, whatever it waits for */
 
+/* No holder has more, limit or not: far above any device, and thousands of them do not overflow a sum. So a
+ * worker that asks for all there can be takes nothing from others where there is no limit. */
+#define GN_LEASE_MOST (UINT64_C(1) << 50)
+
 struct gn_lease_holder;
 
 /* What the books want said to a holder's worker. Neither may call back into the books. */

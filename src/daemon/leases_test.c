@@ -87,13 +87,17 @@ static void without_a_limit_all_that_is_wanted_is_granted(void **state)
     start(&a, 0, w, 2);
     ask(&w[0], 1, 1 << 20, 1);
     assert_int_equal(w[0].granted, 1 << 20);
-    /* Even what nobody has does not wrap. */
+    /* What no device has is nobody's, so that there is always some for the others. */
     ask(&w[0], UINT64_MAX - (1 << 20), UINT64_MAX, 1);
-    assert_int_equal(a.leased_bytes, UINT64_MAX);
+    assert_int_equal(w[0].granted, 0);
+    ask(&w[0], 1, UINT64_MAX, 1);
+    assert_true(w[0].h.leased_bytes == GN_LEASE_MOST);
+    ask(&w[0], 1, 1, 1);
+    assert_int_equal(w[0].granted, 0);
     ask(&w[1], 1, UINT64_MAX, 1);
-    assert_int_equal(w[1].n_answers, 0);
-    assert_int_equal(gn_holder_returned(&w[0].h, UINT64_MAX, true, 1), 0);
-    assert_int_equal(w[1].granted, UINT64_MAX);
+    assert_true(w[1].h.leased_bytes == GN_LEASE_MOST);
+    assert_true(a.leased_bytes == 2 * GN_LEASE_MOST);
+    assert_int_equal(w[0].n_recalls + w[1].n_recalls, 0);
 }
 
 static void what_can_never_be_is_refused_at_once(void **state)
@@ -287,7 +291,7 @@ static void no_worker_gives_what_it_does_not_have(void **state)
     ask(&w[1], 50, 50, 1);
     assert_int_equal(gn_holder_returned(&w[0].h, 51, false, 1), -EPROTO);
     assert_int_equal(gn_holder_returned(&w[0].h, UINT64_MAX, false, 1), -EPROTO);
-    assert_int_equal(gn_holder_returned(&w[0].h, 1, true, 1), -EPROTO); /* nobody asked */
+    assert_int_equal(gn_holder_returned(&w[0].h, 1, true, 1), -EPROTO);  /* nobody asked */
     assert_int_equal(gn_holder_returned(&w[0].h, 0, false, 1), -EPROTO); /* of nothing */
     assert_int_equal(gn_holder_ask(&w[0].h, 1, 0, 5, 1), -EPROTO);
     assert_int_equal(gn_holder_ask(&w[0].h, 1, 5, 4, 1), -EPROTO);

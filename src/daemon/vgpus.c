@@ -514,8 +514,6 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     tenant->n_vgpus++;
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
-    v->uid = c->uid;
-    v->gid = c->gid;
     v->reaped = true;
     gn_worker_log_init(&v->log);
     v->control.fd = v->process.fd = v->counters_fd = -1;
