@@ -66,7 +66,7 @@ class Far(Gantry):
 
 def figure(target, context, name, count, bytes_=0, group=None):
     command = [os.path.join(context.build, "bench/calls/bench-calls"), "--json", "--only", name, "--count", str(count)]
-    command += ["--bytes", str(bytes_)] if bytes_ else []
+    command += ["--data", "--bytes", str(bytes_)] if bytes_ else []
     command += ["--group", str(group)] if group else []
     return run_json(target, command)["figures"][0]["median_ns"]
 
