@@ -17,7 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../edges"))
 
-from campaign import LOST_S, TOLD, counted  # noqa: E402
+from campaign import LOST_S, NO_LEAKS, TOLD, counted  # noqa: E402
 from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, wait_until  # noqa: E402
 
 
@@ -52,7 +52,7 @@ class Point:
             with gantry.program([self.edges, "steps", "1000000"]) as neighbour:
                 neighbour.hear("ready")
                 for case in ("churn", "pieces"):
-                    with gantry.program([self.edges, case], env={"GANTRY_FAULT": self.name}) as p:
+                    with gantry.program([self.edges, case], env=dict(NO_LEAKS, GANTRY_FAULT=self.name)) as p:
                         while p._read():
                             pass
                         if p.process.wait(60) != -signal.SIGKILL:
@@ -67,7 +67,7 @@ class Point:
         with self.gantry(env={"GANTRY_FAULT": self.name}) as gantry:
             before = None
             for _ in range(3):
-                with gantry.program([self.edges, "churn"]) as p:
+                with gantry.program([self.edges, "churn"], env=NO_LEAKS) as p:
                     self.told(p)
                 if not wait_until(lambda: len(descendants(gantry.process.pid)) == 1 and not gantry.vgpus(), 20):
                     raise Wrong("more is left than a template: {}".format(gantry.traces()))
@@ -80,7 +80,7 @@ class Point:
     def template(self):
         with self.gantry(env={"GANTRY_FAULT": self.name}) as gantry:
             for _ in range(3):
-                with gantry.program([self.edges, "life"]) as p:
+                with gantry.program([self.edges, "life"], env=NO_LEAKS) as p:
                     self.told(p)
                 if not wait_until(lambda: not gantry.vgpus() and not descendants(gantry.process.pid), 10):
                     raise Wrong("left behind: {}".format(gantry.traces()))
@@ -92,7 +92,7 @@ class Point:
         gantry.__enter__()
         try:
             family = descendants(gantry.process.pid)
-            with gantry.program([self.edges, "pieces" if "segment" in self.name else "life"]) as p:
+            with gantry.program([self.edges, "pieces" if "segment" in self.name else "life"], env=NO_LEAKS) as p:
                 self.told(p)
             if gantry.process.wait(10) != -signal.SIGKILL:
                 raise Wrong("nobody got to {}".format(self.name))

@@ -78,12 +78,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (f.left) {
         uint8_t step = fuzz_u8(&f);
         size_t n;
+        const uint8_t *from;
         switch (step % 8) {
         case 0:
         case 1:
         case 2: /* raw bytes */
             n = step % 8 == 2 ? fuzz_u16(&f) : fuzz_u8(&f);
-            send_raw(ends[1], fuzz_bytes(&f, &n), n, step >> 3 & 15);
+            from = fuzz_bytes(&f, &n);
+            send_raw(ends[1], from, n, step >> 3 & 15);
             break;
         case 3: { /* a frame that is all right */
             n = fuzz_u8(&f);
