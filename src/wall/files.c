@@ -64,7 +64,6 @@ static const struct {
     {"/proc/sys/kernel/osrelease", GN_WALL_READ},
     {"/proc/sys/kernel/version", GN_WALL_READ},
     {"/dev/null", GN_WALL_DEVICE},
-    {"/dev/zero", GN_WALL_DEVICE},
     {"/dev/full", GN_WALL_DEVICE},
     {"/dev/random", GN_WALL_READ},
     {"/dev/urandom", GN_WALL_READ},
@@ -135,6 +134,8 @@ void gn_wall_driver_files(const struct gn_wall_plan *plan,
     char library[PATH_MAX];
     for (size_t i = 0; i < GN_ARRAY_SIZE(fixed); i++)
         each(ctx, fixed[i].path, fixed[i].how);
+    /* Mapped and shared it is memory that no bound counts. */
+    each(ctx, "/dev/zero", plan->shares ? GN_WALL_DEVICE : GN_WALL_READ);
     each_device(each, ctx);
     each_library_folder(each, ctx);
     if (plan->library && plan->library[0] == '/' && realpath(plan->library, library))

@@ -15,6 +15,6 @@ struct gn_wall_filter {
 
 /* The filter of a worker whose own pid (as it sees it) is `pid`. `apart`: it lives in a process namespace of
  * its own. -E2BIG when it does not fit. */
-int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, uint32_t pid);
+int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, uint32_t pid);
 
 #endif

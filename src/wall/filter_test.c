@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -35,7 +36,7 @@ static int in_child(int (*work)(void), bool apart)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        if (gn_wall_filter(apart))
+        if (gn_wall_filter(apart, false))
             _exit(NO_FILTER);
         _exit(work());
     }
@@ -83,6 +84,8 @@ static int daily_work(void)
         _exit(7);
     if (waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 7)
         return 3;
+    if (mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+        return 9;
     void *big = malloc(64u << 20);
     if (!big)
         return 4;
@@ -165,6 +168,25 @@ static int try_dumpable(void)
 {
     return error_of(prctl(PR_SET_DUMPABLE, 1));
 }
+static int try_vast_shared_memory(void)
+{
+    void *p = mmap(NULL, (size_t)1 << 36, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    return p == MAP_FAILED ? errno : 0;
+}
+static int try_to_outlive(void)
+{
+    return error_of(prctl(PR_SET_PDEATHSIG, 0));
+}
+static int try_memory_file(void)
+{
+    return error_of(memfd_create("mine", 0));
+}
+static int try_shared_memory(void)
+{
+    void *p = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? errno : 0;
+}
 static int try_others_processor(void)
 {
     cpu_set_t set;
@@ -202,9 +224,12 @@ static void daily_work_goes_on(void **state)
 static void what_is_not_for_a_worker_is_refused(void **state)
 {
     static int (*const tries[])(void) = {
-        try_socket,   try_datagram_pair,    try_signal,    try_group,   try_everybody, try_tkill, try_pidfd,
-        try_cut,      try_truncate,         try_namespace, try_unshare, try_typing,    try_owner, try_limit,
-        try_dumpable, try_others_processor, try_keys,      try_rings};
+        try_socket,     try_datagram_pair, try_signal,        try_group,
+        try_everybody,  try_tkill,         try_pidfd,         try_cut,
+        try_truncate,   try_namespace,     try_unshare,       try_typing,
+        try_owner,      try_limit,         try_dumpable,      try_others_processor,
+        try_to_outlive, try_memory_file,   try_shared_memory, try_vast_shared_memory,
+        try_keys,       try_rings};
     (void)state;
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++)
         assert_returns(in_child(tries[i], false), EPERM);
@@ -262,7 +287,7 @@ static void the_program_is_well_formed(void **state)
 {
     static struct gn_wall_filter f;
     (void)state;
-    assert_int_equal(gn_wall_make_filter(&f, false, 4711), 0);
+    assert_int_equal(gn_wall_make_filter(&f, false, false, 4711), 0);
     /* The kernel checks jumps, too; that nothing runs off the end shows here. */
     for (unsigned i = 0; i < f.n; i++) {
         if (BPF_CLASS(f.code[i].code) == BPF_JMP) {

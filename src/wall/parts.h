@@ -35,7 +35,8 @@ void gn_wall_driver_files(const struct gn_wall_plan *plan,
 /* *ret_abi is 0 where the kernel has no Landlock. `scratch`: /tmp and /dev/shm are the worker's own. */
 int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool scratch, uint32_t *ret_abi);
 
-/* syscalls.c. `apart`: the process has a process namespace of its own. */
-int gn_wall_filter(bool apart);
+/* syscalls.c. `apart`: the process has a process namespace of its own. `shares`: it may make shared memory.
+ */
+int gn_wall_filter(bool apart, bool shares);
 
 #endif

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -110,6 +111,8 @@ static void when_null(struct builder *b, int nr, unsigned arg, uint32_t yes, uin
 #define ONE_OF(...) (const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
 #define WHOLE       0xffffffffu
 
+#define SHARED_BYTES 8192u /* of one shared mapping */
+
 static const int allowed[] = {
     /* files and descriptors: what may be opened is Landlock's to say */
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev,
@@ -119,14 +122,14 @@ static const int allowed[] = {
     SYS_fallocate, SYS_fsync, SYS_fdatasync, SYS_sync_file_range, SYS_fadvise64, SYS_flock, SYS_umask,
     SYS_dup, SYS_dup3, SYS_pipe2, SYS_eventfd2, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime,
     SYS_timerfd_gettime, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll,
-    SYS_pselect6, SYS_sendfile, SYS_splice, SYS_tee, SYS_copy_file_range, SYS_memfd_create, SYS_getxattr,
-    SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
+    SYS_pselect6, SYS_sendfile, SYS_splice, SYS_tee, SYS_copy_file_range, SYS_getxattr, SYS_lgetxattr,
+    SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
     /* sockets that are there already */
     SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg, SYS_shutdown,
     SYS_getsockopt, SYS_setsockopt, SYS_getsockname, SYS_getpeername,
     /* memory */
-    SYS_brk, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_mincore, SYS_msync, SYS_mlock,
-    SYS_mlock2, SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy,
+    SYS_brk, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_mincore, SYS_msync, SYS_mlock, SYS_mlock2,
+    SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy,
     SYS_pkey_alloc, SYS_pkey_free, SYS_pkey_mprotect, SYS_membarrier,
     /* threads and processes: its own */
     SYS_execve, SYS_execveat, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid, SYS_set_tid_address,
@@ -242,14 +245,37 @@ static void with_arguments(struct builder *b)
     /* A stream: a datagram socket could send to any that has a name. */
     when(b, SYS_socketpair, 1, 0xfu, ONE_OF(1), ALLOW, REFUSE);
     when(b, SYS_prctl, 0, WHOLE,
-         ONE_OF(PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE,
-                PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_CAPBSET_READ, PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS,
-                PR_GET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_GET_THP_DISABLE,
-                0x53564d41 /* PR_SET_VMA: names of mappings */),
+         ONE_OF(PR_SET_NAME, PR_GET_NAME, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_TIMERSLACK,
+                PR_GET_TIMERSLACK, PR_CAPBSET_READ, PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
+                PR_SET_THP_DISABLE, PR_GET_THP_DISABLE, 0x53564d41 /* PR_SET_VMA: names of mappings */),
          ALLOW, REFUSE);
 }
 
-int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, uint32_t pid)
+/*
+ * Shared memory is nobody's private memory, so that no limit of a process counts it. A vGPU needs a few bytes
+ * of it, to try how its driver takes such; the number of mappings is bounded by the kernel.
+ */
+static void of_memory(struct builder *b, bool shares)
+{
+    const uint32_t shared = MAP_SHARED | MAP_ANONYMOUS;
+    number(b, SYS_memfd_create, shares ? ALLOW : REFUSE);
+    if (shares) {
+        number(b, SYS_mmap, ALLOW);
+        return;
+    }
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 9, SYS_mmap);
+    load(b, arg_low(3));
+    emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, shared);
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, shared);
+    load(b, arg_low(1) + sizeof(uint32_t));
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0);
+    load(b, arg_low(1));
+    emit(b, BPF_JMP | BPF_JGT | BPF_K, 1, 0, SHARED_BYTES);
+    finish(b, ALLOW);
+    finish(b, REFUSE);
+}
+
+int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, uint32_t pid)
 {
     struct builder b = {.f = f};
     f->n = 0;
@@ -265,6 +291,7 @@ int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, uint32_t pid)
      */
     with_arguments(&b);
     of_processes(&b, apart, pid);
+    of_memory(&b, shares);
     numbers(&b, allowed, GN_ARRAY_SIZE(allowed), ALLOW);
     numbers(&b, allowed_new, GN_ARRAY_SIZE(allowed_new), ALLOW);
     numbers(&b, pretended, GN_ARRAY_SIZE(pretended), PRETEND);
@@ -279,10 +306,10 @@ int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, uint32_t pid)
     return b.full ? -E2BIG : 0;
 }
 
-int gn_wall_filter(bool apart)
+int gn_wall_filter(bool apart, bool shares)
 {
     static struct gn_wall_filter f;
-    int rc = gn_wall_make_filter(&f, apart, (uint32_t)getpid());
+    int rc = gn_wall_make_filter(&f, apart, shares, (uint32_t)getpid());
     struct sock_fprog program = {.len = f.n, .filter = f.code};
     if (rc)
         return rc;

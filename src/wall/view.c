@@ -84,6 +84,9 @@ static void add(void *ctx, const char *path, unsigned how)
     if (strncmp(path, "/proc", 5) == 0 || strncmp(path, "/tmp/", 5) == 0 || lstat(path, &st) < 0 ||
         (size_t)snprintf(at, sizeof at, ROOT "%s", path) >= sizeof at || make_parents(at) < 0)
         return;
+    /* A device is written on a read-only mount, too. */
+    if (S_ISCHR(st.st_mode) && !(how & GN_WALL_DEVICE) && strcmp(path, "/dev/zero") == 0)
+        return;
     if (S_ISLNK(st.st_mode)) {
         ssize_t n = readlink(path, target, sizeof target - 1);
         target[n < 0 ? 0 : n] = 0;
@@ -102,9 +105,10 @@ static int add_processes(void)
     ssize_t n = readlink("/proc/self", self, sizeof self - 1);
     if (n != 1 || self[0] != '1' || getpid() != 1)
         return 0;
-    if (mkdir(ROOT "/proc", 0755) < 0 || mount("/proc", ROOT "/proc", NULL, MS_BIND | MS_REC, NULL) < 0)
+    if (mkdir(ROOT "/proc", 0755) < 0)
         return -errno;
-    return 0;
+    /* Not to be written: a worker could make itself the last to go when memory runs out. */
+    return show("/proc", ROOT "/proc", false);
 }
 
 static int add_own(bool cache)

@@ -47,6 +47,7 @@ struct gn_wall_plan {
     const char *cache;   /* the folder of its tenant's kernel cache, which is there; NULL: none */
     const char *library; /* the driver's; NULL: none */
     uint64_t data_bytes; /* of private memory that it may have; 0: no bound */
+    bool shares;         /* it may make shared memory, which no bound counts */
 };
 
 struct gn_wall_report {

@@ -114,7 +114,9 @@ static int raise_walls(const struct gn_worker_start *start, const struct boot *b
                                 .n_groups = b->wall.n_groups,
                                 .cache = b->wall.cache[0] ? b->wall.cache : NULL,
                                 .library = start->path,
-                                .data_bytes = b->wall.data_bytes};
+                                .data_bytes = b->wall.data_bytes,
+                                /* For a program on another machine it makes the session's memory itself. */
+                                .shares = !b->wall.data_bytes || b->wire.remote};
     struct gn_wall_report report;
     _Static_assert(sizeof plan.groups == sizeof b->wall.groups, "groups go over the wire as they are");
     memcpy(plan.groups, b->wall.groups, sizeof plan.groups);

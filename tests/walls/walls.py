@@ -20,7 +20,7 @@ from gantry import (Gantry, LeftBehind, Program, Wrong, built_tree, descendants,
                     wait_until)
 from daemon import NotReady  # noqa: E402
 
-OPEN, MKDIR, KILL, SOCKET, PTRACE, VM_READV, TKILL, RENAME = 2, 83, 62, 41, 101, 310, 200, 82
+OPEN, MKDIR, KILL, SOCKET, PTRACE, VM_READV, TKILL, RENAME, MMAP, MEMFD_CREATE = 2, 83, 62, 41, 101, 310, 200, 82, 9, 319
 O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_DIRECTORY = 0, 1, 0o100, 0o1000, 0o200000
 SECRET = "the-others-secret"
 STRANGER = 54321  # a user that nobody is
@@ -270,6 +270,13 @@ def memory(case):
             made, error = map(int, p.ask("fill 100000", "made"))
             if made > data_limit(worker) >> 26 or error != errno.ENOMEM:
                 raise Wrong("{} blocks of 64 MiB could be had, then error {}".format(made, error))
+            # Memory that is nobody's private memory would not be counted.
+            refused("shared memory", p.call(MMAP, 0, 1 << 20, 3, 0x21, -1, 0)[0], errno.EPERM)
+            refused("a file of memory", p.call(MEMFD_CREATE, '"x', 0)[0], errno.EPERM)
+            if case.own:  # Landlock
+                refused("/dev/zero to write", p.call(OPEN, '"/dev/zero', 2)[0])
+            for value in ("oom_score_adj", "oom_adj"):
+                refused(value, p.call(OPEN, '"/proc/self/' + value, O_WRONLY)[0])
             if int(read_file("/proc/{}/oom_score_adj".format(worker))) <= 0:
                 raise Wrong("a worker is not the first to go when memory runs out")
             other.right()
@@ -296,13 +303,6 @@ def identity(case):
         files_held = [f for f in held.values() if f.startswith(gantry.work) and not f.startswith(gantry.cache)]
         if files_held:
             raise Wrong("a worker holds files of gantryd's: {}".format(files_held))
-        if os.geteuid() == 0:
-            return
-        # Its folders are not to be had by others either.
-        for folder in os.listdir(gantry.cache):
-            path = os.path.join(gantry.cache, folder)
-            if os.path.isdir(path) and os.stat(path).st_mode & 0o077:
-                raise Wrong("{} is open to others".format(path))
 
 
 def links(folder):
@@ -355,7 +355,7 @@ def poor(case):
 def view(case):
     """Without Landlock a root of its own hides as much."""
     case.stage, case.own = case.where("landlock"), ()
-    for attack in (files, cache, includes):
+    for attack in (files, cache, includes, memory):
         attack(case)
 
 
