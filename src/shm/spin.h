@@ -101,6 +101,34 @@ struct gn_spin {
  */
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu);
 
+/*
+ * Whether spinning has helped lately: where answers come from far away it never does, and only makes its thread one that others
+ * are preferred to when it has to be woken. One thread at a time. Tried again once in GN_SPIN_TRY_AGAIN waits.
+ */
+#define GN_SPIN_MISSES    3u
+#define GN_SPIN_TRY_AGAIN 64u
+
+struct gn_spin_habit {
+    uint32_t n_missed, n_waits;
+};
+
+static inline bool gn_spin_is_worth(struct gn_spin_habit *h)
+{
+    return h->n_missed < GN_SPIN_MISSES || ++h->n_waits % GN_SPIN_TRY_AGAIN == 0;
+}
+
+static inline void gn_spin_was_worth(struct gn_spin_habit *h, bool spun)
+{
+    if (spun)
+        h->n_missed = 0;
+}
+
+static inline void gn_spin_was_not(struct gn_spin_habit *h, bool spun)
+{
+    if (spun && h->n_missed < GN_SPIN_MISSES)
+        h->n_missed++;
+}
+
 bool gn_spin_look_at_clock(struct gn_spin *s); /* gn_spin_again's slow half */
 
 /* Passes a little time; false when it is time to park. */

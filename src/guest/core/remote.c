@@ -53,6 +53,7 @@ struct gn_remote {
     /* whoever has the role */
     struct gn_tcp tcp;
     struct gn_stream_in in;
+    struct gn_spin_habit habit;
     /* any thread; sequentially consistent, so that nobody parks while nobody reads */
     _Alignas(64) _Atomic uint32_t role;
     _Atomic uint32_t n_parked, baton;
@@ -329,25 +330,28 @@ static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uin
 static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen)
 {
     uint64_t spin_ns = r->s->waiter.policy.spin_ns < SPIN_NS ? r->s->waiter.policy.spin_ns : SPIN_NS;
-    uint64_t until = gn_now_ns() + spin_ns;
+    uint64_t until = gn_spin_is_worth(&r->habit) ? gn_now_ns() + spin_ns : 0;
     uint32_t looks = 0;
     while (!is_over(r, word, seen)) {
         int rc = read_once(r);
-        if (rc != -EAGAIN)
+        if (rc != -EAGAIN) {
+            gn_spin_was_worth(&r->habit, looks > 0);
             continue;
+        }
         bool blocked = atomic_load_explicit(&r->out.blocked, memory_order_relaxed);
-        if (!blocked && (++looks % LOOKS_PER_CLOCK || gn_now_ns() < until)) {
+        if (!blocked && until && (++looks % LOOKS_PER_CLOCK || gn_now_ns() < until)) {
             for (uint32_t i = 0; i < PAUSES_PER_LOOK; i++)
                 gn_spin_pause();
             continue;
         }
         struct pollfd p = {.fd = r->tcp.fd, .events = POLLIN | (blocked ? POLLOUT : 0)};
         atomic_store_explicit(&r->room_watched, blocked, memory_order_seq_cst);
+        gn_spin_was_not(&r->habit, looks > 0);
         (void)poll(&p, 1, -1);
         if (p.revents & POLLOUT)
             send_some(r, true);
         looks = 0;
-        until = gn_now_ns() + spin_ns;
+        until = 0;
     }
     if (atomic_exchange_explicit(&r->room_watched, false, memory_order_seq_cst) &&
         atomic_load_explicit(&r->out.blocked, memory_order_seq_cst))
@@ -382,7 +386,7 @@ static bool look(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
         return atomic_load_explicit(word, memory_order_acquire) != seen;
     read_until(r, word, seen);
     leave_role(r);
-    if (!atomic_exchange_explicit(&r->lease_armed, true, memory_order_relaxed))
+    if (!atomic_exchange_explicit(&r->lease_armed, true, memory_order_seq_cst))
         arm(r->lease_fd, LEASE_NS);
     return true;
 }
@@ -759,8 +763,9 @@ void *gn_remote_watch(void *session)
                 flush(r);
             } else if (fd == r->lease_fd) {
                 drain_counter(fd);
-                atomic_store_explicit(&r->lease_armed, false, memory_order_relaxed);
-                reads = true;
+                /* Before the look at the role: who gives it back after that sets the timer anew. */
+                atomic_store_explicit(&r->lease_armed, false, memory_order_seq_cst);
+                reads = !atomic_load_explicit(&r->role, memory_order_seq_cst);
             } else if (fd == control) {
                 broke(r);
             } else if (fd == r->tcp.fd) {

@@ -55,6 +55,7 @@ struct gn_remote_host {
     /* the socket thread */
     struct gn_tcp tcp;
     struct gn_stream_in in;
+    struct gn_spin_habit habit;
     uint64_t n_batches; /* that are complete */
     struct gn_list held;
     struct {
@@ -599,11 +600,19 @@ static int spin(struct gn_remote_host *h)
     uint64_t spin_ns = v->ring.waiter.policy.spin_ns;
     if (busy && spin_ns > GN_SPIN_SHORT_NS)
         spin_ns = GN_SPIN_SHORT_NS;
+    if (!gn_spin_is_worth(&h->habit))
+        return -EAGAIN;
     uint64_t until = gn_now_ns() + spin_ns;
     for (uint32_t looks = 1;; looks++) {
         int rc = gn_in_read(&h->in);
-        if (rc != -EAGAIN || (looks % LOOKS_A_CLOCK == 0 && gn_now_ns() >= until))
+        if (rc != -EAGAIN) {
+            gn_spin_was_worth(&h->habit, true);
             return rc;
+        }
+        if (looks % LOOKS_A_CLOCK == 0 && gn_now_ns() >= until) {
+            gn_spin_was_not(&h->habit, true);
+            return rc;
+        }
         gn_spin_pause();
     }
 }
