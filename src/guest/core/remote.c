@@ -5,19 +5,15 @@
  * and every wait ends. The worker is believed no more than one that shares our memory: whatever it sends stays inside the
  * tables and the data area.
  */
-#include "guest/core/remote.h"
+#include "guest/core/remote_internal.h"
 
 #include "base/clock.h"
-#include "link/stream_in.h"
-#include "link/stream_out.h"
 #include "shm/futex.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -25,59 +21,10 @@
 #define FLUSH_BYTES     (16u << 10) /* this much is sent without waiting for more */
 #define FLUSH_NS        100000u     /* and nothing waits longer than this */
 #define LEASE_NS        1000000u    /* how long after a read by a waiting thread the watcher leaves the socket alone */
-#define OPEN_NS         UINT64_C(10000000000)
-#define TRY_NS          UINT64_C(1000000000) /* one attempt to come back */
-#define TRY_PAUSE_MS    20
-#define MAX_DATA_BYTES  (UINT64_C(1) << 32)
 #define SPIN_NS         20000u
 #define LOOKS_PER_CLOCK 8
 #define PAUSES_PER_LOOK 8u
-#define MAX_LANDINGS    128u
-#define FILE_PIECE      16384u
 #define WIRE_BYTES_NS   2u /* what a fast network moves in a nanosecond */
-
-struct gn_remote {
-    struct gn_wait_hook hook;
-    struct gn_session *s;
-    uint64_t grace_ns;
-    int epoll_fd, wake_fd, flush_fd, lease_fd;
-    struct gn_stream_out out;
-    _Atomic uint64_t clock_ahead; /* of the worker's, against ours */
-    _Atomic uint64_t trip_ns;     /* there and back, when it was last measured */
-    pthread_mutex_t landings_lock;
-    struct landing {
-        uint32_t segment; /* GN_NO_BLOCK: unused */
-        uint64_t offset, bytes;
-        char *to;
-    } landings[MAX_LANDINGS]; /* landings_lock */
-    /* whoever has the role */
-    struct gn_tcp tcp;
-    struct gn_stream_in in;
-    struct gn_spin_habit habit;
-    /* any thread; sequentially consistent, so that nobody parks while nobody reads */
-    _Alignas(64) _Atomic uint32_t role;
-    _Atomic uint32_t n_parked, baton;
-    _Atomic bool broken;
-    _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
-    _Atomic bool flush_armed, lease_armed;
-    uint32_t n_segments; /* link_lock */
-    /* Files that a build over there includes: asked by whoever reads, answered by the watcher. */
-    pthread_mutex_t wants_lock;
-    struct gn_list wants;         /* wants_lock */
-    _Atomic bool answers_waiting; /* for room */
-    struct want *answering;       /* the watcher's */
-};
-
-struct want {
-    struct gn_list link;
-    uint32_t seq, n;
-    /* once it is being answered */
-    bool begun;
-    int fd;
-    uint64_t at;
-    struct gn_session_file file;
-    char payload[];
-};
 
 /* The batch of bulk data that this thread's next message is about; 0: none. */
 static _Thread_local uint64_t my_batch;
@@ -101,14 +48,14 @@ static void arm(int timer, uint64_t ns)
 
 /* ---- the role of reading */
 
-static bool take_role(struct gn_remote *r)
+bool gn_remote_take_role(struct gn_remote *r)
 {
     return !atomic_load_explicit(&r->role, memory_order_relaxed) &&
            !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
 }
 
 /* Somebody who parks after this sees the role free; who parked before is woken to take it. */
-static void leave_role(struct gn_remote *r)
+void gn_remote_leave_role(struct gn_remote *r)
 {
     atomic_store_explicit(&r->role, 0, memory_order_seq_cst);
     if (atomic_load_explicit(&r->n_parked, memory_order_seq_cst)) {
@@ -117,14 +64,14 @@ static void leave_role(struct gn_remote *r)
     }
 }
 
-static void wake_all(struct gn_remote *r)
+void gn_remote_wake_all(struct gn_remote *r)
 {
     atomic_fetch_add_explicit(&r->baton, 1, memory_order_seq_cst);
     gn_futex_wake(&r->baton, INT_MAX, true);
 }
 
 /* The connection is no more: the watcher sees to a new one. */
-static void broke(struct gn_remote *r)
+void gn_remote_broke(struct gn_remote *r)
 {
     if (!atomic_exchange_explicit(&r->broken, true, memory_order_seq_cst))
         wake_watcher(r);
@@ -136,20 +83,15 @@ static void send_some(struct gn_remote *r, bool watches_room)
         return;
     int rc = gn_out_flush(&r->out);
     if (rc && rc != -EAGAIN)
-        broke(r);
+        gn_remote_broke(r);
     else if (rc && !watches_room && !atomic_load_explicit(&r->room_watched, memory_order_seq_cst))
         wake_watcher(r);
 }
 
 /* By whoever does not stay to see the socket have room again. */
-static void flush(struct gn_remote *r)
-{
-    send_some(r, false);
-}
-
 void gn_remote_flush(struct gn_remote *r)
 {
-    flush(r);
+    send_some(r, false);
 }
 
 /* ---- what comes */
@@ -306,7 +248,7 @@ static int take(void *context, const struct gn_stream_record *record, const void
     }
 }
 
-static const struct gn_in_ops in_ops = {.place = place, .take = take};
+const struct gn_in_ops gn_remote_in_ops = {.place = place, .take = take};
 
 /* With the role. One read; -EAGAIN: nothing is there. */
 static int read_once(struct gn_remote *r)
@@ -314,10 +256,10 @@ static int read_once(struct gn_remote *r)
     int rc = gn_in_read(&r->in);
     if (rc > 0 && gn_out_ack_due(&r->out, r->in.received)) {
         gn_out_owe_ack(&r->out, r->in.received);
-        flush(r);
+        gn_remote_flush(r);
     }
     if (rc < 0 && rc != -EAGAIN)
-        broke(r);
+        gn_remote_broke(r);
     return rc;
 }
 
@@ -380,12 +322,12 @@ static bool look(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
     seen = want_event(r, word, seen);
     if (seen == UINT32_MAX)
         return true;
-    const bool reads = !atomic_load_explicit(&r->broken, memory_order_acquire) && take_role(r);
+    const bool reads = !atomic_load_explicit(&r->broken, memory_order_acquire) && gn_remote_take_role(r);
     send_some(r, reads);
     if (!reads)
         return atomic_load_explicit(word, memory_order_acquire) != seen;
     read_until(r, word, seen);
-    leave_role(r);
+    gn_remote_leave_role(r);
     if (!atomic_exchange_explicit(&r->lease_armed, true, memory_order_seq_cst))
         arm(r->lease_fd, LEASE_NS);
     return true;
@@ -407,14 +349,16 @@ static void park(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
     }
 }
 
+const struct gn_wait_hook gn_remote_hook = {look, park};
+
 void gn_remote_look(struct gn_remote *r)
 {
-    flush(r);
-    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !take_role(r))
+    gn_remote_flush(r);
+    if (atomic_load_explicit(&r->broken, memory_order_acquire) || !gn_remote_take_role(r))
         return;
     while (read_once(r) > 0)
         ;
-    leave_role(r);
+    gn_remote_leave_role(r);
 }
 
 /* ---- what goes */
@@ -438,7 +382,7 @@ static void flush_soon(struct gn_remote *r)
     if (atomic_load_explicit(&r->out.blocked, memory_order_relaxed))
         return; /* the watcher goes on when there is room */
     if (atomic_load_explicit(&r->out.unsent, memory_order_relaxed) >= FLUSH_BYTES)
-        flush(r);
+        gn_remote_flush(r);
     else if (!atomic_exchange_explicit(&r->flush_armed, true, memory_order_seq_cst))
         arm(r->flush_fd, FLUSH_NS);
 }
@@ -510,286 +454,4 @@ int gn_remote_segment(struct gn_remote *r, uint64_t bytes, int *ret_fd, uint32_t
     *ret_index = ++r->n_segments;
     *ret_fd = segment.fd;
     return 0;
-}
-
-/* ---- connections */
-
-static int connect_data(struct gn_remote *r, uint64_t deadline_ns, struct gn_error *err)
-{
-    struct gn_stream_hello hello;
-    struct gn_tcp tcp;
-    pthread_mutex_lock(&r->s->link_lock);
-    uint64_t trip_ns = 0;
-    int rc = gn_link_data(r->s->link, r->in.received, deadline_ns, &tcp, &hello, &trip_ns, err);
-    pthread_mutex_unlock(&r->s->link_lock);
-    if (rc)
-        return rc;
-    r->tcp = tcp;
-    gn_in_connect(&r->in, &r->tcp);
-    atomic_store_explicit(&r->clock_ahead, hello.now_ns, memory_order_relaxed);
-    atomic_store_explicit(&r->trip_ns, trip_ns, memory_order_relaxed);
-    gn_out_owe_ack(&r->out, r->in.received);
-    rc = gn_out_connect(&r->out, &r->tcp, hello.received);
-    if (rc) {
-        gn_tcp_close(&r->tcp);
-        return gn_fail(err, -rc, NULL, "the worker has lost its place in the session");
-    }
-    return 0;
-}
-
-int gn_remote_make_memory(struct gn_attached *a)
-{
-    struct gn_segment ring, events, data;
-    if (a->data_bytes > MAX_DATA_BYTES)
-        return -EPROTO;
-    int rc = gn_session_create("gantry-ring", &ring);
-    if (!rc) {
-        a->ring_fd = ring.fd;
-        a->ring_bytes = ring.bytes;
-        rc = gn_segment_create("gantry-events", GN_EVENT_TABLE_BYTES, &events);
-    }
-    if (!rc) {
-        a->events_fd = events.fd;
-        a->events_bytes = events.bytes;
-        rc = gn_segment_create("gantry-data", a->data_bytes, &data);
-    }
-    if (!rc) {
-        a->data_fd = data.fd;
-        a->data_bytes = data.bytes;
-    }
-    return rc;
-}
-
-static int watch_fd(struct gn_remote *r, int fd, uint32_t events, int op)
-{
-    struct epoll_event e = {.events = events, .data.fd = fd};
-    return epoll_ctl(r->epoll_fd, op, fd, &e) < 0 ? -errno : 0;
-}
-
-int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err)
-{
-    struct gn_remote *r = aligned_alloc(64, gn_align_up(sizeof *r, 64));
-    if (!r)
-        return -ENOMEM;
-    memset(r, 0, sizeof *r);
-    r->hook = (struct gn_wait_hook){look, park};
-    r->s = s;
-    r->grace_ns = (uint64_t)a->grace_ms * 1000000u;
-    r->tcp = (struct gn_tcp)GN_TCP_NONE;
-    pthread_mutex_init(&r->landings_lock, NULL);
-    pthread_mutex_init(&r->wants_lock, NULL);
-    gn_list_init(&r->wants);
-    for (uint32_t i = 0; i < MAX_LANDINGS; i++)
-        r->landings[i].segment = GN_NO_BLOCK;
-    r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    r->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    r->lease_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    int rc = r->epoll_fd < 0 || r->wake_fd < 0 || r->flush_fd < 0 || r->lease_fd < 0 ? -EMFILE : 0;
-    if (!rc)
-        rc = gn_out_init(&r->out);
-    if (!rc)
-        rc = gn_in_init(&r->in, &in_ops, r);
-    if (!rc)
-        rc = watch_fd(r, r->wake_fd, EPOLLIN, EPOLL_CTL_ADD);
-    if (!rc)
-        rc = watch_fd(r, r->flush_fd, EPOLLIN, EPOLL_CTL_ADD);
-    if (!rc)
-        rc = watch_fd(r, r->lease_fd, EPOLLIN, EPOLL_CTL_ADD);
-    if (!rc)
-        rc = connect_data(r, gn_now_ns() + OPEN_NS, err);
-    if (rc) {
-        /* A session that never was: what it allocated is left, as its mappings are. */
-        gn_remote_forked(r);
-        return rc;
-    }
-    s->lost.hook = &r->hook;
-    *ret = r;
-    return 0;
-}
-
-void gn_remote_forked(struct gn_remote *r)
-{
-    const int fds[] = {r->tcp.fd, r->epoll_fd, r->wake_fd, r->flush_fd, r->lease_fd};
-    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-}
-
-/* ---- the watcher */
-
-static void drain_counter(int fd)
-{
-    uint64_t n;
-    (void)!read(fd, &n, sizeof n);
-}
-
-/* One record of an answer. -EAGAIN: there is no room now. */
-static int answer_once(struct gn_remote *r, struct want *w, bool *ret_done)
-{
-    struct {
-        struct gn_session_file file;
-        char bytes[FILE_PIECE];
-    } m;
-    struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_FILE_MORE, w->seq};
-    size_t head = w->begun ? 0 : sizeof m.file;
-    if (!w->begun && w->fd < 0) {
-        gn_folders_look(r->s, w->payload, w->n, &w->file, &w->fd);
-        if (w->fd >= 0 && w->file.bytes > GN_SESSION_FILE_MOST)
-            w->file = (struct gn_session_file){.error = EFBIG};
-        else if (w->fd >= 0)
-            w->file.zero = GN_SESSION_HAS_CONTENTS;
-    }
-    uint64_t left = w->file.zero ? w->file.bytes - w->at : 0;
-    size_t n = left < FILE_PIECE ? (size_t)left : FILE_PIECE;
-    memset(m.bytes, 0, n);
-    /* One that has become shorter meanwhile ends with zeros. */
-    if (n && pread(w->fd, m.bytes, n, (off_t)w->at) < 0)
-        memset(m.bytes, 0, n);
-    m.file = w->file;
-    record.part = w->begun ? GN_SESSION_FILE_MORE : GN_SESSION_FILE;
-    record.bytes = (uint32_t)(head + n);
-    int rc = gn_out_append(&r->out, &record, w->begun ? (void *)m.bytes : (void *)&m);
-    if (rc)
-        return rc;
-    w->begun = true;
-    w->at += n;
-    *ret_done = n == left;
-    return 0;
-}
-
-static void answer_wants(struct gn_remote *r)
-{
-    for (;;) {
-        bool done = false;
-        if (!r->answering) {
-            pthread_mutex_lock(&r->wants_lock);
-            if (!gn_list_empty(&r->wants)) {
-                r->answering = gn_list_first(&r->wants, struct want, link);
-                gn_list_remove(&r->answering->link);
-            }
-            pthread_mutex_unlock(&r->wants_lock);
-            if (!r->answering)
-                return;
-        }
-        /* Before the try: an acknowledgement after it finds that somebody waits. */
-        atomic_store_explicit(&r->answers_waiting, true, memory_order_seq_cst);
-        int rc = answer_once(r, r->answering, &done);
-        if (rc == -EAGAIN)
-            return;
-        atomic_store_explicit(&r->answers_waiting, false, memory_order_seq_cst);
-        flush(r);
-        if (rc || done) {
-            if (r->answering->fd >= 0)
-                close(r->answering->fd);
-            free(r->answering);
-            r->answering = NULL;
-        }
-    }
-}
-
-/* Comes back to the session; false: it is lost. */
-static bool come_back(struct gn_remote *r)
-{
-    uint64_t deadline = gn_now_ns() + r->grace_ns;
-    struct gn_error err;
-    while (!take_role(r)) {
-        /* Whoever reads sees `broken` as soon as its poll returns. */
-        gn_tcp_shutdown(&r->tcp);
-        struct timespec pause = {.tv_nsec = 100000};
-        nanosleep(&pause, NULL);
-    }
-    gn_out_disconnect(&r->out);
-    gn_tcp_close(&r->tcp);
-    int rc = -EPIPE;
-    for (uint64_t now = gn_now_ns(); rc && rc != -ENODEV && rc != -EPROTO && now < deadline; now = gn_now_ns()) {
-        rc = connect_data(r, now + TRY_NS < deadline ? now + TRY_NS : deadline, &err);
-        if (rc && rc != -ENODEV)
-            poll(NULL, 0, TRY_PAUSE_MS);
-    }
-    if (!rc)
-        atomic_store_explicit(&r->broken, false, memory_order_seq_cst);
-    leave_role(r);
-    if (!rc)
-        wake_all(r);
-    return !rc;
-}
-
-static void lose(struct gn_remote *r)
-{
-    gn_out_stop(&r->out);
-    gn_tcp_shutdown(&r->tcp);
-    /* Nobody reads any more: `broken` is set, and stays so. Nothing of the program's memory is touched from here on. */
-    while (!take_role(r)) {
-        struct timespec pause = {.tv_nsec = 100000};
-        nanosleep(&pause, NULL);
-    }
-    leave_role(r);
-    gn_session_declare_lost(r->s);
-    wake_all(r);
-}
-
-void *gn_remote_watch(void *session)
-{
-    struct gn_session *s = session;
-    struct gn_remote *r = s->remote;
-    int control = gn_link_poll_fd(s->link);
-    uint32_t armed = UINT32_MAX;
-    bool new_connection = true, reads = true;
-    for (;;) {
-        struct epoll_event events[8];
-        if (new_connection) {
-            control = gn_link_poll_fd(s->link);
-            watch_fd(r, control, EPOLLRDHUP, EPOLL_CTL_ADD);
-            watch_fd(r, r->tcp.fd, 0, EPOLL_CTL_ADD);
-            armed = 0;
-            new_connection = false;
-        }
-        bool full = atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) &&
-                    !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
-        uint32_t wanted = (reads ? EPOLLIN : 0) | (full ? EPOLLOUT : 0);
-        if (wanted != armed) {
-            watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);
-            armed = wanted;
-        }
-        int n = epoll_wait(r->epoll_fd, events, GN_ARRAY_SIZE(events), -1);
-        for (int i = 0; i < n; i++) {
-            int fd = events[i].data.fd;
-            if (fd == r->wake_fd) {
-                drain_counter(fd);
-            } else if (fd == r->flush_fd) {
-                drain_counter(fd);
-                atomic_store_explicit(&r->flush_armed, false, memory_order_seq_cst);
-                flush(r);
-            } else if (fd == r->lease_fd) {
-                drain_counter(fd);
-                /* Before the look at the role: who gives it back after that sets the timer anew. */
-                atomic_store_explicit(&r->lease_armed, false, memory_order_seq_cst);
-                reads = !atomic_load_explicit(&r->role, memory_order_seq_cst);
-            } else if (fd == control) {
-                broke(r);
-            } else if (fd == r->tcp.fd) {
-                if (events[i].events & EPOLLOUT)
-                    flush(r);
-                if (events[i].events & (EPOLLERR | EPOLLHUP))
-                    broke(r);
-                if (!(events[i].events & EPOLLIN))
-                    continue;
-                /* A waiting thread reads: it says when it has not done so for a while. */
-                reads = !atomic_load_explicit(&r->role, memory_order_seq_cst);
-                if (reads)
-                    gn_remote_look(r);
-            }
-        }
-        answer_wants(r);
-        if (!atomic_load_explicit(&r->broken, memory_order_acquire))
-            continue;
-        /* Closing takes them out of the epoll set. */
-        epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, control, NULL);
-        if (!come_back(r))
-            break;
-        new_connection = reads = true;
-    }
-    lose(r);
-    return NULL;
 }

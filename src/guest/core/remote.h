@@ -20,6 +20,8 @@ int gn_remote_make_memory(struct gn_attached *a);
 int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err);
 /* The session's watcher thread. */
 void *gn_remote_watch(void *session);
+/* The program ends: gantryd need not wait for it. Never waits. */
+void gn_remote_bye(struct gn_remote *r);
 /* In a forked child: closes what it inherited. */
 void gn_remote_forked(struct gn_remote *r);
 

@@ -230,8 +230,8 @@ __attribute__((destructor)) static void say_bye(void)
     if (pthread_mutex_trylock(&sessions.lock))
         return;
     for (uint32_t i = 0; i < sessions.n; i++)
-        if (sessions.open[i]->remote && !pthread_mutex_trylock(&sessions.open[i]->link_lock))
-            gn_link_bye(sessions.open[i]->link);
+        if (sessions.open[i]->remote)
+            gn_remote_bye(sessions.open[i]->remote);
 }
 
 int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n)

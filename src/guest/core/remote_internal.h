@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_GUEST_REMOTE_INTERNAL_H
+#define GN_GUEST_REMOTE_INTERNAL_H
+
+#include "guest/core/remote.h"
+
+#include "link/stream_in.h"
+#include "link/stream_out.h"
+
+/* What remote.c (records, and who reads and sends them) and remote_watch.c (connections, the watcher thread) share. */
+#define MAX_LANDINGS    128u
+
+struct gn_remote {
+    struct gn_wait_hook hook;
+    struct gn_session *s;
+    uint64_t grace_ns;
+    int epoll_fd, wake_fd, flush_fd, lease_fd;
+    pthread_mutex_t dialling; /* whoever uses the session's link */
+    struct gn_stream_out out;
+    _Atomic uint64_t clock_ahead; /* of the worker's, against ours */
+    _Atomic uint64_t trip_ns;     /* there and back, when it was last measured */
+    pthread_mutex_t landings_lock;
+    struct landing {
+        uint32_t segment; /* GN_NO_BLOCK: unused */
+        uint64_t offset, bytes;
+        char *to;
+    } landings[MAX_LANDINGS]; /* landings_lock */
+    /* whoever has the role */
+    struct gn_tcp tcp;
+    struct gn_stream_in in;
+    struct gn_spin_habit habit;
+    /* any thread; sequentially consistent, so that nobody parks while nobody reads */
+    _Alignas(64) _Atomic uint32_t role;
+    _Atomic uint32_t n_parked, baton;
+    _Atomic bool broken;
+    _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
+    _Atomic bool flush_armed, lease_armed;
+    uint32_t n_segments; /* link_lock */
+    /* Files that a build over there includes: asked by whoever reads, answered by the watcher. */
+    pthread_mutex_t wants_lock;
+    struct gn_list wants;         /* wants_lock */
+    _Atomic bool answers_waiting; /* for room */
+    struct want *answering;       /* the watcher's */
+};
+
+struct want {
+    struct gn_list link;
+    uint32_t seq, n;
+    /* once it is being answered */
+    bool begun;
+    int fd;
+    uint64_t at;
+    struct gn_session_file file;
+    char payload[];
+};
+
+/* The role of reading: false: somebody has it. */
+bool gn_remote_take_role(struct gn_remote *r);
+/* Passes it on to somebody who waits for it. */
+void gn_remote_leave_role(struct gn_remote *r);
+/* Everybody who sleeps looks again. */
+void gn_remote_wake_all(struct gn_remote *r);
+/* The connection is no more: the watcher sees to a new one. */
+void gn_remote_broke(struct gn_remote *r);
+extern const struct gn_in_ops gn_remote_in_ops;
+extern const struct gn_wait_hook gn_remote_hook;
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections of a session over tcp, and its watcher thread: it reads when no other thread does, sends what others have left,
+ * answers what builds over there want to include, and comes back when the connection breaks. It is the only one that makes or
+ * closes a connection, and it never waits for room to send, since nobody else would come back for it.
+ */
+#include "guest/core/remote_internal.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OPEN_NS         UINT64_C(10000000000)
+#define TRY_NS          UINT64_C(1000000000) /* one attempt to come back */
+#define TRY_PAUSE_MS    20
+#define MAX_DATA_BYTES  (UINT64_C(1) << 32)
+#define FILE_PIECE      16384u
+
+/* ---- connections */
+
+static int connect_data(struct gn_remote *r, uint64_t deadline_ns, struct gn_error *err)
+{
+    struct gn_stream_hello hello;
+    struct gn_tcp tcp;
+    uint64_t trip_ns = 0;
+    /* Not link_lock: who holds that may wait for room, which may come only with the new connection. */
+    pthread_mutex_lock(&r->dialling);
+    int rc = gn_link_data(r->s->link, r->in.received, deadline_ns, &tcp, &hello, &trip_ns, err);
+    pthread_mutex_unlock(&r->dialling);
+    if (rc)
+        return rc;
+    r->tcp = tcp;
+    gn_in_connect(&r->in, &r->tcp);
+    atomic_store_explicit(&r->clock_ahead, hello.now_ns, memory_order_relaxed);
+    atomic_store_explicit(&r->trip_ns, trip_ns, memory_order_relaxed);
+    gn_out_owe_ack(&r->out, r->in.received);
+    rc = gn_out_connect(&r->out, &r->tcp, hello.received);
+    if (rc) {
+        gn_tcp_close(&r->tcp);
+        return gn_fail(err, -rc, NULL, "the worker has lost its place in the session");
+    }
+    return 0;
+}
+
+int gn_remote_make_memory(struct gn_attached *a)
+{
+    struct gn_segment ring, events, data;
+    if (a->data_bytes > MAX_DATA_BYTES)
+        return -EPROTO;
+    int rc = gn_session_create("gantry-ring", &ring);
+    if (!rc) {
+        a->ring_fd = ring.fd;
+        a->ring_bytes = ring.bytes;
+        rc = gn_segment_create("gantry-events", GN_EVENT_TABLE_BYTES, &events);
+    }
+    if (!rc) {
+        a->events_fd = events.fd;
+        a->events_bytes = events.bytes;
+        rc = gn_segment_create("gantry-data", a->data_bytes, &data);
+    }
+    if (!rc) {
+        a->data_fd = data.fd;
+        a->data_bytes = data.bytes;
+    }
+    return rc;
+}
+
+static int watch_fd(struct gn_remote *r, int fd, uint32_t events, int op)
+{
+    struct epoll_event e = {.events = events, .data.fd = fd};
+    return epoll_ctl(r->epoll_fd, op, fd, &e) < 0 ? -errno : 0;
+}
+
+int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err)
+{
+    struct gn_remote *r = aligned_alloc(64, gn_align_up(sizeof *r, 64));
+    if (!r)
+        return -ENOMEM;
+    memset(r, 0, sizeof *r);
+    r->hook = gn_remote_hook;
+    r->s = s;
+    r->grace_ns = (uint64_t)a->grace_ms * 1000000u;
+    r->tcp = (struct gn_tcp)GN_TCP_NONE;
+    pthread_mutex_init(&r->landings_lock, NULL);
+    pthread_mutex_init(&r->wants_lock, NULL);
+    pthread_mutex_init(&r->dialling, NULL);
+    gn_list_init(&r->wants);
+    for (uint32_t i = 0; i < MAX_LANDINGS; i++)
+        r->landings[i].segment = GN_NO_BLOCK;
+    r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    r->lease_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    int rc = r->epoll_fd < 0 || r->wake_fd < 0 || r->flush_fd < 0 || r->lease_fd < 0 ? -EMFILE : 0;
+    if (!rc)
+        rc = gn_out_init(&r->out);
+    if (!rc)
+        rc = gn_in_init(&r->in, &gn_remote_in_ops, r);
+    if (!rc)
+        rc = watch_fd(r, r->wake_fd, EPOLLIN, EPOLL_CTL_ADD);
+    if (!rc)
+        rc = watch_fd(r, r->flush_fd, EPOLLIN, EPOLL_CTL_ADD);
+    if (!rc)
+        rc = watch_fd(r, r->lease_fd, EPOLLIN, EPOLL_CTL_ADD);
+    if (!rc)
+        rc = connect_data(r, gn_now_ns() + OPEN_NS, err);
+    if (rc) {
+        /* A session that never was: what it allocated is left, as its mappings are. */
+        gn_remote_forked(r);
+        return rc;
+    }
+    s->lost.hook = &r->hook;
+    *ret = r;
+    return 0;
+}
+
+void gn_remote_bye(struct gn_remote *r)
+{
+    if (pthread_mutex_trylock(&r->dialling))
+        return;
+    gn_link_bye(r->s->link);
+    pthread_mutex_unlock(&r->dialling);
+}
+
+void gn_remote_forked(struct gn_remote *r)
+{
+    const int fds[] = {r->tcp.fd, r->epoll_fd, r->wake_fd, r->flush_fd, r->lease_fd};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+/* ---- the watcher */
+
+static void drain_counter(int fd)
+{
+    uint64_t n;
+    (void)!read(fd, &n, sizeof n);
+}
+
+/* One record of an answer. -EAGAIN: there is no room now. */
+static int answer_once(struct gn_remote *r, struct want *w, bool *ret_done)
+{
+    struct {
+        struct gn_session_file file;
+        char bytes[FILE_PIECE];
+    } m;
+    struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_FILE_MORE, w->seq};
+    size_t head = w->begun ? 0 : sizeof m.file;
+    if (!w->begun && w->fd < 0) {
+        gn_folders_look(r->s, w->payload, w->n, &w->file, &w->fd);
+        if (w->fd >= 0 && w->file.bytes > GN_SESSION_FILE_MOST)
+            w->file = (struct gn_session_file){.error = EFBIG};
+        else if (w->fd >= 0)
+            w->file.zero = GN_SESSION_HAS_CONTENTS;
+    }
+    uint64_t left = w->file.zero ? w->file.bytes - w->at : 0;
+    size_t n = left < FILE_PIECE ? (size_t)left : FILE_PIECE;
+    memset(m.bytes, 0, n);
+    /* One that has become shorter meanwhile ends with zeros. */
+    if (n && pread(w->fd, m.bytes, n, (off_t)w->at) < 0)
+        memset(m.bytes, 0, n);
+    m.file = w->file;
+    record.part = w->begun ? GN_SESSION_FILE_MORE : GN_SESSION_FILE;
+    record.bytes = (uint32_t)(head + n);
+    int rc = gn_out_append(&r->out, &record, w->begun ? (void *)m.bytes : (void *)&m);
+    if (rc)
+        return rc;
+    w->begun = true;
+    w->at += n;
+    *ret_done = n == left;
+    return 0;
+}
+
+static void answer_wants(struct gn_remote *r)
+{
+    for (;;) {
+        bool done = false;
+        if (!r->answering) {
+            pthread_mutex_lock(&r->wants_lock);
+            if (!gn_list_empty(&r->wants)) {
+                r->answering = gn_list_first(&r->wants, struct want, link);
+                gn_list_remove(&r->answering->link);
+            }
+            pthread_mutex_unlock(&r->wants_lock);
+            if (!r->answering)
+                return;
+        }
+        /* Before the try: an acknowledgement after it finds that somebody waits. */
+        atomic_store_explicit(&r->answers_waiting, true, memory_order_seq_cst);
+        int rc = answer_once(r, r->answering, &done);
+        if (rc == -EAGAIN)
+            return;
+        atomic_store_explicit(&r->answers_waiting, false, memory_order_seq_cst);
+        gn_remote_flush(r);
+        if (rc || done) {
+            if (r->answering->fd >= 0)
+                close(r->answering->fd);
+            free(r->answering);
+            r->answering = NULL;
+        }
+    }
+}
+
+/* Comes back to the session; false: it is lost. */
+static bool come_back(struct gn_remote *r)
+{
+    uint64_t deadline = gn_now_ns() + r->grace_ns;
+    struct gn_error err;
+    while (!gn_remote_take_role(r)) {
+        /* Whoever reads sees `broken` as soon as its poll returns. */
+        gn_tcp_shutdown(&r->tcp);
+        struct timespec pause = {.tv_nsec = 100000};
+        nanosleep(&pause, NULL);
+    }
+    gn_out_disconnect(&r->out);
+    gn_tcp_close(&r->tcp);
+    int rc = -EPIPE;
+    for (uint64_t now = gn_now_ns(); rc && rc != -ENODEV && rc != -EPROTO && now < deadline; now = gn_now_ns()) {
+        rc = connect_data(r, now + TRY_NS < deadline ? now + TRY_NS : deadline, &err);
+        if (rc && rc != -ENODEV)
+            poll(NULL, 0, TRY_PAUSE_MS);
+    }
+    if (!rc)
+        atomic_store_explicit(&r->broken, false, memory_order_seq_cst);
+    gn_remote_leave_role(r);
+    if (!rc)
+        gn_remote_wake_all(r);
+    return !rc;
+}
+
+static void lose(struct gn_remote *r)
+{
+    gn_out_stop(&r->out);
+    gn_tcp_shutdown(&r->tcp);
+    /* Nobody reads any more: `broken` is set, and stays so. Nothing of the program's memory is touched from here on. */
+    while (!gn_remote_take_role(r)) {
+        struct timespec pause = {.tv_nsec = 100000};
+        nanosleep(&pause, NULL);
+    }
+    gn_remote_leave_role(r);
+    gn_session_declare_lost(r->s);
+    gn_remote_wake_all(r);
+}
+
+void *gn_remote_watch(void *session)
+{
+    struct gn_session *s = session;
+    struct gn_remote *r = s->remote;
+    int control = gn_link_poll_fd(s->link);
+    uint32_t armed = UINT32_MAX;
+    bool new_connection = true, reads = true;
+    for (;;) {
+        struct epoll_event events[8];
+        if (new_connection) {
+            control = gn_link_poll_fd(s->link);
+            watch_fd(r, control, EPOLLRDHUP, EPOLL_CTL_ADD);
+            watch_fd(r, r->tcp.fd, 0, EPOLL_CTL_ADD);
+            armed = 0;
+            new_connection = false;
+        }
+        bool full = atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) &&
+                    !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
+        uint32_t wanted = (reads ? EPOLLIN : 0) | (full ? EPOLLOUT : 0);
+        if (wanted != armed) {
+            watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);
+            armed = wanted;
+        }
+        int n = epoll_wait(r->epoll_fd, events, GN_ARRAY_SIZE(events), -1);
+        for (int i = 0; i < n; i++) {
+            int fd = events[i].data.fd;
+            if (fd == r->wake_fd) {
+                drain_counter(fd);
+            } else if (fd == r->flush_fd) {
+                drain_counter(fd);
+                atomic_store_explicit(&r->flush_armed, false, memory_order_seq_cst);
+                gn_remote_flush(r);
+            } else if (fd == r->lease_fd) {
+                drain_counter(fd);
+                /* Before the look at the role: who gives it back after that sets the timer anew. */
+                atomic_store_explicit(&r->lease_armed, false, memory_order_seq_cst);
+                reads = !atomic_load_explicit(&r->role, memory_order_seq_cst);
+            } else if (fd == control) {
+                gn_remote_broke(r);
+            } else if (fd == r->tcp.fd) {
+                if (events[i].events & EPOLLOUT)
+                    gn_remote_flush(r);
+                if (events[i].events & (EPOLLERR | EPOLLHUP))
+                    gn_remote_broke(r);
+                if (!(events[i].events & EPOLLIN))
+                    continue;
+                /* A waiting thread reads: it says when it has not done so for a while. */
+                reads = !atomic_load_explicit(&r->role, memory_order_seq_cst);
+                if (reads)
+                    gn_remote_look(r);
+            }
+        }
+        answer_wants(r);
+        if (!atomic_load_explicit(&r->broken, memory_order_acquire))
+            continue;
+        /* Closing takes them out of the epoll set. */
+        epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, control, NULL);
+        if (!come_back(r))
+            break;
+        new_connection = reads = true;
+    }
+    lose(r);
+    return NULL;
+}
