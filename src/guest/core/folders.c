@@ -73,7 +73,9 @@ struct gn_folders *gn_folders_open(struct gn_session *s)
         f->session = s;
         f->number = gn_session_number();
         gn_list_init(&f->link);
-        add(f, "", ".");
+        /* A service stands in the root, and does not mean to give out all there is. */
+        if (!here || strcmp(here, "/") != 0)
+            add(f, "", ".");
         /* A compiler may make names absolute. */
         if (here && here[0] == '/' && here[1])
             add(f, here, ".");
@@ -187,7 +189,8 @@ static int find(struct gn_session *s, uint32_t number, const char *name, uint32_
     return rc;
 }
 
-void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n, struct gn_session_file *ret, int *ret_fd)
+void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n, struct gn_session_file *ret,
+                     int *ret_fd)
 {
     struct gn_session_want want;
     struct gn_session_file file = {.zero = 0};

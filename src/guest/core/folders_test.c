@@ -169,6 +169,20 @@ static void nothing_else_is(void **state)
     gn_folders_close(f);
 }
 
+static void a_service_gives_out_nothing(void **state)
+{
+    const char *names;
+    size_t n;
+    int here = open(".", O_PATH | O_CLOEXEC);
+    (void)state;
+    assert_int_equal(chdir("/"), 0);
+    struct gn_folders *f = gn_folders_open(&session);
+    assert_int_equal(gn_folders_offer(f, &names, &n), 0);
+    gn_folders_close(f);
+    assert_int_equal(fchdir(here), 0);
+    close(here);
+}
+
 static void what_is_malformed_is_an_error(void **state)
 {
     static const char bytes[] = {1, 0, 0, 0, 1, 0, 0, 0, 'a', '.', 'h'};
@@ -191,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_lies_in_the_folders_is_given_out),
         cmocka_unit_test(nothing_else_is),
+        cmocka_unit_test(a_service_gives_out_nothing),
         cmocka_unit_test(what_is_malformed_is_an_error),
     };
     return cmocka_run_group_tests(tests, open_session, close_session);
