@@ -269,8 +269,76 @@ class Tokens(TcpCase):
             p.end()
 
 
+def frame(op, seq, payload):
+    return struct.pack("<IHHII", 16 + len(payload), op, 0, seq, 0) + payload
+
+
+def record(kind, part, at, payload=b""):
+    return struct.pack("<IHHQ", len(payload), kind, part, at) + payload
+
+
 class Plain(TcpCase):
     """With --insecure: everybody, but still no session without its key."""
+
+    def received(self, s, n):
+        data = b""
+        while len(data) < n:
+            piece = s.recv(n - len(data))
+            self.assertTrue(piece, "hung up")
+            data += piece
+        return data
+
+    def attached(self, gantry, memory):
+        """A session by hand: its control connection and its data connection."""
+        control = socket.create_connection(("127.0.0.1", self.port(gantry)), timeout=ANSWER_S)
+        self.addCleanup(control.close)
+        control.sendall(HELLO)
+        size = struct.unpack("<I", self.received(control, 4))[0]
+        self.received(control, size - 4)
+        control.sendall(frame(3, 2, struct.pack("<IIQII64s", 0, 0, memory, 0, 0, b"")))
+        size, op = struct.unpack("<IH", self.received(control, 6))
+        answer = self.received(control, size - 6)
+        self.assertEqual(op, 16, answer)
+        session, key = answer[10 + 32:10 + 64], answer[10 + 64:10 + 96]
+        data = socket.create_connection(("127.0.0.1", self.port(gantry)), timeout=ANSWER_S)
+        self.addCleanup(data.close)
+        data.sendall(DATA + session + key + struct.pack("<QIIQQ", 0x316d61657274736e, 1, 0, 0, 0))
+        self.received(data, 32)
+        return control, data
+
+    def test_memory_is_not_filled_by_sending(self):
+        with self.gantry() as gantry:
+            control, data = self.attached(gantry, 16 << 20)
+            worker = gantry.vgpus()[0]["worker_pid"]
+            self.assertTrue(worker)
+            data.sendall(record(9, 1, 256 << 30))
+            full = bytes(1 << 20)
+            sent = 0
+            try:
+                while sent < 2000:
+                    data.sendall(record(2, 1, sent << 20, full))
+                    sent += 1
+            except ConnectionError:
+                pass
+            self.assertLess(sent, 2000, "as much as it likes")
+            self.assertGreaterEqual(sent, 512, gantry.log())
+            self.until(lambda: "fills more memory than it may have" in gantry.log(), "no reason in the log")
+            control.close()
+
+    def test_records_that_are_none_end_the_session_alone(self):
+        with self.gantry() as gantry:
+            p = self.program(gantry)
+            for bad in (record(99, 0, 0), record(2, 7, 0, b"x"), record(2, 0, 1 << 62, b"x"), record(8, 0, 0, bytes(2000)),
+                        record(8, 0, 0, bytes(4)), record(1, 0, 1 << 60), record(9, 7, 4096), record(10, 0, 1 << 40),
+                        record(4, 5, 1, bytes(3)), struct.pack("<IHHQ", 1 << 31, 2, 0, 0)):
+                control, data = self.attached(gantry, 0)
+                data.sendall(bad)
+                self.assertEqual(data.recv(1), b"")
+                control.close()
+                data.close()
+            self.assertEqual(p.do("rounds 3"), 0)
+            self.assertEqual(gantry.log().count("is malformed"), 10, gantry.log())
+            p.end()
 
     def test_a_session_wants_its_key(self):
         with self.gantry() as gantry:

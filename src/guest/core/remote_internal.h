@@ -33,6 +33,7 @@ struct gn_remote {
     _Alignas(64) _Atomic uint32_t role;
     _Atomic uint32_t n_parked, baton;
     _Atomic bool broken;
+    _Atomic bool leaving; /* the program has said goodbye */
     _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */

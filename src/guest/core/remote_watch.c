@@ -126,6 +126,7 @@ void gn_remote_bye(struct gn_remote *r)
 {
     if (pthread_mutex_trylock(&r->dialling))
         return;
+    atomic_store_explicit(&r->leaving, true, memory_order_seq_cst);
     gn_link_bye(r->s->link);
     pthread_mutex_unlock(&r->dialling);
 }
@@ -308,7 +309,7 @@ void *gn_remote_watch(void *session)
             continue;
         /* Closing takes them out of the epoll set. */
         epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, control, NULL);
-        if (!come_back(r))
+        if (atomic_load_explicit(&r->leaving, memory_order_seq_cst) || !come_back(r))
             break;
         new_connection = reads = true;
     }

@@ -32,6 +32,8 @@
 #define LOOKS_A_CLOCK 8u
 #define MAX_HANDSHAKES 4
 #define PRINT_BYTES   (1 << 20)
+#define CHUNK_BYTES   (UINT64_C(1) << 20)
+#define PASSING_BYTES (UINT64_C(512) << 20)
 
 /* A message whose bulk data is on its way: the caller waits for its answer, so others may go first. */
 struct held {
@@ -58,6 +60,8 @@ struct gn_remote_host {
     struct gn_spin_habit habit;
     uint64_t n_batches; /* that are complete */
     struct gn_list held;
+    unsigned char *touched[GN_MAX_SEGMENTS]; /* of each segment, a bit a chunk; NULL: nothing yet */
+    uint64_t touched_bytes, most_touched;
     struct {
         uint32_t seq;
         int fd; /* memory that its contents come into; -1: no file is on its way */
@@ -285,26 +289,69 @@ static int catch_prints(struct gn_remote_host *h)
 
 /* ---- receiving */
 
+/*
+ * This machine's memory is filled by whoever sends, not by who has it: so it is counted, a chunk at its first use. What a
+ * program may fill is what it may hold, twice (a buffer and its map), and something for what passes through.
+ */
+static uint64_t most_touched(const struct gn_vgpu *v)
+{
+    uint64_t limit = v->boot->memory_limit_bytes, ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return limit && limit < ram / 2 ? 2 * limit + PASSING_BYTES : ram;
+}
+
+static bool touch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)
+{
+    unsigned char **map = &h->touched[segment];
+    if (!bytes)
+        return true;
+    if (!*map && !(*map = calloc(1, h->v->segments[segment].bytes / CHUNK_BYTES / 8 + 1)))
+        return false;
+    for (uint64_t i = at / CHUNK_BYTES; i <= (at + bytes - 1) / CHUNK_BYTES; i++) {
+        if (!((*map)[i / 8] & 1u << i % 8)) {
+            (*map)[i / 8] |= (unsigned char)(1u << i % 8);
+            h->touched_bytes += CHUNK_BYTES;
+        }
+    }
+    if (h->touched_bytes <= h->most_touched)
+        return true;
+    gn_vgpu_fault(h->v, "its program fills more memory than it may have", "tcp");
+    return false;
+}
+
+/* Whole chunks of what is not needed any more. */
+static void untouch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)
+{
+    unsigned char *map = h->touched[segment];
+    for (uint64_t i = (at + CHUNK_BYTES - 1) / CHUNK_BYTES; map && (i + 1) * CHUNK_BYTES <= at + bytes; i++) {
+        if (map[i / 8] & 1u << i % 8) {
+            map[i / 8] &= (unsigned char)~(1u << i % 8);
+            h->touched_bytes -= CHUNK_BYTES;
+        }
+    }
+}
+
 static void *place(void *context, const struct gn_stream_record *record)
 {
     struct gn_remote_host *h = context;
     if (record->part >= atomic_load_explicit(&h->v->n_segments, memory_order_relaxed))
         return NULL;
-    return gn_vgpu_area(h->v, record->part + 1u, record->at, record->bytes);
+    void *at = gn_vgpu_area(h->v, record->part + 1u, record->at, record->bytes);
+    return at && touch(h, record->part, record->at, record->bytes) ? at : NULL;
 }
 
 static int take_segment(struct gn_remote_host *h, const struct gn_stream_record *record)
 {
     struct gn_vgpu *v = h->v;
-    struct gn_segment segment;
+    struct gn_segment segment = {.fd = -1, .bytes = record->at};
     uint32_t index = atomic_load_explicit(&v->n_segments, memory_order_relaxed);
-    if (record->part != index || index >= GN_MAX_SEGMENTS || record->at > GN_LINK_SEGMENT_LIMIT)
+    if (record->part != index || index >= GN_MAX_SEGMENTS || !record->at || record->at > GN_LINK_SEGMENT_LIMIT)
         return -EPROTO;
-    int rc = gn_segment_create("gantry-data", record->at, &segment);
-    if (!rc)
-        rc = gn_segment_map(&segment);
-    if (rc)
-        return rc;
+    /* Nobody else's, but shared memory by its kind: so that its pages can be given back one by one. */
+    segment.base = mmap(NULL, segment.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (segment.base == MAP_FAILED) {
+        gn_vgpu_fault(v, "a data segment cannot be had", strerror(errno));
+        return -EPROTO;
+    }
     pthread_mutex_lock(&v->segments_lock);
     v->segments[index] = segment;
     atomic_store_explicit(&v->n_segments, index + 1, memory_order_release);
@@ -326,6 +373,7 @@ static int take_free(struct gn_remote_host *h, const struct gn_stream_record *re
     if (!at)
         return -EPROTO;
     (void)madvise(at, bytes, MADV_REMOVE);
+    untouch(h, record->part, record->at, bytes);
     return 0;
 }
 
@@ -670,6 +718,7 @@ int gn_remote_host_start(struct gn_vgpu *v)
     pthread_mutex_init(&h->next_lock, NULL);
     gn_list_init(&h->held);
     h->file.fd = -1;
+    h->most_touched = most_touched(v);
     int rc = h->wake_fd < 0 || h->flush_fd < 0 ? -EMFILE : gn_out_init(&h->out);
     if (!rc)
         rc = gn_in_init(&h->in, &in_ops, h);
