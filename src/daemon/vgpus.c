@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,12 @@ struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id)
 
 static void bury(struct gn_corpse *corpse)
 {
-    free(gn_container_of(corpse, struct gn_vgpu_record, corpse));
+    struct gn_vgpu_record *v = gn_container_of(corpse, struct gn_vgpu_record, corpse);
+    bool last = gn_list_empty(&v->daemon->vgpus);
+    free(v);
+    /* After a crowd, what it took goes back to the system, and gantryd is as small as before. */
+    if (last)
+        (void)malloc_trim(0);
 }
 
 static void close_fd(int *fd)
