@@ -12,16 +12,6 @@ LOST = -5
 
 
 class Loss(TcpCase):
-    def cut_while(self, program, relay, text, least):
-        """Cuts again and again until the program has answered, but not before it can have come back from the last cut."""
-        program.say(text)
-        cuts = 0
-        while not program.has_answered(0.05):
-            relay.cut()
-            cuts += 1
-        self.assertGreaterEqual(cuts, least, "it was over before it could be cut")
-        return program.heard()
-
     def test_what_comes_back_goes_on(self):
         with self.gantry() as gantry:
             relay = self.relay(gantry)

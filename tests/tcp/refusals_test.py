@@ -236,6 +236,15 @@ class Tokens(TcpCase):
             self.assertEqual([(v["tenant"], v["link"]) for v in gantry.vgpus()], [("alice", "tcp")])
             p.end()
 
+    def test_what_is_cut_comes_back(self):
+        with self.gantry("--config", self.config) as gantry:
+            relay = self.relay(gantry)
+            p = self.program(gantry, relay, GANTRY_TENANT="alice", GANTRY_TOKEN=self.token)
+            self.assertEqual(p.ready, "ready 0")
+            self.assertEqual(self.cut_while(p, relay, "rounds 600", 2), 0)
+            self.assertEqual(self.cut_while(p, relay, "bulk 6", 1), 0)
+            p.end()
+
     def test_who_has_not_is_not(self):
         with self.gantry("--config", self.config) as gantry:
             for n, (env, says) in enumerate(((dict(GANTRY_TENANT="alice", GANTRY_TOKEN=self.token + "x"), "refuses the TLS handshake"),

@@ -113,6 +113,16 @@ class TcpCase(unittest.TestCase):
             all_env["GANTRY_CONNECT"] = "tcp:127.0.0.1:{}".format(relay.port)
         return Wanderer({**all_env, **env})
 
+    def cut_while(self, program, relay, text, least):
+        """Cuts again and again until the program has answered, but not before it can have come back from the last cut."""
+        program.say(text)
+        cuts = 0
+        while not program.has_answered(0.05):
+            relay.cut()
+            cuts += 1
+        self.assertGreaterEqual(cuts, least, "it was over before it could be cut")
+        return program.heard()
+
     def until(self, condition, what):
         self.assertTrue(daemon.wait_until(condition, ANSWER_S), what)
 
