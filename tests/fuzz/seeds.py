@@ -107,6 +107,8 @@ def seeds(w):
     put("frames-on-the-session", session(3, 0x61), session(3, 0x22))
     put("an-odd-frame-on-the-session", session(7, 1))
     put("gantryd-says-end", bytes([12, 43, 0, 0]))
+    put("gantryd-sends-a-link", bytes([12, 44, 0x20, 0]))
+    put("gantryd-leases", bytes([12, 57, 1, 8]) + words(1 << 30), bytes([12, 58, 0, 8]) + words(1))
     put("svm", SEGMENT, context, m(w.queue()), m(w.message("SvmWindow", platform=PLATFORM, address=BASE, bytes=1 << 30,
                                                            capabilities=(1, 8, 0), largest=(1, 8, 8), n_devices=1)),
         m(w.message("Svm", id=handle(4), context=handle(2), flags=1, size=4096, address=BASE, pages=(2, 0, 0))),

@@ -191,7 +191,12 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         take_segment(v, e);
         return true;
     case GN_WORKER_EVENT_LINK:
-        gn_remote_host_link(v->remote, e->fd);
+        if (v->remote) {
+            gn_remote_host_link(v->remote, e->fd);
+        } else {
+            close(e->fd);
+            gn_vgpu_fault(v, "a connection came for a program that is on this machine", "link");
+        }
         return true;
     case GN_WORKER_EVENT_LEASED:
         gn_lease_answered(&v->lease, e->index, e->bytes);
