@@ -86,6 +86,7 @@ SCRIBBLE_SECONDS ?= 600
 soak: all
 	@tools/deps.sh build test
 	@python3 -B tests/faults/campaign.py --build $(BUILD) --kills $(KILLS) --seed $(SEED)
+	@python3 -B tests/faults/crowd.py --build $(BUILD)
 	@SCRIBBLE_SECONDS=$(SCRIBBLE_SECONDS) python3 -B tests/attacks/attacks.py --build $(BUILD) --seed $(SEED) scribbled
 
 FUZZ_SECONDS ?= 60
