@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A load beside attackers, over the same load alone; alone against alone is the noise. Attacks go on all the time, ten a second."""
+
+import os
+import select
+import subprocess
+import sys
+
+from .stats import abba, ratios
+from .table import Table, ns, ratio
+from .targets import BenchError, clean_environment, run_json
+
+LOADS = ["matrixMul", "BlackScholes", "hotspot"]
+BAR = 1.05
+FIRST_ATTACK_S = 30
+
+
+class Storm:
+    """The attackers, while the block lasts."""
+
+    def __init__(self, context):
+        storm = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/attacks/storm.py")
+        self.command = [sys.executable, "-B", storm, "--build", context.build, "--socket", context.gantry.address[len("unix:"):]]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        ready, _, _ = select.select([self.process.stdout], [], [], FIRST_ATTACK_S)
+        if not ready or not self.process.stdout.readline():
+            self.process.kill()
+            raise BenchError("the attackers do not start: " + self.process.communicate()[1][-200:])
+        return self
+
+    def __exit__(self, kind, *_):
+        ended = self.process.poll()
+        self.process.kill()
+        said = self.process.communicate()[1]
+        if ended is not None and kind is None:
+            raise BenchError("the attackers gave up: " + said[-200:])
+
+
+def run(context):
+    table = Table(f"Attacks: time of a round beside attackers over alone, {context.pairs} pairs of {context.seconds:g} s",
+                  ["alone", "attacked", "min..max", "alone again", "min..max"])
+    if context.gantry is None:
+        raise BenchError("needs a staged tree")
+    program = os.path.join(context.build, "bench/loads/gantry-load")
+    results = []
+    for load in LOADS:
+        size = run_json(context.gantry, [program, load, "--json", "--check", "--iterations", "1"])["size"]
+        command = [program, load, "--json", "--no-profile", "--size", str(size), "--seconds", str(context.seconds)]
+
+        def alone():
+            done = run_json(context.gantry, command)
+            return done["wall_ns"] / done["iterations"]
+
+        def attacked():
+            with Storm(context):
+                return alone()
+
+        r = {"load": load, "attacked": ratios(abba(context.pairs, alone, attacked)), "alone": ratios(abba(context.pairs, alone, alone))}
+        results.append(r)
+        value = r["attacked"]["median"]
+        table.row(load, ns(r["attacked"]["pairs"][0][0]), ratio(value), f"{r['attacked']['min']:.2f}..{r['attacked']['max']:.2f}",
+                  ratio(r["alone"]["median"]), f"{r['alone']['min']:.2f}..{r['alone']['max']:.2f}", bar=f"at most {BAR}", met=value <= BAR)
+        context.progress(f"{load}: {value:.3f}")
+    return table, results
