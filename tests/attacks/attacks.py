@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [HERE, os.path.join(HERE, "../edges")]
 
 import rawguest as raw  # noqa: E402
-from gantry import Gantry, LeftBehind, Wrong, built_tree, held_kib, wait_until  # noqa: E402
+from gantry import Gantry, LeftBehind, Wrong, built_tree, gone, held_kib, wait_until  # noqa: E402
 from rawguest import RawGuest  # noqa: E402
 from wire import DEVICE, Wire, arg, handle, words  # noqa: E402
 
@@ -296,7 +296,7 @@ def sources(a):
             for _ in range(5):
                 a.neighbour_works(2)
             p.kill()
-            if not wait_until(lambda: not os.path.exists("/proc/{}".format(pid)), 3):
+            if not wait_until(lambda: gone([pid]), 3):
                 raise Wrong("{}: the build outlives its program".format(case))
         a.neighbour_works(1)
 
@@ -413,7 +413,7 @@ def scribbled(a, seconds=None):
                 p.kill()
                 if p.process.returncode not in (0, 1, -9):
                     raise Wrong("seed {}: {} ended with status {}; {}".format(seed, program, p.process.returncode, line))
-                if not wait_until(lambda: not os.path.exists("/proc/{}".format(vgpu["worker_pid"])), 5):
+                if not wait_until(lambda: gone([vgpu["worker_pid"]]), 5):
                     raise Wrong("seed {}: the worker of {} does not end; {}".format(seed, program, line))
         new = a.gantry.log()[log_at:]
         crash = CRASH.search(new)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from gantry import (Gantry, LeftBehind, Wrong, built_tree, held_kib, monotonic_ns, resident_kib, stopped, threads_of, wait_until)
+from gantry import (Gantry, LeftBehind, Wrong, built_tree, gone, held_kib, monotonic_ns, resident_kib, stopped, threads_of, wait_until)
 
 LOST_S = 2       # within which a loss must be known everywhere
 NOBODY_S = 1     # within which a program must be told that there is no daemon
@@ -239,10 +239,6 @@ def worker_killed_anywhere(case):
                         raise Wrong("{} ended with status {} when its worker was killed after {} calls: {}".format(
                             name, status, n, said))
                 gantry.settle(before)
-
-
-def gone(pids):
-    return not any(os.path.exists("/proc/{}".format(pid)) for pid in pids)
 
 
 def lost_daemon(case):

@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.join(HERE, "../programs"), os.path.join(HERE, "../../src/daemon")]
 
 import gantryd_harness  # noqa: E402
-from daemon import Daemon, LeftBehind, descendants, wait_until  # noqa: E402
+from daemon import Daemon, LeftBehind, descendants, gone, wait_until  # noqa: E402
 
 PATIENCE = float(os.environ.get("EDGES_PATIENCE_S", "240"))  # seconds; only a hang takes so long
 
@@ -249,5 +249,5 @@ def monotonic_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-__all__ = ["Gantry", "LeftBehind", "PATIENCE", "Program", "Wrong", "built_tree", "descendants", "descriptors",
+__all__ = ["Gantry", "LeftBehind", "PATIENCE", "Program", "Wrong", "built_tree", "descendants", "descriptors", "gone",
            "monotonic_ns", "read_file", "resident_kib", "stopped", "threads_of", "wait_until"]

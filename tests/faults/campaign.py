@@ -25,7 +25,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../edges"))
 
-from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, held_kib, threads_of, wait_until  # noqa: E402
+from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, gone, held_kib, threads_of, wait_until  # noqa: E402
 from gantryd_harness import cmdline  # noqa: E402
 
 LOST_S = 2            # within which a loss must be known: nobody waits for the lost any longer
@@ -228,7 +228,7 @@ class Campaign:
         gantry.process.kill()
         began = time.monotonic()
         self.lose(hit)
-        if not wait_until(lambda: not any(os.path.exists("/proc/{}".format(pid)) for pid in family), LOST_S):
+        if not wait_until(lambda: gone(family), LOST_S):
             raise Wrong("gantryd's death has not ended {} within {} s".format(family, LOST_S))
         self.slowest = max(self.slowest, time.monotonic() - began)
         while self.loads:

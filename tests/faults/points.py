@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../edges"))
 
 from campaign import LOST_S, NO_LEAKS, TOLD, counted  # noqa: E402
-from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, wait_until  # noqa: E402
+from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, gone, wait_until  # noqa: E402
 
 
 class Point:
@@ -96,7 +96,7 @@ class Point:
                 self.told(p)
             if gantry.process.wait(10) != -signal.SIGKILL:
                 raise Wrong("nobody got to {}".format(self.name))
-            if not wait_until(lambda: not any(os.path.exists("/proc/{}".format(pid)) for pid in family), LOST_S):
+            if not wait_until(lambda: gone(family), LOST_S):
                 raise Wrong("gantryd's death has not ended {}".format(family))
             again = self.gantry()
             os.rmdir(again.socket_dir)

@@ -86,6 +86,17 @@ def identity(pid):
         return None
 
 
+def gone(pids):
+    """Does nothing of them run any more? A zombie has ended; when it is collected is up to its parent, init for an orphan."""
+    for pid in pids:
+        try:
+            if identity(pid) or len(os.listdir("/proc/{}/task".format(pid))) > 1:
+                return False
+        except OSError:
+            pass
+    return True
+
+
 def wait_until(condition, seconds):
     """Polls; the caller's verdict depends on the condition alone, the time only ends a wait that would never end."""
     end = time.monotonic() + seconds
