@@ -182,12 +182,7 @@ static void start_tls(struct greeting *g)
     struct gn_tcp_listener *l = g->owner;
     struct gn_error err = {{0}, {0}};
     const struct gn_tls_ops *ops = gn_tls_load(&err);
-    if (!ops) {
-        refuse(g, err.what);
-        return;
-    }
-    g->tls = ops->start(&l->tls, g->socket.fd, &err);
-    if (g->tls)
+    if (ops && !ops->start(&l->tls, g->socket.fd, &g->tls, &err))
         shake_hands(g);
     else
         refuse(g, err.what);

@@ -66,9 +66,10 @@ int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline
                    struct gn_error *err)
 {
     const struct gn_tls_ops *o = gn_tls_load(err);
-    struct gn_tls *t = o ? o->start(config, fd, err) : NULL;
-    if (!t)
-        return -ENOENT;
+    struct gn_tls *t;
+    int started = o ? o->start(config, fd, &t, err) : -ENOENT;
+    if (started)
+        return started;
     for (;;) {
         int rc = o->handshake(t, err);
         uint64_t now = gn_now_ns();

@@ -44,12 +44,12 @@ struct gn_tls_config {
     const char *host;              /* a client: what the server's certificate must name */
 };
 
-#define GN_TLS_MODULE_VERSION 1u
+#define GN_TLS_MODULE_VERSION 2u
 
 struct gn_tls_ops {
     uint32_t version;
-    /* Does not take fd. NULL and a sentence when it cannot be had. */
-    struct gn_tls *(*start)(const struct gn_tls_config *config, int fd, struct gn_error *err);
+    /* Does not take fd. A sentence when it cannot be had; -ESHUTDOWN: the process is ending, and so is TLS in it. */
+    int (*start)(const struct gn_tls_config *config, int fd, struct gn_tls **ret, struct gn_error *err);
     /* 0: done; 1: poll for reading; 2: for writing; -errno with a sentence: refused. */
     int (*handshake)(struct gn_tls *t, struct gn_error *err);
     /* The name of the key that the other side proved to have; false: it has shown a certificate. */

@@ -14,6 +14,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +23,14 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 
 /* The keys that both sides know go with SHA-256. */
 #define CIPHERS     "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 #define RECORD      16384u
 #define OUT_BYTES   (128u << 10) /* of ciphertext before it is sent; more than that is not taken while the socket is full */
 #define READ_AHEAD  (128u << 10)
+#define LEAVE_NS    100000000u /* how long exit() waits for threads to leave OpenSSL; none stays for long */
 
 struct tls {
     struct gn_tls base;
@@ -46,6 +50,53 @@ struct tls {
 static struct tls *of(struct gn_tls *t)
 {
     return (struct tls *)t;
+}
+
+/* ---- the process's end
+ *
+ * Threads live on while exit() runs its handlers, and OpenSSL's frees what their connections stand on. Where we are the first to
+ * use OpenSSL that handler is not registered, and static destructors still reach their devices. Where the program was, no
+ * thread enters OpenSSL once its handler has begun, and the handler goes on when they have left.
+ */
+static atomic_int inside;
+static atomic_bool over;
+static _Atomic pid_t owner; /* of `inside`: a child of a fork has none of its parent's threads */
+
+static bool enter(void)
+{
+    atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
+    if (!atomic_load_explicit(&over, memory_order_seq_cst))
+        return true;
+    atomic_fetch_sub_explicit(&inside, 1, memory_order_seq_cst);
+    return false;
+}
+
+static void leave(void)
+{
+    atomic_fetch_sub_explicit(&inside, 1, memory_order_seq_cst);
+}
+
+/* Bounded: who calls exit() from a signal's handler may be inside itself. */
+static void before_cleanup(void)
+{
+    uint64_t deadline = gn_now_ns() + LEAVE_NS;
+    atomic_store_explicit(&over, true, memory_order_seq_cst);
+    while (atomic_load_explicit(&inside, memory_order_seq_cst) > 0 && atomic_load(&owner) == getpid() && gn_now_ns() < deadline)
+        sched_yield();
+}
+
+static void begin_once(void)
+{
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+    OPENSSL_atexit(before_cleanup);
+}
+
+static void begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, begin_once);
+    if (atomic_exchange(&owner, getpid()) != getpid())
+        atomic_store(&inside, 0);
 }
 
 /* The newest reason that OpenSSL has. */
@@ -105,12 +156,16 @@ static int derive(const void *secret, size_t n, struct gn_tls_psk *ret)
     static const char *const labels[2] = {"gantry token: name", "gantry token: key"};
     unsigned char *const to[2] = {ret->identity, ret->key};
     int good = 1;
+    begin();
+    if (!enter())
+        return -ESHUTDOWN;
     for (int i = 0; i < 2; i++) {
         EVP_MD_CTX *c = EVP_MD_CTX_new();
         good = good && c && EVP_DigestInit_ex(c, EVP_sha256(), NULL) && EVP_DigestUpdate(c, labels[i], strlen(labels[i]) + 1) &&
                EVP_DigestUpdate(c, secret, n) && EVP_DigestFinal_ex(c, to[i], NULL);
         EVP_MD_CTX_free(c);
     }
+    leave();
     return good ? 0 : -ENOMEM;
 }
 
@@ -168,10 +223,13 @@ static SSL_CTX *new_context(const struct gn_tls_config *config, struct gn_error 
 static void tls_free(struct gn_tls *base)
 {
     struct tls *t = of(base);
+    if (!enter())
+        return;
     SSL_free(t->ssl); /* and its BIOs */
     SSL_CTX_free(t->context);
     pthread_mutex_destroy(&t->lock);
     OPENSSL_cleanse(t, sizeof *t);
+    leave();
     free(t);
 }
 
@@ -185,7 +243,7 @@ static int name_peer(struct tls *t)
 
 extern const struct gn_tls_ops gn_tls_module;
 
-static struct gn_tls *start(const struct gn_tls_config *config, int fd, struct gn_error *err)
+static struct gn_tls *start_inside(const struct gn_tls_config *config, int fd, struct gn_error *err)
 {
     SSL_CTX *c = new_context(config, err);
     struct tls *t = c ? calloc(1, sizeof *t) : NULL;
@@ -227,6 +285,21 @@ static struct gn_tls *start(const struct gn_tls_config *config, int fd, struct g
         return NULL;
     }
     return &t->base;
+}
+
+static int ends(struct gn_error *err)
+{
+    return gn_fail(err, ESHUTDOWN, NULL, "TLS cannot be had: this process is ending");
+}
+
+static int start(const struct gn_tls_config *config, int fd, struct gn_tls **ret, struct gn_error *err)
+{
+    begin();
+    if (!enter())
+        return ends(err);
+    *ret = start_inside(config, fd, err);
+    leave();
+    return *ret ? 0 : -ENOENT;
 }
 
 /* ---- bytes; all with the lock held */
@@ -294,6 +367,8 @@ static int handshake(struct gn_tls *base, struct gn_error *err)
 {
     struct tls *t = of(base);
     int ret;
+    if (!enter())
+        return ends(err);
     pthread_mutex_lock(&t->lock);
     ERR_clear_error();
     errno = 0;
@@ -306,6 +381,7 @@ static int handshake(struct gn_tls *base, struct gn_error *err)
         ret = sent == -EAGAIN ? 2 : sent ? gn_fail(err, -sent, NULL, "it hung up during the TLS handshake") : code ? 1 : 0;
     }
     pthread_mutex_unlock(&t->lock);
+    leave();
     return ret;
 }
 
@@ -362,6 +438,8 @@ static ssize_t tls_send(struct gn_tls *base, const struct iovec *iov, int n)
     ssize_t taken = 0;
     size_t offset = 0, bytes, written;
     int at = 0;
+    if (!enter())
+        return -EPIPE;
     pthread_mutex_lock(&t->lock);
     int rc = drain(t);
     while (!rc && at < n) {
@@ -379,6 +457,7 @@ static ssize_t tls_send(struct gn_tls *base, const struct iovec *iov, int n)
     if (!rc)
         rc = drain(t);
     pthread_mutex_unlock(&t->lock);
+    leave();
     return taken ? taken : rc;
 }
 
@@ -387,6 +466,8 @@ static ssize_t tls_recv(struct gn_tls *base, const struct iovec *iov, int n)
     struct tls *t = of(base);
     ssize_t got = 0;
     int rc = 0;
+    if (!enter())
+        return -EPIPE;
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < n && !rc; i++) {
         for (size_t at = 0; at < iov[i].iov_len && !rc;) {
@@ -403,31 +484,42 @@ static ssize_t tls_recv(struct gn_tls *base, const struct iovec *iov, int n)
     if (out_left(t))
         (void)drain(t);
     pthread_mutex_unlock(&t->lock);
+    leave();
     return got ? got : rc;
 }
 
 static bool has_more(struct gn_tls *base)
 {
     struct tls *t = of(base);
+    if (!enter())
+        return false;
     pthread_mutex_lock(&t->lock);
     bool more = SSL_has_pending(t->ssl);
     pthread_mutex_unlock(&t->lock);
+    leave();
     return more;
 }
 
 static bool unsent(struct gn_tls *base)
 {
     struct tls *t = of(base);
+    if (!enter())
+        return false;
     pthread_mutex_lock(&t->lock);
     bool left = out_left(t) && drain(t) == -EAGAIN;
     pthread_mutex_unlock(&t->lock);
+    leave();
     return left;
 }
 
 static int check(const struct gn_tls_config *config, struct gn_error *err)
 {
+    begin();
+    if (!enter())
+        return ends(err);
     SSL_CTX *c = new_context(config, err);
     SSL_CTX_free(c);
+    leave();
     return c ? 0 : -EINVAL;
 }
 

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 
 from tcp_harness import ANSWER_S, SKIP, STAGE, TcpCase, daemon, main
 
@@ -235,6 +236,19 @@ class Tokens(TcpCase):
             self.assertEqual(p.do("bulk 1"), 0)
             self.assertEqual([(v["tenant"], v["link"]) for v in gantry.vgpus()], [("alice", "tcp")])
             p.end()
+
+    def test_calls_of_exit_handlers(self):
+        """They run while the process ends. Where OpenSSL has ended before, what they ask for is lost, at once."""
+        with self.gantry("--config", self.config) as gantry:
+            for exits, result in (("plain", 0), ("openssl", -5)):
+                for _ in range(5):
+                    p = self.program(gantry, GANTRY_TENANT="alice", GANTRY_TOKEN=self.token, WANDERER_EXIT=exits)
+                    self.assertEqual(p.do("rounds 2"), 0)
+                    began = time.monotonic()
+                    p.process.stdin.close()
+                    self.assertEqual(p.heard(), result)
+                    self.assertLess(time.monotonic() - began, self.GRACE_S)
+                    self.assertEqual(p.end(), 0)
 
     def test_what_is_cut_comes_back(self):
         with self.gantry("--config", self.config) as gantry:

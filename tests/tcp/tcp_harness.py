@@ -37,8 +37,7 @@ class Wanderer:
     """A program; say() hands it a word, heard() is its answer, an OpenCL error code."""
 
     def __init__(self, env, stdout=None):
-        self.process = subprocess.Popen([os.environ["WANDERER"]], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([os.environ["WANDERER"]], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.lines, self.rest = [], b""
         self.ready = self.line()
 
@@ -55,7 +54,7 @@ class Wanderer:
             return bool(self.lines)
         piece = os.read(self.process.stdout.fileno(), 65536)
         if not piece:
-            raise AssertionError("the program has ended")
+            raise AssertionError("the program has ended, with status {}".format(self.process.wait(ANSWER_S)))
         *lines, self.rest = (self.rest + piece).split(b"\n")
         self.lines += lines
         return True
@@ -73,7 +72,8 @@ class Wanderer:
 
     def end(self):
         """Lets it end by itself."""
-        self.process.stdin.close()
+        if not self.process.stdin.closed:
+            self.process.stdin.close()
         status = self.process.wait(ANSWER_S)
         self.process.stdout.close()
         return status

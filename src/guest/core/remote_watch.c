@@ -211,6 +211,12 @@ static void answer_wants(struct gn_remote *r)
     }
 }
 
+/* The session is no more, or somebody else answers, or this process is ending. */
+static bool is_final(int rc)
+{
+    return rc == -ENODEV || rc == -EPROTO || rc == -ESHUTDOWN;
+}
+
 /* Comes back to the session; false: it is lost. */
 static bool come_back(struct gn_remote *r)
 {
@@ -225,9 +231,9 @@ static bool come_back(struct gn_remote *r)
     gn_out_disconnect(&r->out);
     gn_tcp_close(&r->tcp);
     int rc = -EPIPE;
-    for (uint64_t now = gn_now_ns(); rc && rc != -ENODEV && rc != -EPROTO && now < deadline; now = gn_now_ns()) {
+    for (uint64_t now = gn_now_ns(); rc && !is_final(rc) && now < deadline; now = gn_now_ns()) {
         rc = connect_data(r, now + TRY_NS < deadline ? now + TRY_NS : deadline, &err);
-        if (rc && rc != -ENODEV)
+        if (rc && !is_final(rc))
             poll(NULL, 0, TRY_PAUSE_MS);
     }
     if (!rc)
