@@ -43,7 +43,9 @@ def phases(kind, build):
         return [Phase("quick", build, without=["programs", "slow"])]
     return [
         Phase("normal build", build, stage=True),
-        Phase("ASan + UBSan", build + "-asan", setup=sanitized + ["-Db_sanitize=address,undefined", "-Dfaults=true"],
+        # What UBSan finds ends the process that it is in, whatever that process's environment says.
+        Phase("ASan + UBSan", build + "-asan",
+              setup=sanitized + ["-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize-recover=undefined", "-Dfaults=true"],
               without=not_sanitized, stage=True, slower=3,
               env={"ASAN_OPTIONS": "abort_on_error=0:detect_stack_use_after_return=1",
                    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}),

@@ -37,9 +37,11 @@ static inline void gn_list_remove(struct gn_list *entry)
 }
 
 #define gn_list_first(head, type, member) gn_container_of((head)->next, type, member)
+/* NULL for the head, which is in no entry. */
+#define gn_list_entry(node, head, type, member) ((node) == (head) ? NULL : gn_container_of(node, type, member))
 /* The entry in hand may be removed while walking. */
-#define gn_list_for_each(it, head, type, member)                                                                  \
-    for (type *it = gn_container_of((head)->next, type, member), *it##_next;                                      \
-         &it->member != (head) && (it##_next = gn_container_of(it->member.next, type, member), 1); it = it##_next)
+#define gn_list_for_each(it, head, type, member)                                                 \
+    for (type *it = gn_list_entry((head)->next, head, type, member), *it##_next;                 \
+         it && (it##_next = gn_list_entry(it->member.next, head, type, member), 1); it = it##_next)
 
 #endif

@@ -241,8 +241,10 @@ class Tokens(TcpCase):
         """They run while the process ends. Where OpenSSL has ended before, what they ask for is lost, at once."""
         with self.gantry("--config", self.config) as gantry:
             for exits, result in (("plain", 0), ("openssl", -5)):
+                # OpenSSL's end forgets what it keeps for threads that are still there.
+                leaks = {"ASAN_OPTIONS": "detect_leaks=0"} if exits == "openssl" else {}
                 for _ in range(5):
-                    p = self.program(gantry, GANTRY_TENANT="alice", GANTRY_TOKEN=self.token, WANDERER_EXIT=exits)
+                    p = self.program(gantry, GANTRY_TENANT="alice", GANTRY_TOKEN=self.token, WANDERER_EXIT=exits, **leaks)
                     self.assertEqual(p.do("rounds 2"), 0)
                     began = time.monotonic()
                     p.process.stdin.close()
