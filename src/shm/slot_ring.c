@@ -163,8 +163,10 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
     GN_FAULT("program-published");
     /* P2: not before P0. Of several producers one takes the flag and wakes; the others need not. */
     if (atomic_load_explicit(&p->ring->parked, memory_order_seq_cst) &&
-        atomic_exchange_explicit(&p->ring->parked, 0, memory_order_seq_cst))
+        atomic_exchange_explicit(&p->ring->parked, 0, memory_order_seq_cst)) {
         gn_futex_wake(&p->ring->parked, 1, false);
+        gn_spin_woke_peer();
+    }
     gn_spin_prefetch_for_write(slot_at(p->ring, start + n, p->capacity)); /* the next message's slot */
     if (ret_end)
         *ret_end = start + n;

@@ -143,10 +143,24 @@ void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu)
         p->n_moves++;
 }
 
+static _Thread_local uint64_t last_woke_ns;
+static _Thread_local bool parks_next;
+
+void gn_spin_woke_peer(void)
+{
+    uint64_t now = gn_now_ns();
+    parks_next = parks_next || now - last_woke_ns > GN_SPIN_CALM_NS;
+    last_woke_ns = now;
+}
+
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu)
 {
     *s = (struct gn_spin){.spin_ns = policy->spin_ns, .roomy_ns = policy->roomy_ns, .peer_cpu = peer_cpu};
-    if (policy->spin_ns == 0)
+    bool parks = parks_next && policy->roomy_ns;
+    parks_next = false;
+    if (parks && policy->spin_ns != GN_SPIN_FOREVER)
+        s->spin_ns = 0;
+    if (s->spin_ns == 0)
         return;
     if (policy->spin_ns != GN_SPIN_FOREVER && !policy->roomy_ns && on_my_cpu(peer_cpu)) {
         s->spin_ns = 0;

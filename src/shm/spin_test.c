@@ -54,6 +54,31 @@ static void nobody_spins_for_a_peer_on_his_own_processor(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+static bool spins(struct gn_spin_policy policy)
+{
+    struct gn_spin s;
+    gn_spin_start(&s, &policy, GN_CPU_UNKNOWN);
+    return gn_spin_again(&s);
+}
+
+static void who_wakes_all_the_sleepers_sleeps_himself(void **state)
+{
+    const struct gn_spin_policy plain = {.spin_ns = 3000000}, roomy = {.spin_ns = 3000000, .roomy_ns = 1};
+    const struct timespec calm = {.tv_nsec = 2 * GN_SPIN_CALM_NS};
+    nanosleep(&calm, NULL);
+    uint64_t before = gn_now_ns();
+    gn_spin_woke_peer();
+    gn_spin_woke_peer(); /* the same awakening */
+    assert_false(spins(roomy));
+    assert_true(spins(roomy));
+    gn_spin_woke_peer();
+    if (gn_now_ns() - before < GN_SPIN_CALM_NS)
+        assert_true(spins(roomy));
+    nanosleep(&calm, NULL);
+    gn_spin_woke_peer();
+    assert_true(spins(plain));
+}
+
 static void who_parts_may_go_where_he_could_before(void **state)
 {
     struct gn_spin_parting apart = {0}, together = {0};
@@ -129,6 +154,7 @@ int main(void)
         cmocka_unit_test(no_time_is_no_look),
         cmocka_unit_test(a_spin_takes_its_time_and_ends),
         cmocka_unit_test(nobody_spins_for_a_peer_on_his_own_processor),
+        cmocka_unit_test(who_wakes_all_the_sleepers_sleeps_himself),
         cmocka_unit_test(who_parts_may_go_where_he_could_before),
         cmocka_unit_test(who_has_one_processor_stays),
         cmocka_unit_test(room_lengthens_a_spin_and_never_shortens_it),
