@@ -223,6 +223,9 @@ static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     if (!r)
         r = s->remote ? gn_remote_segment(s->remote, size, &fd, &index)
                       : gn_link_segment(s->link, size, &fd, &index, &err);
+    /* gantryd is gone, and the watcher has not heard of it yet. */
+    if (r == -EPIPE)
+        gn_lost_declare(&s->lost);
     if (!r) {
         r = gn_segment_adopt(fd, GN_LINK_SEGMENT_LIMIT, &segment);
         if (r) {
