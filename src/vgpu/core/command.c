@@ -682,9 +682,10 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     c->asked = msg->flags & GN_MSG_ASK;
 
     struct gn_vqueue *q = c->queue;
-    bool kept = false, dropped = false;
+    bool kept = false, dropped = false, good;
     pthread_mutex_lock(&v->lock);
-    if (!c->fault && enter_event_locked(c)) {
+    good = !c->fault && enter_event_locked(c);
+    if (good) {
         enter_waits_locked(c, waits);
         if (batch) {
             c->batch = batch;
@@ -705,11 +706,10 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
             c->asked = false;
         }
         atomic_store_explicit(&q->device->dirty, true, memory_order_seq_cst);
-    } else {
-        c->fault = true;
     }
     pthread_mutex_unlock(&v->lock);
-    if (c->fault) {
+    /* A good one that was not dropped may be over by now, and gone. */
+    if (!good) {
         gn_vgpu_fault(v, "a command is malformed", class->name);
         command_unref(c);
         return;
