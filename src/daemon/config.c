@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "sched/policy.h"
 
 #define MAX_FILE_BYTES (1u << 20)
 #define MAX_LINE_BYTES 1024
@@ -110,6 +111,37 @@ int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_e
     if (!s || *end || s > 3600)
         return gn_fail(err, EINVAL, "write a number of seconds, 1 to 3600", "the grace cannot be \"%.100s\"", value);
     config->tcp_grace_ms = (uint32_t)s * 1000;
+    return 0;
+}
+
+int gn_config_set_policy(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    char names[128], fix[160];
+    config->policy = gn_sched_policy_find(value);
+    if (config->policy)
+        return 0;
+    snprintf(fix, sizeof fix, "the policies are %s", gn_sched_policy_names(names, sizeof names));
+    return gn_fail(err, EINVAL, fix, "there is no policy \"%.100s\"", value);
+}
+
+int gn_config_set_slice(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    char *end = NULL;
+    double ms = value[0] >= '0' && value[0] <= '9' ? strtod(value, &end) : 0;
+    if (!end || *end || !(ms >= 0.1 && ms <= 10000))
+        return gn_fail(err, EINVAL, "write a number of milliseconds, 0.1 to 10000", "the slice cannot be \"%.100s\"", value);
+    config->slice_ns = (uint64_t)(ms * 1e6);
+    return 0;
+}
+
+int gn_config_set_kernel_limit(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    char *end = NULL;
+    double s = value[0] >= '0' && value[0] <= '9' ? strtod(value, &end) : 0;
+    if (!end || *end || !(s >= 0.1 && s <= 1e6))
+        return gn_fail(err, EINVAL, "write a number of seconds, at least 0.1", "the limit of a kernel cannot be \"%.100s\"",
+                       value);
+    config->kernel_limit_ns = (uint64_t)(s * 1e9);
     return 0;
 }
 
@@ -222,6 +254,12 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_set_authority(p->config, value, &inner);
     } else if (strcmp(key, "tcp-grace") == 0) {
         rc = gn_config_set_grace(p->config, value, &inner);
+    } else if (strcmp(key, "policy") == 0) {
+        rc = gn_config_set_policy(p->config, value, &inner);
+    } else if (strcmp(key, "slice") == 0) {
+        rc = gn_config_set_slice(p->config, value, &inner);
+    } else if (strcmp(key, "kernel-limit") == 0) {
+        rc = gn_config_set_kernel_limit(p->config, value, &inner);
     } else if (strcmp(key, "walls") == 0) {
         if (p->config->walls_set)
             return complain(p, "keep one of them", "given twice:", key);
@@ -231,7 +269,7 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
             return complain(p, "keep one of them", "given twice:", key);
         rc = gn_config_set_cache(p->config, value, &inner);
     } else {
-        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, device, walls and cache", "unknown key", key);
+        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, policy, slice, kernel-limit, device, walls and cache", "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
 }

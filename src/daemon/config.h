@@ -30,6 +30,9 @@ struct gn_config {
     bool insecure;
     char tls_certificate[256], tls_key[256], tls_authority[256]; /* files; "": none */
     uint32_t tcp_grace_ms; /* 0: the default */
+    const struct gn_sched_policy *policy; /* NULL: the default */
+    uint64_t slice_ns;                    /* 0: the default */
+    uint64_t kernel_limit_ns;             /* 0: none */
     struct gn_config_tenant *tenants; /* owned */
     int n_tenants;
     enum gn_wall_mode walls;
@@ -54,6 +57,9 @@ int gn_config_set_insecure(struct gn_config *config, const char *value, struct g
 int gn_config_set_certificate(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_key(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_authority(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_policy(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_slice(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_kernel_limit(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_error *err);

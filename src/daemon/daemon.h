@@ -9,6 +9,7 @@
 #include "daemon/devices.h"
 #include "daemon/loop.h"
 #include "daemon/refusals.h"
+#include "daemon/scheduler.h"
 #include "daemon/tenants.h"
 #include "daemon/walls.h"
 #include "daemon/worker_log.h"
@@ -93,6 +94,7 @@ struct gn_vgpu_record {
     pid_t program_pid;
     uint32_t weight;
     struct gn_lease_holder lease;
+    struct gn_shares shares;
     uint32_t n_segments;
 
     bool spawning; /* the template has not answered yet */
@@ -143,6 +145,8 @@ struct gn_daemon {
     uint64_t lease_timer_ns;      /* what it is set to; 0: nothing */
     uint32_t n_held;              /* replies */
     struct gn_refusals refusals;
+    struct gn_scheduler *scheduler;
+    struct gn_source overrun; /* eventfd: the scheduler has something to say */
     struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
     bool stopping;
 };

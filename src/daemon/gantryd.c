@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gantryd: meets programs at a socket, makes each its vGPU's memory and has a worker host it. It loads no
- * driver, has one thread and sleeps while nothing happens.
+ * driver, sleeps while nothing happens, and has two threads: this one, and the scheduler's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--listen tcp:HOST:PORT] [--insecure]\n"
                            "               [--tls-certificate FILE --tls-key FILE [--tls-client-authority FILE]]\n"
                            "               [--tcp-grace SECONDS] [--device SELECTOR]... [--walls MODE]\n"
+                           "               [--policy NAME] [--slice MS] [--kernel-limit SECONDS]\n"
                            "\n"
                            "Shares this machine's OpenCL devices among programs.\n"
                            "\n"
@@ -38,6 +40,10 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
                            "  --device SELECTOR  offer this device only; may be repeated.\n"
                            "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
+                           "  --policy NAME      who gets a device next: fair (the default), credit, credit-hs,\n"
+                           "                     strict, rr or xenocredit\n"
+                           "  --slice MS         how long a vGPU has a device while others wait (6)\n"
+                           "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer\n"
                            "  --walls MODE       what confines workers: required, available (the default) or none\n"
                            "  --help, --version\n"
                            "\n"
@@ -45,6 +51,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "ends gantryd and its workers.\n";
 
 #define TCP_GRACE_MS 5000
+#define SLICE_NS     6000000u /* FairGV 3.3.2 */
 
 static struct gn_daemon gantryd;
 static struct gn_listener listener = GN_LISTENER_NONE;
@@ -120,6 +127,32 @@ static int end_signal_fd(struct gn_error *err)
     return fd < 0 ? gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno)) : fd;
 }
 
+/* A vGPU keeps others off a device. */
+static void overrun(struct gn_source *s, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(s, struct gn_daemon, overrun);
+    (void)events;
+    struct gn_vgpu_record *v = gn_vgpus_find(d, gn_scheduler_overrun(d->scheduler));
+    if (!v)
+        return;
+    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" keeps others from the device for longer than --kernel-limit, and is ended", v->id,
+           v->program);
+    gn_vgpus_kill(v);
+}
+
+static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
+{
+    uint32_t n_devices = 0;
+    for (uint32_t i = 0; i < d->machine.n_platforms; i++)
+        n_devices += d->machine.platforms[i].n_devices;
+    d->overrun.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (d->overrun.fd < 0)
+        return gn_fail(err, errno, NULL, "cannot start the scheduler: %s", strerror(errno));
+    return gn_scheduler_start(&d->scheduler, config->policy ? config->policy : gn_sched_policy_at(0),
+                              config->slice_ns ? config->slice_ns : SLICE_NS, config->kernel_limit_ns, n_devices, d->overrun.fd,
+                              err);
+}
+
 static int make_tenants(struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
 {
     struct gn_tenant_rules *rules = calloc((size_t)config->n_tenants + 1, sizeof *rules);
@@ -160,6 +193,9 @@ static int start(const struct gn_config *config, struct gn_error *err)
     rc = gn_walls_init(&d->walls, &d->machine, config->walls, config->cache, err);
     if (rc)
         return rc;
+    rc = start_scheduler(d, config, err);
+    if (rc)
+        return rc;
     rc = gn_loop_init(&d->loop);
     d->listener.fd = listener.fd;
     d->listening = true;
@@ -169,6 +205,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
         rc = gn_loop_add(&d->loop, &d->grace, EPOLLIN, gn_vgpus_grace);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->lease_timer, EPOLLIN, gn_memory_timer);
+    if (rc == 0)
+        rc = gn_loop_add(&d->loop, &d->overrun, EPOLLIN, overrun);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->listener, EPOLLIN, gn_conns_accept);
     if (rc == 0)
@@ -227,8 +265,10 @@ int main(int argc, char **argv)
     gn_hosts_fini(&gantryd);
     gn_loop_close(&gantryd.loop, &gantryd.grace);
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);
+    gn_loop_close(&gantryd.loop, &gantryd.overrun);
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);
+    gn_scheduler_stop(gantryd.scheduler);
     gn_tenants_fini(&gantryd.tenants);
     gn_machine_fini(&gantryd.machine);
     if (rc)

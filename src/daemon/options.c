@@ -30,6 +30,9 @@ static const struct option {
     {"tls-key", VALUE_SET, gn_config_set_key, GN_OPTIONS_RUN},
     {"tls-client-authority", VALUE_SET, gn_config_set_authority, GN_OPTIONS_RUN},
     {"tcp-grace", VALUE_SET, gn_config_set_grace, GN_OPTIONS_RUN},
+    {"policy", VALUE_SET, gn_config_set_policy, GN_OPTIONS_RUN},
+    {"slice", VALUE_SET, gn_config_set_slice, GN_OPTIONS_RUN},
+    {"kernel-limit", VALUE_SET, gn_config_set_kernel_limit, GN_OPTIONS_RUN},
     {"help", NO_VALUE, NULL, GN_OPTIONS_HELP},
     {"version", NO_VALUE, NULL, GN_OPTIONS_VERSION},
 };
@@ -106,6 +109,12 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
         memcpy(config->tls_authority, given.tls_authority, sizeof config->tls_authority);
     if (given.tcp_grace_ms)
         config->tcp_grace_ms = given.tcp_grace_ms;
+    if (given.policy)
+        config->policy = given.policy;
+    if (given.slice_ns)
+        config->slice_ns = given.slice_ns;
+    if (given.kernel_limit_ns)
+        config->kernel_limit_ns = given.kernel_limit_ns;
     if (given.walls_set)
         config->walls = given.walls;
     else if (!config->walls_set)

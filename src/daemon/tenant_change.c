@@ -45,7 +45,10 @@ static int remove_tenant(struct gn_daemon *d, struct gn_tenant *t, struct gn_err
 {
     if (t->n_vgpus == 0)
         gn_memory_settle(d); /* replies that waited for it */
+    struct gn_tenant_shares *shares = t->shares;
     int rc = gn_tenants_remove(&d->tenants, t, err);
+    if (rc == 0)
+        gn_scheduler_forget(d->scheduler, shares);
     gn_list_for_each(c, &d->conns, struct gn_conn, link)
     {
         if (rc == 0 && c->tenant == t)
@@ -79,6 +82,7 @@ static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_
         rc = gn_tenant_devices_check(&rules, &d->machine, err);
     if (rc == 0) {
         t->rules = rules;
+        gn_scheduler_weigh(d->scheduler, t->shares, rules.weight);
         gn_account_set_limit(&t->memory, rules.memory_limit_bytes, gn_now_ns());
     }
     explicit_bzero(&rules, sizeof rules);

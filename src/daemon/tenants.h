@@ -11,6 +11,7 @@
  */
 struct gn_daemon;
 struct gn_machine;
+struct gn_tenant_shares;
 
 #define GN_TENANT_DEFAULT "default"
 #define GN_MAX_TENANTS    4096u
@@ -20,6 +21,7 @@ struct gn_tenant {
     struct gn_tenant_rules rules;
     struct gn_lease_account memory;
     uint32_t n_vgpus;
+    struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */
 };
 
 struct gn_tenants {

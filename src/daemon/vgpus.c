@@ -100,6 +100,8 @@ static void free_if_over(struct gn_vgpu_record *v)
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
     gn_holder_gone(&v->lease, gn_now_ns());
+    gn_scheduler_leave(d->scheduler, &v->shares);
+    gn_shares_fini(&v->shares);
     v->tenant->n_vgpus--;
     close_control(v);
     drop_program_side(v);
@@ -395,6 +397,22 @@ static int make_segment(const char *name, uint64_t bytes, int *ret_fd, uint64_t 
     return rc;
 }
 
+/* Its part in each device, in the order that its worker knows them by. */
+static int make_shares(struct gn_vgpu_record *v)
+{
+    const struct gn_machine *m = &v->daemon->machine;
+    uint32_t devices[GN_WORKER_MAX_DEVICES], n = 0, first = 0;
+    int rc = gn_shares_init(&v->shares, v->id);
+    for (uint32_t i = 0; i < v->platform; i++)
+        first += m->platforms[i].n_devices;
+    for (uint32_t i = 0; i < m->platforms[v->platform].n_devices; i++)
+        if (v->devices >> i & 1)
+            devices[n++] = first + i;
+    return rc ? rc
+              : gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares, v->tenant->rules.weight, v->weight,
+                                  devices, n);
+}
+
 /* The session's memory and the two sockets. What was made before a failure is freed with the vGPU. */
 static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
 {
@@ -411,6 +429,8 @@ static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
         rc = make_segment("gantry-data", DATA_AREA_BYTES, &v->data_fd, &v->data_bytes);
     if (rc == 0)
         rc = make_segment("gantry-counters", GN_COUNTERS_BYTES, &v->counters_fd, &ignored);
+    if (rc == 0)
+        rc = make_shares(v);
     if (rc == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, session) < 0)
         rc = -errno;
     if (rc)
@@ -479,6 +499,8 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
         [GN_WORKER_BOOT_EVENTS] = v->events_fd,
         [GN_WORKER_BOOT_DATA] = v->data_fd,
         [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
+        [GN_WORKER_BOOT_GRANTS] = v->shares.page.fd,
+        [GN_WORKER_BOOT_TELL] = v->shares.tell_fd,
         [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
         [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
         [GN_WORKER_BOOT_LOG] = log,
@@ -522,7 +544,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->program_pid = c->pid;
     v->reaped = true;
     gn_worker_log_init(&v->log);
-    v->control.fd = v->process.fd = v->counters_fd = -1;
+    v->control.fd = v->process.fd = v->counters_fd = v->shares.tell_fd = v->shares.page.fd = -1;
     v->session_fd = v->ring_fd = v->events_fd = v->data_fd = -1;
     gn_frame_string_set(v->program, sizeof v->program, c->program);
     gn_list_append(&d->vgpus, &v->link);

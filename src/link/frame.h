@@ -18,7 +18,7 @@
  */
 #define GN_FRAME_MAX_BYTES   65536u
 #define GN_FRAME_MAX_PAYLOAD (GN_FRAME_MAX_BYTES - 16u)
-#define GN_FRAME_MAX_FDS     8
+#define GN_FRAME_MAX_FDS     10
 
 /* flags */
 #define GN_FRAME_MORE 1u /* the payload goes on in the next frame of the same op and seq */

@@ -48,6 +48,8 @@ enum {
     GN_WORKER_BOOT_EVENTS,
     GN_WORKER_BOOT_DATA,
     GN_WORKER_BOOT_COUNTERS,
+    GN_WORKER_BOOT_GRANTS, /* shm/grant.h */
+    GN_WORKER_BOOT_TELL,   /* an eventfd: gantryd is to look at the grants */
     GN_WORKER_BOOT_STDOUT,
     GN_WORKER_BOOT_STDERR,
     GN_WORKER_BOOT_LOG, /* what it has to say in gantryd's log */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sched/policy.h"
@@ -12,6 +13,15 @@ static const struct gn_sched_policy *const policies[] = {
 const struct gn_sched_policy *gn_sched_policy_at(unsigned i)
 {
     return i < GN_ARRAY_SIZE(policies) ? policies[i] : NULL;
+}
+
+const char *gn_sched_policy_names(char *text, size_t n)
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (unsigned i = 0; i < GN_ARRAY_SIZE(policies) && at < n; i++)
+        at += (size_t)snprintf(text + at, n - at, "%s%s", i ? ", " : "", policies[i]->name);
+    return text;
 }
 
 const struct gn_sched_policy *gn_sched_policy_find(const char *name)

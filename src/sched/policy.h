@@ -4,6 +4,7 @@
 
 #include <bsd/sys/tree.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -83,6 +84,9 @@ struct gn_sched_policy {
 const struct gn_sched_policy *gn_sched_policy_find(const char *name);
 /* The i-th, NULL behind the last; the first is the default. */
 const struct gn_sched_policy *gn_sched_policy_at(unsigned i);
+
+/* "fair, credit, ...", in text, which it returns. */
+const char *gn_sched_policy_names(char *text, size_t n);
 
 extern const struct gn_sched_policy gn_sched_fair, gn_sched_rr, gn_sched_xenocredit, gn_sched_credit,
     gn_sched_credit_hs, gn_sched_strict;

@@ -308,17 +308,19 @@ static bool is_ready(struct gn_ring_consumer *c, memory_order order)
            lap(c->head, c->capacity);
 }
 
-void gn_ring_nudge(struct gn_ring_consumer *c)
+bool gn_ring_nudge(struct gn_ring_consumer *c)
 {
-    if (!atomic_load_explicit(&c->ring->parked, memory_order_relaxed))
-        return;
+    if (!atomic_load_explicit(&c->ring->parked, memory_order_seq_cst))
+        return false;
     atomic_store_explicit(&c->nudged, true, memory_order_relaxed);
     /* As P2. Had the consumer just woken by itself, it finds the nudge behind its next park and only looks once more. */
-    if (atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
-        gn_futex_wake(&c->ring->parked, 1, false);
+    if (!atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
+        return false;
+    gn_futex_wake(&c->ring->parked, 1, false);
+    return true;
 }
 
-int gn_ring_wait(struct gn_ring_consumer *c)
+int gn_ring_spin(struct gn_ring_consumer *c)
 {
     struct gn_spin spin;
     if (c->fault)
@@ -338,6 +340,11 @@ int gn_ring_wait(struct gn_ring_consumer *c)
         if (gn_lost_is(c->waiter.lost))
             return -EPIPE;
     }
+    return -EAGAIN;
+}
+
+int gn_ring_park(struct gn_ring_consumer *c)
+{
     for (;;) {
         /*
          * C2 and C3 against P0 and P2: in the one order of sequentially consistent accesses either C3 follows
@@ -361,4 +368,10 @@ int gn_ring_wait(struct gn_ring_consumer *c)
             return ready ? 0 : -EPIPE;
         }
     }
+}
+
+int gn_ring_wait(struct gn_ring_consumer *c)
+{
+    int rc = gn_ring_spin(c);
+    return rc == -EAGAIN ? gn_ring_park(c) : rc;
 }

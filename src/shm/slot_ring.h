@@ -132,12 +132,17 @@ int gn_ring_try_receive(struct gn_ring_consumer *c, unsigned char buf[static GN_
 void gn_ring_release(struct gn_ring_consumer *c);
 
 /*
- * Spins, then parks, until a receive would return something else than -EAGAIN, or a nudge ends the park. 0, or
- * -EPIPE when the peer is lost and the ring is empty.
+ * Spins until a receive would return something else than -EAGAIN: 0, or -EPIPE when the peer is lost and the ring is empty, or
+ * -EAGAIN when nothing came while it was worth spinning.
  */
+int gn_ring_spin(struct gn_ring_consumer *c);
+/* Parks for the same, or until a nudge. 0 or -EPIPE. */
+int gn_ring_park(struct gn_ring_consumer *c);
+/* Spins, then parks. */
 int gn_ring_wait(struct gn_ring_consumer *c);
 
-/* Ends a park of the consumer's, so that it spins again: a message is expected soon. Any thread of its process. */
-void gn_ring_nudge(struct gn_ring_consumer *c);
+/* Ends a park of the consumer's, so that it spins again: a message is expected soon. False: it is not parked, or about to be
+ * woken. Any thread of its process. */
+bool gn_ring_nudge(struct gn_ring_consumer *c);
 
 #endif

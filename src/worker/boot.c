@@ -18,6 +18,7 @@
 #include "link/frame.h"
 #include "link/tls.h"
 #include "link/worker_wire.h"
+#include "shm/grant.h"
 #include "shm/segment.h"
 #include "vgpu/vgpu.h"
 #include "worker/worker.h"
@@ -82,6 +83,7 @@ static int map_segments(const struct boot *b, struct gn_vgpu_boot *v, struct gn_
         {b->fds[GN_WORKER_BOOT_EVENTS], b->wire.events_bytes, &v->events},
         {b->fds[GN_WORKER_BOOT_DATA], b->wire.data_bytes, &v->data},
         {b->fds[GN_WORKER_BOOT_COUNTERS], b->wire.counters_bytes, &v->counters},
+        {b->fds[GN_WORKER_BOOT_GRANTS], GN_GRANT_BYTES, &v->grants},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         int rc = gn_segment_adopt(all[i].fd, all[i].bytes, all[i].to);
@@ -163,6 +165,7 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     v.weight = b.wire.weight;
     v.memory_limit_bytes = b.wire.memory_limit_bytes;
     v.session_fd = b.fds[GN_WORKER_BOOT_SESSION];
+    v.tell_fd = b.fds[GN_WORKER_BOOT_TELL];
     v.remote = b.wire.remote != 0;
     v.tls = b.wire.remote == GN_WORKER_REMOTE_TLS;
     v.grace_ms = b.wire.grace_ms;

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "shm/counters.h"
+#include "shm/futex.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,17 +49,15 @@ static void drop_objects(struct gn_command *c)
     c->queue_object = NULL;
 }
 
-static void command_unref(struct gn_command *c);
-
 /* Once given to the driver, a command no longer needs those before it: keeping them would keep the whole chain. */
 static void drop_producers(struct gn_command *c)
 {
     for (uint32_t i = 0; i < c->n_producers; i++)
-        command_unref(c->producers[i]);
+        gn_command_unref(c->producers[i]);
     c->n_producers = 0;
 }
 
-static void command_unref(struct gn_command *c)
+void gn_command_unref(struct gn_command *c)
 {
     if (!c || atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_acq_rel) != 1)
         return;
@@ -164,10 +163,8 @@ void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint6
 
 void gn_device_wake(struct gn_vdevice *d)
 {
-    pthread_mutex_lock(&d->sleep_lock);
-    d->woken = true;
-    pthread_cond_signal(&d->wake);
-    pthread_mutex_unlock(&d->sleep_lock);
+    if (!atomic_exchange_explicit(&d->woken, 1, memory_order_seq_cst))
+        gn_futex_wake(&d->woken, 1, true);
 }
 
 /* The next one whose end may be told, taken off; NULL: none now. */
@@ -204,7 +201,21 @@ static void tell_end(struct gn_command *c)
     for (uint32_t i = 0; i < v->n_devices; i++)
         if (atomic_load_explicit(&v->devices[i].dirty, memory_order_seq_cst))
             gn_device_wake(&v->devices[i]);
-    command_unref(c);
+    gn_command_unref(c);
+}
+
+/* After an end, maybe the last for now. */
+static void calm(struct gn_vdevice *d)
+{
+    struct gn_vgpu *v = d->vgpu;
+    const bool idle = gn_turn_is_idle(&d->turn);
+    /* The program is likely to go on at once: its next message should meet a thread that looks for it, and if none comes that
+     * thread gives the grant up. */
+    const bool looks = !v->remote && ((idle && gn_grant_is_pressed(d->turn.slot)) ||
+                                      (v->on_processors && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
+                                       gn_spin_room()));
+    if ((!looks || !gn_ring_nudge(&v->ring)) && idle)
+        gn_turn_rest(d);
 }
 
 /*
@@ -219,12 +230,16 @@ void gn_command_over(struct gn_command *c, int32_t error)
 
     GN_FAULT("worker-command-over");
     gn_count(&v->counters->pending, -1);
+    if (c->given)
+        gn_turn_over(q->device, c->submit_ns);
     c->times.submit_ns = c->submit_ns;
     if (q->profiling && c->driver_event && error >= 0)
         v->api->times(v, c->driver_event, &c->times);
+    struct gn_vdevice *d = q->device;
     if (head_of(c)->event == GN_NO_EVENT) {
         drop_objects(c);
-        command_unref(c);
+        gn_command_unref(c);
+        calm(d);
         return;
     }
     /* The last one told would take the queue with it. */
@@ -249,9 +264,7 @@ void gn_command_over(struct gn_command *c, int32_t error)
     }
     pthread_mutex_unlock(&v->lock);
     gn_object_unref(queue_object);
-    /* The program is likely to go on at once: its next message should meet a thread that looks for it. */
-    if (v->on_processors && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) && gn_spin_room())
-        gn_ring_nudge(&v->ring);
+    calm(d);
 }
 
 /* The command never was: its event's index is the guest's again as soon as it hears of it. */
@@ -272,7 +285,7 @@ static void answer(struct gn_command *c, int32_t result)
 /* ---- submitting */
 
 /* Both want the vGPU's lock. */
-static struct gn_command *next_ready(struct gn_vqueue *q)
+static struct gn_command *next_ready(const struct gn_vqueue *q)
 {
     bool first = true;
     gn_list_for_each(c, &q->pending, struct gn_command, link)
@@ -284,6 +297,16 @@ static struct gn_command *next_ready(struct gn_vqueue *q)
         first = false;
     }
     return NULL;
+}
+
+bool gn_device_has_ready_locked(const struct gn_vdevice *d)
+{
+    gn_list_for_each(q, &d->queues, const struct gn_vqueue, link)
+    {
+        if (next_ready(q))
+            return true;
+    }
+    return false;
 }
 
 void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer)
@@ -303,7 +326,7 @@ static void refused(struct gn_command *c, int32_t error)
         pthread_mutex_unlock(&v->lock);
         answer(c, error);
         gn_count(&v->counters->pending, -1);
-        command_unref(c);
+        gn_command_unref(c);
         return;
     }
     gn_debug("vgpu=%08x %s failed late: %d", v->boot->id, c->class->name, error);
@@ -371,19 +394,25 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         gn_vevent_given_locked(e, c);
     }
     pthread_mutex_unlock(&v->lock);
-    command_unref(before_last);
+    /* What the program does not ask about is followed only where somebody else waits for the device. */
+    const bool tracked = e || (driver_event && d->turn.slot && (gn_turn_tracks(d) || !q->in_order));
+    gn_command_unref(before_last);
 
     if (c->area)
         gn_count(&v->counters->copies_two, 1);
-    if (!e) {
+    if (!tracked) {
         gn_count(&v->counters->pending, -1);
         drop_objects(c);
-        command_unref(c);
+        gn_command_unref(c);
         return;
     }
-    gn_vgpu_event_post(v, index, GN_EVENT_SUBMITTED);
+    if (e)
+        gn_vgpu_event_post(v, index, GN_EVENT_SUBMITTED);
     if (watched)
         gn_vevent_submitted(v, index);
+    c->given = d->turn.slot != NULL;
+    if (c->given)
+        gn_turn_given(d);
     if (!driver_event)
         gn_command_over(c, 0);
     else if (v->api->when_over(v, driver_event, c))
@@ -400,11 +429,13 @@ static void drain(struct gn_vdevice *d)
         pthread_mutex_lock(&v->lock);
         gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
         {
-            if ((c = next_ready(q))) {
-                gn_list_remove(&c->link);
+            if ((c = next_ready(q)))
                 break;
-            }
         }
+        if (c && !gn_turn_allows(d))
+            c = NULL;
+        if (c)
+            gn_list_remove(&c->link);
         pthread_mutex_unlock(&v->lock);
         if (c)
             submit(d, c);
@@ -470,22 +501,47 @@ void gn_vgpu_flush(struct gn_vgpu *v)
     }
 }
 
+void gn_vgpu_rest(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_turn_rest(&v->devices[i]);
+}
+
+/* Until it is woken, or the grant is there that the device waits for. True: the grant. */
+static bool sleep_on(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
+    while (!atomic_exchange_explicit(&d->woken, 0, memory_order_seq_cst)) {
+        const bool wanted = atomic_load_explicit(&t->wanted, memory_order_seq_cst);
+        if (wanted && gn_grant_look(t->slot) != GN_GRANT_WANTED)
+            return true;
+        if (wanted)
+            gn_park_either(&t->slot->state, GN_GRANT_WANTED, false, &d->vgpu->lost, &d->woken, 0);
+        else
+            gn_park(&d->woken, 0, true, &d->vgpu->lost);
+    }
+    return atomic_load_explicit(&t->wanted, memory_order_seq_cst) && gn_grant_look(t->slot) != GN_GRANT_WANTED;
+}
+
 static void *submit_thread(void *arg)
 {
     struct gn_vdevice *d = arg;
     struct gn_vgpu *v = d->vgpu;
     gn_objects_own_thread();
     for (;;) {
-        pthread_mutex_lock(&d->sleep_lock);
-        while (!d->woken)
-            pthread_cond_wait(&d->wake, &d->sleep_lock);
-        d->woken = false;
-        pthread_mutex_unlock(&d->sleep_lock);
+        bool came = sleep_on(d);
         pthread_mutex_lock(&d->role);
-        while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
-            drain(d);
+        if (came)
+            gn_turn_came(d);
+        do {
+            while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
+                drain(d);
+            gn_turn_end(d);
+        } while (atomic_load_explicit(&d->dirty, memory_order_seq_cst));
         flush_device(d, 1);
         pthread_mutex_unlock(&d->role);
+        if (came)
+            gn_turn_rest(d);
         gn_objects_bury(v);
         atomic_thread_fence(memory_order_seq_cst);
         if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
@@ -497,12 +553,13 @@ static void *submit_thread(void *arg)
 void gn_device_init(struct gn_vgpu *v, uint32_t index)
 {
     struct gn_vdevice *d = &v->devices[index];
+    struct gn_grant_page *page = v->boot->grants.base;
     d->vgpu = v;
     d->index = index;
+    d->turn.slot = page && index < GN_GRANT_DEVICES ? &page->slots[index] : NULL;
+    d->turn.tell_fd = v->boot->tell_fd;
     gn_list_init(&d->queues);
     pthread_mutex_init(&d->role, NULL);
-    pthread_mutex_init(&d->sleep_lock, NULL);
-    pthread_cond_init(&d->wake, NULL);
 }
 
 int gn_devices_start(struct gn_vgpu *v)
@@ -540,7 +597,7 @@ void gn_queue_free(struct gn_vqueue *q)
     pthread_mutex_lock(&v->lock);
     gn_list_remove(&q->link);
     pthread_mutex_unlock(&v->lock);
-    command_unref(q->last);
+    gn_command_unref(q->last);
     free(q);
 }
 
@@ -711,12 +768,12 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     /* A good one that was not dropped may be over by now, and gone. */
     if (!good) {
         gn_vgpu_fault(v, "a command is malformed", class->name);
-        command_unref(c);
+        gn_command_unref(c);
         return;
     }
     if (kept)
         gn_vgpu_reply(v, msg->reply, msg->assumed, NULL, 0);
     if (dropped)
-        command_unref(c);
+        gn_command_unref(c);
     gn_device_pump(q->device);
 }

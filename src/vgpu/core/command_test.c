@@ -96,8 +96,6 @@ static void start(bool in_order)
     device.vgpu = &vgpu;
     gn_list_init(&device.queues);
     pthread_mutex_init(&device.role, NULL);
-    pthread_mutex_init(&device.sleep_lock, NULL);
-    pthread_cond_init(&device.wake, NULL);
     gn_objects_own_thread();
     queue_id = gn_id_make(7, 1);
     struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, KIND_QUEUE, &some_driver_event);

@@ -699,6 +699,7 @@ void gn_remote_host_loop(struct gn_remote_host *h)
             lost_at_ns = gn_now_ns();
             disconnect(h);
         }
+        gn_vgpu_rest(v);
         if (!sleep_until_ready(h, lost_at_ns)) {
             gn_log(GN_LOG_INFO, "vgpu=%08x the program has not come back", v->boot->id);
             return;

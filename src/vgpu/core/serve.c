@@ -391,7 +391,12 @@ static void ring_loop(struct gn_vgpu *v)
         /* Spinning while the device's own threads want a processor would hold up what the program waits for. */
         bool busy = v->on_processors && atomic_load_explicit(&v->counters->pending, memory_order_relaxed);
         v->ring.waiter.policy.spin_ns = busy && spin_ns > GN_SPIN_SHORT_NS ? GN_SPIN_SHORT_NS : spin_ns;
-        if (gn_ring_wait(&v->ring) == -EPIPE)
+        int rc = gn_ring_spin(&v->ring);
+        if (rc == -EAGAIN) {
+            gn_vgpu_rest(v);
+            rc = gn_ring_park(&v->ring);
+        }
+        if (rc == -EPIPE)
             return;
     }
 }

@@ -7,6 +7,7 @@
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
 #include "vgpu/core/lease.h"
+#include "vgpu/core/turn.h"
 #include "vgpu/vgpu.h"
 #include "wire/wire.h"
 
@@ -213,6 +214,7 @@ struct gn_vqueue {
     struct gn_vobject *object;
     struct gn_vdevice *device;
     bool in_order, profiling;
+    uint32_t n_visits;   /* turn.c; vgpu->lock */
     struct gn_list link; /* in the device's queues; ring thread, under vgpu->lock */
     /* vgpu->lock */
     struct gn_list pending;
@@ -228,13 +230,12 @@ struct gn_vdevice {
     uint32_t index;
     struct gn_list queues;
     pthread_mutex_t role;     /* whoever holds it is the one who submits */
+    struct gn_turn turn;
     _Atomic bool dirty;       /* something may have become ready */
     bool blocks;              /* the driver holds its callers up: leave it to the thread. Role */
     uint32_t n_slow;          /* Role */
     pthread_t thread;
-    pthread_mutex_t sleep_lock;
-    pthread_cond_t wake;
-    bool woken;               /* sleep_lock */
+    _Atomic uint32_t woken;   /* a futex of this process's */
 };
 
 struct gn_command {
@@ -246,6 +247,7 @@ struct gn_command {
     /* vgpu->lock */
     struct gn_list link;      /* in its queue's pending, then open */
     bool open, ended;
+    bool given;               /* the driver has it, and tells of its end */
     int32_t end_error;
     uint32_t n_blockers;
     bool ordered, fence;
@@ -287,6 +289,7 @@ void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *spa
 void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes);
 const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *span);
 
+void gn_command_unref(struct gn_command *c);
 /* Submits c behind a command that the driver has. */
 void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer);
 /* The ring thread: takes a command in, submits it when nothing keeps it. */
@@ -297,8 +300,12 @@ void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch);
 /* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is not the driver's. */
 void gn_device_pump(struct gn_vdevice *d);
 void gn_device_wake(struct gn_vdevice *d);
+/* Could some command go to the driver now? vgpu->lock. */
+bool gn_device_has_ready_locked(const struct gn_vdevice *d);
 /* The ring thread, before it waits: pushes on what the driver has been given. */
 void gn_vgpu_flush(struct gn_vgpu *v);
+/* The same, before it sleeps: gives up, or rests on, what it has no use for. */
+void gn_vgpu_rest(struct gn_vgpu *v);
 /* A command's end, from the driver's thread or the submitter. Takes the submitter's reference. */
 void gn_command_over(struct gn_command *c, int32_t error);
 void gn_device_init(struct gn_vgpu *v, uint32_t index);
@@ -334,6 +341,10 @@ struct gn_vgpu_api {
     /* Calls over(c, status) once, from any thread, maybe before it returns. */
     int32_t (*when_over)(struct gn_vgpu *v, void *event, struct gn_command *c);
     void (*release_event)(struct gn_vgpu *v, void *event);
+    void (*finish)(struct gn_vgpu *v, void *queue);
+    bool (*is_over)(struct gn_vgpu *v, void *event);
+    /* Calls quiet(arg) once the event is over, from any thread. Not 0: it will not. */
+    int32_t (*when_quiet)(struct gn_vgpu *v, void *event, void (*quiet)(void *arg), void *arg);
     void (*times)(struct gn_vgpu *v, void *event, struct gn_event_times *ret);
     void *(*event_of_last)(struct gn_vgpu *v, void *event); /* another reference to the driver's event */
     uint16_t queue_kind;

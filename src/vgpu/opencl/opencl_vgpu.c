@@ -172,6 +172,45 @@ static void release_event(struct gn_vgpu *v, void *event)
     gn_cl(v)->clReleaseEvent(event);
 }
 
+static void finish(struct gn_vgpu *v, void *queue)
+{
+    gn_cl(v)->clFinish(queue);
+}
+
+/* One that is not to be had counts as over: there is nothing to wait for. */
+static bool is_over(struct gn_vgpu *v, void *event)
+{
+    cl_int status = CL_COMPLETE;
+    (void)gn_cl(v)->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    return status <= CL_COMPLETE;
+}
+
+struct quiet {
+    void (*call)(void *arg);
+    void *arg;
+};
+
+static void CL_CALLBACK event_quiet(cl_event event, cl_int status, void *user_data)
+{
+    struct quiet q = *(struct quiet *)user_data;
+    (void)event;
+    (void)status;
+    free(user_data);
+    q.call(q.arg);
+}
+
+static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg), void *arg)
+{
+    struct quiet *q = malloc(sizeof *q);
+    if (!q)
+        return CL_OUT_OF_HOST_MEMORY;
+    *q = (struct quiet){call, arg};
+    int32_t result = gn_cl(v)->clSetEventCallback(event, CL_COMPLETE, event_quiet, q);
+    if (result)
+        free(q);
+    return result;
+}
+
 static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -200,6 +239,9 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .flush = flush,
     .when_over = when_over,
     .release_event = release_event,
+    .finish = finish,
+    .is_over = is_over,
+    .when_quiet = when_quiet,
     .times = times,
     .queue_kind = GN_KIND_QUEUE,
     .out_of_memory = CL_OUT_OF_RESOURCES,

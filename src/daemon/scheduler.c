@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/scheduler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define EVENTS_A_TURN 64
+#define WAKE_UP       UINT64_MAX /* epoll's word for our own eventfd, and for the timer */
+#define TIMER         (UINT64_MAX - 1)
+
+struct device {
+    struct gn_sched sched;
+    uint64_t retry_ns; /* 0: nothing to come back for */
+};
+
+struct gn_scheduler {
+    pthread_t thread;
+    int epoll_fd, timer_fd, wake_fd, overrun_fd;
+    uint64_t limit_ns; /* 0: none */
+    /* lock */
+    pthread_mutex_t lock;
+    bool stop;
+    const struct gn_sched_policy *policy;
+    uint64_t slice_ns;
+    struct gn_shares **table; /* by index: an event names an index, and may come after its vGPU is gone */
+    uint32_t n_table;
+    uint32_t overrun; /* a vGPU; 0: none */
+    uint32_t n_devices;
+    struct device devices[];
+};
+
+static struct gn_share *share_of(struct gn_sched_entity *e)
+{
+    return gn_container_of(e, struct gn_share, entity);
+}
+
+/* ---- the lock is held from here on */
+
+/* What it held counts from when it cost somebody else something. */
+static uint64_t used(const struct gn_share *sh, uint64_t now)
+{
+    return sh->pressed_ns ? now - sh->pressed_ns : 0;
+}
+
+static void came_back(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
+{
+    gn_sched_yield(&d->sched, used(sh, now), more_work, now);
+    sh->granted_ns = sh->pressed_ns = 0;
+}
+
+static bool has_cap(const struct gn_share *sh)
+{
+    return sh->entity.tenant->cap != 0;
+}
+
+/* Whoever holds the device keeps it, or is asked for it; nobody does: it is given to the next. */
+static void dispatch(struct device *d, uint64_t now)
+{
+    struct gn_sched *s = &d->sched;
+    for (;;) {
+        uint64_t slice_ns;
+        if (s->running) {
+            struct gn_share *sh = share_of(s->running);
+            const bool presses = gn_sched_contended(s) || has_cap(sh);
+            if (presses && !sh->pressed_ns) {
+                sh->pressed_ns = now;
+                if (!gn_grant_press(sh->slot))
+                    return;
+                /* It rested: that cost nobody anything. */
+                came_back(d, sh, false, now);
+                continue;
+            }
+            if (!presses && sh->pressed_ns) {
+                /* Who waited is gone. What was held while he did is charged when it comes back: it is little. */
+                gn_grant_ease(sh->slot);
+                sh->pressed_ns = 0;
+            }
+            return;
+        }
+        struct gn_sched_entity *e = gn_sched_pick(s, now, &slice_ns, &d->retry_ns);
+        if (!e)
+            return;
+        struct gn_share *sh = share_of(e);
+        const bool presses = gn_sched_contended(s) || has_cap(sh);
+        sh->granted_ns = now;
+        sh->pressed_ns = presses ? now : 0;
+        if (gn_grant_hand(sh->slot, slice_ns, presses))
+            return;
+        sh->pressed_ns = 0;
+        came_back(d, sh, false, now);
+    }
+}
+
+/* A worker has changed something in its page. */
+static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
+{
+    for (uint32_t i = 0; i < of->n; i++) {
+        struct gn_share *sh = &of->all[i];
+        struct device *d = &s->devices[sh->device];
+        const enum gn_grant_state state = gn_grant_look(sh->slot);
+        if (d->sched.running == &sh->entity) {
+            if (state == GN_GRANT_NONE || state == GN_GRANT_WANTED)
+                came_back(d, sh, state == GN_GRANT_WANTED, now);
+        } else if (state == GN_GRANT_WANTED) {
+            gn_sched_wake(&d->sched, &sh->entity, now);
+        } else {
+            gn_sched_sleep(&d->sched, &sh->entity, now);
+        }
+        dispatch(d, now);
+    }
+}
+
+static void check_limit(struct gn_scheduler *s, const struct device *d, uint64_t now)
+{
+    const struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
+    const uint64_t one = 1;
+    if (!s->limit_ns || !sh || !sh->pressed_ns || s->overrun || now - sh->pressed_ns < s->limit_ns)
+        return;
+    s->overrun = sh->of->vgpu;
+    (void)!write(s->overrun_fd, &one, sizeof one);
+}
+
+static void set_timer(struct gn_scheduler *s)
+{
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        const struct device *d = &s->devices[i];
+        const struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
+        if (!sh && d->retry_ns && (!first || d->retry_ns < first))
+            first = d->retry_ns;
+        if (s->limit_ns && sh && sh->pressed_ns && !s->overrun && (!first || sh->pressed_ns + s->limit_ns < first))
+            first = sh->pressed_ns + s->limit_ns;
+    }
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(first / 1000000000u), .tv_nsec = (long)(first % 1000000000u)}};
+    (void)timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void turn(struct gn_scheduler *s, const struct epoll_event *events, int n)
+{
+    const uint64_t now = gn_now_ns();
+    uint64_t counter;
+    for (int i = 0; i < n; i++) {
+        const uint64_t word = events[i].data.u64;
+        if (word == WAKE_UP || word == TIMER) {
+            (void)!read(word == TIMER ? s->timer_fd : s->wake_fd, &counter, sizeof counter);
+            continue;
+        }
+        struct gn_shares *of = word < s->n_table ? s->table[word] : NULL;
+        if (!of)
+            continue;
+        (void)!read(of->tell_fd, &counter, sizeof counter);
+        look(s, of, now);
+    }
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        dispatch(&s->devices[i], now);
+        check_limit(s, &s->devices[i], now);
+    }
+    set_timer(s);
+}
+
+/* ---- the thread */
+
+static void *run(void *arg)
+{
+    struct gn_scheduler *s = arg;
+    struct epoll_event events[EVENTS_A_TURN];
+    for (;;) {
+        int n = epoll_wait(s->epoll_fd, events, EVENTS_A_TURN, -1);
+        pthread_mutex_lock(&s->lock);
+        if (s->stop)
+            break;
+        turn(s, events, n);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static void wake(struct gn_scheduler *s)
+{
+    const uint64_t one = 1;
+    (void)!write(s->wake_fd, &one, sizeof one);
+}
+
+static int watch(struct gn_scheduler *s, int fd, uint64_t word)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.u64 = word};
+    return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+static void close_all(struct gn_scheduler *s)
+{
+    close(s->epoll_fd);
+    close(s->timer_fd);
+    close(s->wake_fd);
+    pthread_mutex_destroy(&s->lock);
+    free(s->table);
+    free(s);
+}
+
+int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, uint64_t slice_ns, uint64_t limit_ns,
+                       uint32_t n_devices, int overrun_fd, struct gn_error *err)
+{
+    struct gn_scheduler *s = calloc(1, sizeof *s + n_devices * sizeof s->devices[0]);
+    sigset_t all, before;
+    if (!s)
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    s->policy = policy;
+    s->slice_ns = slice_ns;
+    s->limit_ns = limit_ns;
+    s->n_devices = n_devices;
+    s->overrun_fd = overrun_fd;
+    for (uint32_t i = 0; i < n_devices; i++)
+        gn_sched_init(&s->devices[i].sched, policy, slice_ns, gn_now_ns());
+    pthread_mutex_init(&s->lock, NULL);
+    s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = s->epoll_fd < 0 || s->timer_fd < 0 || s->wake_fd < 0 ? -errno : 0;
+    if (rc == 0)
+        rc = watch(s, s->timer_fd, TIMER);
+    if (rc == 0)
+        rc = watch(s, s->wake_fd, WAKE_UP);
+    if (rc == 0) {
+        /* Signals are gantryd's thread's. */
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        rc = -pthread_create(&s->thread, NULL, run, s);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (rc) {
+        close_all(s);
+        return gn_fail(err, -rc, NULL, "cannot start the scheduler: %s", strerror(-rc));
+    }
+    pthread_setname_np(s->thread, "gantry-sched");
+    *ret = s;
+    return 0;
+}
+
+void gn_scheduler_stop(struct gn_scheduler *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+    pthread_join(s->thread, NULL);
+    close_all(s);
+}
+
+/* ---- gantryd's thread */
+
+int gn_shares_init(struct gn_shares *sh, uint32_t vgpu)
+{
+    memset(sh, 0, sizeof *sh);
+    sh->vgpu = vgpu;
+    sh->tell_fd = sh->page.fd = -1;
+    int rc = gn_segment_create("gantry-grants", GN_GRANT_BYTES, &sh->page);
+    if (rc == 0)
+        rc = gn_segment_map(&sh->page);
+    if (rc == 0 && (sh->tell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        rc = -errno;
+    if (rc)
+        gn_shares_fini(sh);
+    return rc;
+}
+
+void gn_shares_fini(struct gn_shares *sh)
+{
+    gn_segment_fini(&sh->page);
+    if (sh->tell_fd >= 0)
+        close(sh->tell_fd);
+    sh->tell_fd = -1;
+}
+
+static int free_index(struct gn_scheduler *s, uint32_t *ret)
+{
+    for (uint32_t i = 0; i < s->n_table; i++) {
+        if (!s->table[i]) {
+            *ret = i;
+            return 0;
+        }
+    }
+    const uint32_t n = s->n_table ? s->n_table * 2 : 16;
+    struct gn_shares **grown = realloc(s->table, n * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    memset(grown + s->n_table, 0, (n - s->n_table) * sizeof *grown);
+    *ret = s->n_table;
+    s->table = grown;
+    s->n_table = n;
+    return 0;
+}
+
+static struct gn_tenant_shares *new_tenant(struct gn_scheduler *s, uint32_t weight)
+{
+    struct gn_tenant_shares *t = calloc(1, sizeof *t + s->n_devices * sizeof t->of_device[0]);
+    if (!t)
+        return NULL;
+    t->weight = weight;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        (void)gn_sched_tenant_add(&s->devices[i].sched, &t->of_device[i], weight, gn_now_ns());
+    return t;
+}
+
+int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_tenant_shares **tenant, uint32_t tenant_weight,
+                      uint32_t weight, const uint32_t *devices, uint32_t n)
+{
+    struct gn_grant_page *page = sh->page.base;
+    pthread_mutex_lock(&s->lock);
+    if (!*tenant)
+        *tenant = new_tenant(s, tenant_weight);
+    int rc = *tenant ? free_index(s, &sh->index) : -ENOMEM;
+    if (rc == 0)
+        rc = watch(s, sh->tell_fd, sh->index);
+    if (rc == 0) {
+        s->table[sh->index] = sh;
+        sh->joined = true;
+        sh->tenant = *tenant;
+        /* More devices than slots: those are nobody's to schedule. */
+        sh->n = n < GN_GRANT_DEVICES ? n : GN_GRANT_DEVICES;
+        for (uint32_t i = 0; i < sh->n; i++) {
+            sh->all[i].of = sh;
+            sh->all[i].slot = &page->slots[i];
+            sh->all[i].device = devices[i];
+            (void)gn_sched_add(&s->devices[devices[i]].sched, &(*tenant)->of_device[devices[i]], &sh->all[i].entity, weight,
+                               gn_now_ns());
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
+{
+    if (!sh->joined)
+        return;
+    pthread_mutex_lock(&s->lock);
+    for (uint32_t i = 0; i < sh->n; i++) {
+        struct gn_sched *of = &s->devices[sh->all[i].device].sched;
+        /* To the tenant what it used is charged all the same. */
+        if (of->running == &sh->all[i].entity)
+            came_back(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
+        gn_sched_remove(of, &sh->all[i].entity);
+    }
+    s->table[sh->index] = NULL;
+    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, sh->tell_fd, NULL);
+    if (s->overrun == sh->vgpu)
+        s->overrun = 0;
+    sh->joined = false;
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+}
+
+void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t weight)
+{
+    if (!tenant)
+        return;
+    pthread_mutex_lock(&s->lock);
+    tenant->weight = weight;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        (void)gn_sched_tenant_set_weight(&s->devices[i].sched, &tenant->of_device[i], weight);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant)
+{
+    if (!tenant)
+        return;
+    pthread_mutex_lock(&s->lock);
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        gn_sched_tenant_remove(&s->devices[i].sched, &tenant->of_device[i]);
+    pthread_mutex_unlock(&s->lock);
+    free(tenant);
+}
+
+const struct gn_sched_policy *gn_scheduler_policy(struct gn_scheduler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const struct gn_sched_policy *policy = s->policy;
+    pthread_mutex_unlock(&s->lock);
+    return policy;
+}
+
+/* The same tenants and vGPUs under another policy: what they have used stays known, tags and credits begin anew. */
+static void begin_anew(struct gn_scheduler *s, uint32_t device, uint64_t now)
+{
+    struct gn_sched *of = &s->devices[device].sched;
+    struct gn_sched_entity *running = of->running;
+    struct gn_list tenants;
+    gn_list_init(&tenants);
+    gn_list_for_each(t, &of->tenants, struct gn_sched_tenant, link)
+    {
+        gn_list_remove(&t->link);
+        gn_list_append(&tenants, &t->link);
+    }
+    gn_sched_init(of, s->policy, s->slice_ns, now);
+    gn_list_for_each(t, &tenants, struct gn_sched_tenant, link)
+    {
+        const struct gn_sched_tenant was = *t;
+        gn_list_remove(&t->link);
+        (void)gn_sched_tenant_add(of, t, was.node.weight, now);
+        (void)gn_sched_tenant_set_cap(of, t, was.cap, now);
+        (void)gn_sched_tenant_set_floor(of, t, was.floor, now);
+        t->used_ns = was.used_ns;
+    }
+    for (uint32_t i = 0; i < s->n_table; i++) {
+        for (uint32_t j = 0; s->table[i] && j < s->table[i]->n; j++) {
+            struct gn_share *sh = &s->table[i]->all[j];
+            const struct gn_sched_entity was = sh->entity;
+            if (sh->device != device)
+                continue;
+            (void)gn_sched_add(of, was.tenant, &sh->entity, was.node.weight, now);
+            sh->entity.used_ns = was.used_ns;
+            sh->entity.waited_ns = was.waited_ns;
+            sh->entity.n_grants = was.n_grants;
+            if (&sh->entity == running)
+                of->running = running;
+            else if (gn_grant_look(sh->slot) == GN_GRANT_WANTED)
+                gn_sched_wake(of, &sh->entity, now);
+        }
+    }
+}
+
+void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_policy *policy)
+{
+    pthread_mutex_lock(&s->lock);
+    s->policy = policy;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        begin_anew(s, i, gn_now_ns());
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+}
+
+void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, uint32_t i, struct gn_share_figures *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    if (!sh->joined || i >= sh->n)
+        return;
+    const struct gn_share *share = &sh->all[i];
+    pthread_mutex_lock(&s->lock);
+    ret->used_ns = share->entity.used_ns + used(share, gn_now_ns());
+    ret->waited_ns = share->entity.waited_ns;
+    ret->n_grants = share->entity.n_grants;
+    pthread_mutex_unlock(&s->lock);
+    ret->device_ns = atomic_load_explicit(&share->slot->device_ns, memory_order_relaxed);
+}
+
+uint32_t gn_scheduler_overrun(struct gn_scheduler *s)
+{
+    uint64_t ignored;
+    (void)!read(s->overrun_fd, &ignored, sizeof ignored);
+    pthread_mutex_lock(&s->lock);
+    uint32_t vgpu = s->overrun;
+    pthread_mutex_unlock(&s->lock);
+    return vgpu;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_SCHEDULER_H
+#define GN_DAEMON_SCHEDULER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/list.h"
+#include "sched/sched.h"
+#include "shm/grant.h"
+#include "shm/segment.h"
+
+/*
+ * Who may use which device, and when: src/sched in gantryd. It runs on a thread of its own, so that a long listing or an attach
+ * delays no grant; everything here takes its lock, and gantryd's thread calls all of it. A worker tells by an eventfd that its grant
+ * page has news; what the page says is a claim (shm/grant.h), the time is this process's clock.
+ */
+struct gn_scheduler;
+
+/* A tenant's part in each device; made with its first vGPU. */
+struct gn_tenant_shares {
+    uint32_t weight;
+    struct gn_sched_tenant of_device[];
+};
+
+/* A vGPU's part in one device. */
+struct gn_share {
+    struct gn_sched_entity entity;
+    struct gn_shares *of;
+    struct gn_grant_slot *slot;
+    uint32_t device;
+    /* While it holds the grant. */
+    uint64_t granted_ns, pressed_ns; /* since when; since when somebody else waits, 0: nobody does */
+};
+
+struct gn_shares {
+    struct gn_segment page;
+    int tell_fd;
+    uint32_t vgpu, index, n;
+    bool joined;
+    struct gn_tenant_shares *tenant;
+    struct gn_share all[GN_GRANT_DEVICES];
+};
+
+struct gn_share_figures {
+    uint64_t used_ns;   /* charged: the device was its, and others waited */
+    uint64_t waited_ns; /* it had work, and another one the device */
+    uint64_t n_grants;
+    uint64_t device_ns; /* by the worker's word */
+};
+
+/* overrun: told on this descriptor (an eventfd of the caller's) that gn_scheduler_overrun has something to say. */
+int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, uint64_t slice_ns, uint64_t limit_ns,
+                       uint32_t n_devices, int overrun_fd, struct gn_error *err);
+void gn_scheduler_stop(struct gn_scheduler *s);
+
+/* Zeroes *sh, makes the page and the eventfd. 0 or -errno. */
+int gn_shares_init(struct gn_shares *sh, uint32_t vgpu);
+void gn_shares_fini(struct gn_shares *sh);
+/* devices: n numbers below n_devices. *tenant is made when it is NULL. 0 or -errno. */
+int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_tenant_shares **tenant, uint32_t tenant_weight,
+                      uint32_t weight, const uint32_t *devices, uint32_t n);
+/* Whatever it holds is free. Does nothing when it never joined. */
+void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh);
+
+void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t weight);
+/* It has no vGPUs. NULL is fine. */
+void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant);
+
+const struct gn_sched_policy *gn_scheduler_policy(struct gn_scheduler *s);
+void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_policy *policy);
+void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, uint32_t i, struct gn_share_figures *ret);
+
+/* A vGPU that has kept others from a device for longer than the limit; 0: none. Each is named once. */
+uint32_t gn_scheduler_overrun(struct gn_scheduler *s);
+
+#endif

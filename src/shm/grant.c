@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The grant page's transitions. Each is one compare-and-exchange; rest and press are each a store and then a look at what the other
+ * side stores, in the one order of sequentially consistent accesses, so that either the worker sees the press or gantryd sees the
+ * rest.
+ */
+#include "shm/grant.h"
+
+#include "shm/futex.h"
+
+static bool turn(struct gn_grant_slot *s, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&s->state, &from, to, memory_order_seq_cst, memory_order_seq_cst);
+}
+
+bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell)
+{
+    *ret_tell = false;
+    if (atomic_load_explicit(&s->state, memory_order_acquire) == GN_GRANT_HELD || turn(s, GN_GRANT_RESTING, GN_GRANT_HELD))
+        return true;
+    *ret_tell = turn(s, GN_GRANT_NONE, GN_GRANT_WANTED);
+    return false;
+}
+
+bool gn_grant_rest(struct gn_grant_slot *s)
+{
+    return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) && atomic_load_explicit(&s->pressed, memory_order_seq_cst) &&
+           turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
+}
+
+void gn_grant_give(struct gn_grant_slot *s, bool again)
+{
+    (void)turn(s, GN_GRANT_HELD, again ? GN_GRANT_WANTED : GN_GRANT_NONE);
+}
+
+bool gn_grant_decline(struct gn_grant_slot *s)
+{
+    if (turn(s, GN_GRANT_WANTED, GN_GRANT_NONE))
+        return true;
+    return gn_grant_rest(s);
+}
+
+bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
+{
+    atomic_store_explicit(&s->slice_ns, slice_ns, memory_order_relaxed);
+    atomic_store_explicit(&s->pressed, pressed, memory_order_seq_cst);
+    if (!turn(s, GN_GRANT_WANTED, GN_GRANT_HELD))
+        return false;
+    gn_futex_wake(&s->state, 1, false);
+    return true;
+}
+
+bool gn_grant_press(struct gn_grant_slot *s)
+{
+    atomic_store_explicit(&s->pressed, 1, memory_order_seq_cst);
+    return turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
+}
+
+void gn_grant_ease(struct gn_grant_slot *s)
+{
+    atomic_store_explicit(&s->pressed, 0, memory_order_seq_cst);
+}
+
+enum gn_grant_state gn_grant_look(const struct gn_grant_slot *s)
+{
+    uint32_t state = atomic_load_explicit(&s->state, memory_order_seq_cst);
+    return state <= GN_GRANT_RESTING ? (enum gn_grant_state)state : GN_GRANT_NONE;
+}

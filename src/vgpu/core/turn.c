@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vgpu/core/turn.h"
+
+#include "base/clock.h"
+#include "vgpu/core/vgpu_core.h"
+
+#include <unistd.h>
+
+#define AHEAD_LEAST 2u /* the driver has so many, however long they take: else the device waits for us in between */
+
+static void tell(struct gn_turn *t)
+{
+    const uint64_t one = 1;
+    (void)!write(t->tell_fd, &one, sizeof one);
+}
+
+static bool begin(struct gn_turn *t)
+{
+    bool news;
+    if (gn_grant_take(t->slot, &news)) {
+        t->held = true;
+        t->over = false;
+        t->began_ns = gn_now_ns();
+        t->slice_ns = atomic_load_explicit(&t->slot->slice_ns, memory_order_relaxed);
+        atomic_store_explicit(&t->wanted, false, memory_order_relaxed);
+        gn_count(&t->slot->n_grants, 1);
+        return true;
+    }
+    atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
+    if (news)
+        tell(t);
+    return false;
+}
+
+/* Until the end of the slice there is time for no more than the driver has. */
+static bool has_enough(struct gn_turn *t, uint64_t now_ns)
+{
+    const uint64_t n = atomic_load_explicit(&t->n_given, memory_order_seq_cst);
+    const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
+    const uint64_t end_ns = t->began_ns + t->slice_ns;
+    return n >= AHEAD_LEAST && (!each || n >= (end_ns - now_ns) / each + 1);
+}
+
+bool gn_turn_allows(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
+    if (!t->slot)
+        return true;
+    if (!t->held && !begin(t)) {
+        gn_device_wake(d); /* it sleeps on the grant from now on */
+        return false;
+    }
+    if (!gn_grant_is_pressed(t->slot))
+        return true;
+    const uint64_t now = gn_now_ns();
+    if (t->over || now - t->began_ns >= t->slice_ns) {
+        t->over = true;
+        gn_device_wake(d);
+        return false;
+    }
+    if (!has_enough(t, now))
+        return true;
+    /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. */
+    atomic_store_explicit(&t->held_up, true, memory_order_seq_cst);
+    return !has_enough(t, now);
+}
+
+bool gn_turn_tracks(struct gn_vdevice *d)
+{
+    return d->turn.slot && gn_grant_is_pressed(d->turn.slot);
+}
+
+void gn_turn_given(struct gn_vdevice *d)
+{
+    atomic_fetch_add_explicit(&d->turn.n_given, 1, memory_order_seq_cst);
+}
+
+void gn_turn_over(struct gn_vdevice *d, uint64_t submit_ns)
+{
+    struct gn_turn *t = &d->turn;
+    if (!t->slot)
+        return;
+    const uint64_t now = gn_now_ns(), before = atomic_exchange_explicit(&t->over_at_ns, now, memory_order_relaxed);
+    const uint64_t from = submit_ns > before ? submit_ns : before, took = now > from ? now - from : 0;
+    const uint64_t old = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
+    atomic_store_explicit(&t->service_ns, old ? (3 * old + took) / 4 : took, memory_order_relaxed);
+    gn_count(&t->slot->device_ns, (int64_t)took);
+    atomic_fetch_sub_explicit(&t->n_given, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&t->held_up, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&t->held_up, false, memory_order_seq_cst)) {
+        atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
+        gn_device_wake(d);
+    }
+}
+
+/* The next queue that this visit has not seen, held, with its last command, held; NULL: there is none left. vgpu->lock. */
+static struct gn_vqueue *next_queue_locked(struct gn_vdevice *d, struct gn_command **ret_last)
+{
+    gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
+    {
+        if (q->n_visits == d->turn.n_visits)
+            continue;
+        q->n_visits = d->turn.n_visits;
+        if (!q->last || !q->last->driver_event || !gn_object_ref_if_held(q->object))
+            continue;
+        *ret_last = q->last;
+        atomic_fetch_add_explicit(&q->last->n_refs, 1, memory_order_relaxed);
+        return q;
+    }
+    return NULL;
+}
+
+/* Calls f for each queue that the driver has been given something of, without a lock. The role. */
+static bool each_queue(struct gn_vdevice *d, bool (*f)(struct gn_vdevice *d, void *queue, void *last_event))
+{
+    struct gn_vgpu *v = d->vgpu;
+    struct gn_command *last;
+    struct gn_vqueue *q;
+    bool all = true;
+    pthread_mutex_lock(&v->lock);
+    d->turn.n_visits++;
+    while ((q = next_queue_locked(d, &last))) {
+        struct gn_vobject *o = q->object;
+        pthread_mutex_unlock(&v->lock);
+        all = f(d, o->driver, last->driver_event) && all;
+        gn_command_unref(last);
+        gn_object_unref(o);
+        pthread_mutex_lock(&v->lock);
+    }
+    pthread_mutex_unlock(&v->lock);
+    return all;
+}
+
+static bool finish(struct gn_vdevice *d, void *queue, void *last_event)
+{
+    (void)last_event;
+    d->vgpu->api->finish(d->vgpu, queue);
+    return true;
+}
+
+void gn_turn_end(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
+    if (!t->held || !t->over)
+        return;
+    each_queue(d, finish);
+    pthread_mutex_lock(&d->vgpu->lock);
+    const bool again = gn_device_has_ready_locked(d);
+    pthread_mutex_unlock(&d->vgpu->lock);
+    t->held = t->over = false;
+    atomic_store_explicit(&t->wanted, again, memory_order_seq_cst);
+    gn_grant_give(t->slot, again);
+    tell(t);
+    /* What has become ready since asks for itself. */
+    if (!again)
+        atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
+}
+
+/* The last command of a queue whose ends nobody asked for is over. The driver's thread. */
+static void last_over(void *arg)
+{
+    struct gn_vdevice *d = arg;
+    atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
+    gn_turn_rest(d);
+}
+
+static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
+{
+    const struct gn_vgpu_api *api = d->vgpu->api;
+    (void)queue;
+    if (api->is_over(d->vgpu, last_event))
+        return true;
+    if (!atomic_exchange_explicit(&d->turn.watched, true, memory_order_seq_cst) &&
+        api->when_quiet(d->vgpu, last_event, last_over, d))
+        atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
+    /* Some drivers never call back for an event that was over already. */
+    return api->is_over(d->vgpu, last_event);
+}
+
+static bool is_done(struct gn_vdevice *d)
+{
+    struct gn_vgpu *v = d->vgpu;
+    if (!gn_turn_is_idle(&d->turn))
+        return false;
+    pthread_mutex_lock(&v->lock);
+    bool ready = gn_device_has_ready_locked(d);
+    pthread_mutex_unlock(&v->lock);
+    return !ready && each_queue(d, is_over);
+}
+
+void gn_turn_rest(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
+    if (!t->slot || pthread_mutex_trylock(&d->role))
+        return;
+    if (t->held && !t->over && is_done(d)) {
+        t->held = false;
+        if (gn_grant_rest(t->slot))
+            tell(t);
+    }
+    pthread_mutex_unlock(&d->role);
+    atomic_thread_fence(memory_order_seq_cst);
+    /* Whoever came meanwhile found the role taken and left. */
+    if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+        gn_device_wake(d);
+}
+
+void gn_turn_came(struct gn_vdevice *d)
+{
+    if (!d->turn.held)
+        (void)begin(&d->turn);
+    atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
+}

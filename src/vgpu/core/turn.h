@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_TURN_H
+#define GN_VGPU_TURN_H
+
+#include "shm/grant.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gn_vdevice;
+struct gn_command;
+
+/*
+ * A vGPU's turns on one device: the worker's end of the grant. Whoever submits asks before each command. Alone, a vGPU holds
+ * its grant and is asked for nothing but a flag; when others want the device, too (the slot is pressed), it gives the driver
+ * no more than what is left of its slice takes, lets that drain, and gives the grant back.
+ */
+struct gn_turn {
+    struct gn_grant_slot *slot; /* NULL: nobody schedules this device. Set once, as tell_fd */
+    int tell_fd;                /* an eventfd: gantryd is to look at the page */
+    /* the device's role */
+    bool held;
+    bool over; /* the slice is: drain, and give back */
+    uint64_t began_ns, slice_ns;
+    uint32_t n_visits;
+    /* any thread */
+    _Atomic bool wanted;     /* the submit thread waits for it */
+    _Atomic bool held_up;    /* something ready waits for what the driver has to get less */
+    _Atomic bool watched;    /* the last command of some queue will tell of its end */
+    _Atomic uint32_t n_given; /* commands that the driver has and whose ends it will tell */
+    _Atomic uint64_t over_at_ns;  /* the last end */
+    _Atomic uint64_t service_ns;  /* what one takes, lately */
+};
+
+/* May the next command go to the driver? The device's role, and vgpu->lock. When not, the submit thread will be woken. */
+bool gn_turn_allows(struct gn_vdevice *d);
+/* The grant that was wanted is here. The submit thread, the role. */
+void gn_turn_came(struct gn_vdevice *d);
+/* The driver has another one that tells of its end. The role. */
+void gn_turn_given(struct gn_vdevice *d);
+/* One that was given is over; it was given at submit_ns. Any thread. */
+void gn_turn_over(struct gn_vdevice *d, uint64_t submit_ns);
+/* Should the driver tell of every end, also of those that the program does not ask about? The role. */
+bool gn_turn_tracks(struct gn_vdevice *d);
+/* The slice is over: waits until the driver has nothing left, and gives the grant back. The submit thread, the role. */
+void gn_turn_end(struct gn_vdevice *d);
+/* Rests on the grant if there is nothing to do. Any thread that holds no lock. */
+void gn_turn_rest(struct gn_vdevice *d);
+/* Has the driver nothing of which it would tell? */
+static inline bool gn_turn_is_idle(const struct gn_turn *t)
+{
+    return t->slot && !atomic_load_explicit(&t->n_given, memory_order_seq_cst);
+}
+
+#endif
