@@ -138,9 +138,10 @@ int gn_config_set_kernel_limit(struct gn_config *config, const char *value, stru
 {
     char *end = NULL;
     double s = value[0] >= '0' && value[0] <= '9' ? strtod(value, &end) : 0;
-    if (!end || *end || !(s >= 0.1 && s <= 1e6))
-        return gn_fail(err, EINVAL, "write a number of seconds, at least 0.1", "the limit of a kernel cannot be \"%.100s\"",
+    if (!end || *end || !(s == 0 || (s >= 0.1 && s <= 1e6)))
+        return gn_fail(err, EINVAL, "write a number of seconds, at least 0.1, or 0 for none", "the limit of a kernel cannot be \"%.100s\"",
                        value);
+    config->kernel_limit_set = true;
     config->kernel_limit_ns = (uint64_t)(s * 1e9);
     return 0;
 }

@@ -32,6 +32,7 @@ struct gn_config {
     uint32_t tcp_grace_ms; /* 0: the default */
     const struct gn_sched_policy *policy; /* NULL: the default */
     uint64_t slice_ns;                    /* 0: the default */
+    bool kernel_limit_set;
     uint64_t kernel_limit_ns;             /* 0: none */
     struct gn_config_tenant *tenants; /* owned */
     int n_tenants;

@@ -43,7 +43,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "  --policy NAME      who gets a device next: fair (the default), credit, credit-hs,\n"
                            "                     strict, rr or xenocredit\n"
                            "  --slice MS         how long a vGPU has a device while others wait (6)\n"
-                           "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer\n"
+                           "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
                            "  --walls MODE       what confines workers: required, available (the default) or none\n"
                            "  --help, --version\n"
                            "\n"
@@ -52,6 +52,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
 
 #define TCP_GRACE_MS 5000
 #define SLICE_NS     6000000u /* FairGV 3.3.2 */
+#define KERNEL_LIMIT_NS UINT64_C(60000000000)
 
 static struct gn_daemon gantryd;
 static struct gn_listener listener = GN_LISTENER_NONE;
@@ -149,7 +150,8 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
     if (d->overrun.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start the scheduler: %s", strerror(errno));
     return gn_scheduler_start(&d->scheduler, config->policy ? config->policy : gn_sched_policy_at(0),
-                              config->slice_ns ? config->slice_ns : SLICE_NS, config->kernel_limit_ns, n_devices, d->overrun.fd,
+                              config->slice_ns ? config->slice_ns : SLICE_NS,
+                              config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, n_devices, d->overrun.fd,
                               err);
 }
 

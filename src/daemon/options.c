@@ -113,8 +113,10 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
         config->policy = given.policy;
     if (given.slice_ns)
         config->slice_ns = given.slice_ns;
-    if (given.kernel_limit_ns)
+    if (given.kernel_limit_set) {
+        config->kernel_limit_set = true;
         config->kernel_limit_ns = given.kernel_limit_ns;
+    }
     if (given.walls_set)
         config->walls = given.walls;
     else if (!config->walls_set)

@@ -181,6 +181,7 @@ static void worker_died(struct gn_source *s, uint32_t events)
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
     gn_orphans_kill(v->daemon);
+    gn_scheduler_leave(v->daemon->scheduler, &v->shares);
     gn_holder_gone(&v->lease, gn_now_ns());
     gn_memory_settle(v->daemon);
     if (!v->booted && v->conn) {

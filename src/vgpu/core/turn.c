@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#define AHEAD_NS    100000000u /* with nobody waiting */
+#define TELL_EVERY  8u         /* with nobody waiting: of so many commands one tells of its end */
 #define AHEAD_LEAST 2u /* the driver has so many, however long they take: else the device waits for us in between */
 
 static void tell(struct gn_turn *t)
@@ -32,13 +34,14 @@ static bool begin(struct gn_turn *t)
     return false;
 }
 
-/* Until the end of the slice there is time for no more than the driver has. */
-static bool has_enough(struct gn_turn *t, uint64_t now_ns)
+/* Is there time for no more than the driver has? left_ns is until the end of the slice. */
+static bool has_enough(struct gn_turn *t, bool pressed, uint64_t left_ns)
 {
     const uint64_t n = atomic_load_explicit(&t->n_given, memory_order_seq_cst);
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
-    const uint64_t end_ns = t->began_ns + t->slice_ns;
-    return n >= AHEAD_LEAST && (!each || n >= (end_ns - now_ns) / each + 1);
+    if (n < AHEAD_LEAST)
+        return false;
+    return each ? n * each >= left_ns : pressed;
 }
 
 bool gn_turn_allows(struct gn_vdevice *d)
@@ -50,24 +53,28 @@ bool gn_turn_allows(struct gn_vdevice *d)
         gn_device_wake(d); /* it sleeps on the grant from now on */
         return false;
     }
-    if (!gn_grant_is_pressed(t->slot))
-        return true;
-    const uint64_t now = gn_now_ns();
-    if (t->over || now - t->began_ns >= t->slice_ns) {
-        t->over = true;
-        gn_device_wake(d);
-        return false;
+    const bool pressed = gn_grant_is_pressed(t->slot);
+    uint64_t left_ns = AHEAD_NS;
+    if (pressed) {
+        const uint64_t held_ns = gn_now_ns() - t->began_ns;
+        if (t->over || held_ns >= t->slice_ns) {
+            t->over = true;
+            gn_device_wake(d);
+            return false;
+        }
+        left_ns = t->slice_ns - held_ns;
     }
-    if (!has_enough(t, now))
+    if (!has_enough(t, pressed, left_ns))
         return true;
     /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. */
     atomic_store_explicit(&t->held_up, true, memory_order_seq_cst);
-    return !has_enough(t, now);
+    return !has_enough(t, pressed, left_ns);
 }
 
 bool gn_turn_tracks(struct gn_vdevice *d)
 {
-    return d->turn.slot && gn_grant_is_pressed(d->turn.slot);
+    struct gn_turn *t = &d->turn;
+    return t->slot && (gn_grant_is_pressed(t->slot) || ++t->n_untold % TELL_EVERY == 0);
 }
 
 void gn_turn_given(struct gn_vdevice *d)

@@ -13,7 +13,7 @@ struct gn_command;
 
 /*
  * A vGPU's turns on one device: the worker's end of the grant. Whoever submits asks before each command. Alone, a vGPU holds
- * its grant and is asked for nothing but a flag; when others want the device, too (the slot is pressed), it gives the driver
+ * its grant, and the driver is given what takes it about a tenth of a second, so that who comes waits no longer; when others want the device, too (the slot is pressed), it gives the driver
  * no more than what is left of its slice takes, lets that drain, and gives the grant back.
  */
 struct gn_turn {
@@ -24,6 +24,7 @@ struct gn_turn {
     bool over; /* the slice is: drain, and give back */
     uint64_t began_ns, slice_ns;
     uint32_t n_visits;
+    uint32_t n_untold; /* given in a row of whose ends the driver is not to tell */
     /* any thread */
     _Atomic bool wanted;     /* the submit thread waits for it */
     _Atomic bool held_up;    /* something ready waits for what the driver has to get less */
@@ -41,7 +42,7 @@ void gn_turn_came(struct gn_vdevice *d);
 void gn_turn_given(struct gn_vdevice *d);
 /* One that was given is over; it was given at submit_ns. Any thread. */
 void gn_turn_over(struct gn_vdevice *d, uint64_t submit_ns);
-/* Should the driver tell of every end, also of those that the program does not ask about? The role. */
+/* Should the driver tell of the next one's end, although the program does not ask for it? The role. */
 bool gn_turn_tracks(struct gn_vdevice *d);
 /* The slice is over: waits until the driver has nothing left, and gives the grant back. The submit thread, the role. */
 void gn_turn_end(struct gn_vdevice *d);

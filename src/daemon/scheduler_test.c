@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduler's thread against pages that this thread plays the workers of. Time only ends a wait that would never end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "daemon/scheduler.h"
+
+#define PATIENCE_NS UINT64_C(20000000000)
+#define SLICE_NS    5000000u
+
+static struct gn_scheduler *scheduler;
+static struct gn_shares a, b;
+static struct gn_tenant_shares *of_a, *of_b;
+static int overrun_fd;
+
+static struct gn_grant_slot *slot(struct gn_shares *sh)
+{
+    return sh->all[0].slot;
+}
+
+static void start(uint64_t limit_ns, uint32_t weight_a, uint32_t weight_b)
+{
+    static const uint32_t devices[] = {1};
+    overrun_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    of_a = of_b = NULL;
+    assert_int_equal(gn_scheduler_start(&scheduler, gn_sched_policy_at(0), SLICE_NS, limit_ns, 2, overrun_fd, NULL), 0);
+    assert_int_equal(gn_shares_init(&a, 10), 0);
+    assert_int_equal(gn_shares_init(&b, 11), 0);
+    assert_int_equal(gn_scheduler_join(scheduler, &a, &of_a, weight_a, 100, devices, 1), 0);
+    assert_int_equal(gn_scheduler_join(scheduler, &b, &of_b, weight_b, 100, devices, 1), 0);
+}
+
+static void stop(void)
+{
+    gn_scheduler_leave(scheduler, &a);
+    gn_scheduler_leave(scheduler, &b);
+    gn_scheduler_forget(scheduler, of_a);
+    gn_scheduler_forget(scheduler, of_b);
+    gn_scheduler_stop(scheduler);
+    gn_shares_fini(&a);
+    gn_shares_fini(&b);
+    close(overrun_fd);
+}
+
+static void pause_a_little(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+}
+
+static void until_state(struct gn_shares *sh, enum gn_grant_state wanted)
+{
+    const uint64_t end = gn_now_ns() + PATIENCE_NS;
+    while (gn_grant_look(slot(sh)) != wanted && gn_now_ns() < end)
+        pause_a_little();
+    assert_int_equal(gn_grant_look(slot(sh)), wanted);
+}
+
+static void until_pressed(struct gn_shares *sh)
+{
+    const uint64_t end = gn_now_ns() + PATIENCE_NS;
+    while (!gn_grant_is_pressed(slot(sh)) && gn_now_ns() < end)
+        pause_a_little();
+    assert_true(gn_grant_is_pressed(slot(sh)));
+}
+
+static void tell(struct gn_shares *sh)
+{
+    const uint64_t one = 1;
+    assert_int_equal(write(sh->tell_fd, &one, sizeof one), sizeof one);
+}
+
+static bool takes(struct gn_shares *sh)
+{
+    bool news, held = gn_grant_take(slot(sh), &news);
+    if (news)
+        tell(sh);
+    return held;
+}
+
+static void gives(struct gn_shares *sh, bool again)
+{
+    gn_grant_give(slot(sh), again);
+    tell(sh);
+}
+
+static void alone_it_is_asked_once(void **state)
+{
+    start(0, 1, 1);
+    assert_false(takes(&a));
+    until_state(&a, GN_GRANT_HELD);
+    for (int i = 0; i < 3; i++) {
+        assert_true(takes(&a));
+        assert_false(gn_grant_rest(slot(&a)));
+        assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_RESTING);
+    }
+    stop();
+}
+
+static void who_rests_loses_it_at_once(void **state)
+{
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    assert_false(gn_grant_rest(slot(&a)));
+    takes(&b);
+    until_state(&b, GN_GRANT_HELD);
+    assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_NONE);
+    stop();
+}
+
+static void who_works_is_pressed_and_gives(void **state)
+{
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    takes(&b);
+    until_pressed(&a);
+    assert_int_equal(gn_grant_look(slot(&b)), GN_GRANT_WANTED);
+    gives(&a, true);
+    until_state(&b, GN_GRANT_HELD);
+    assert_true(gn_grant_is_pressed(slot(&b)));
+    assert_int_equal(atomic_load(&slot(&b)->slice_ns), SLICE_NS);
+    /* Done, with somebody waiting: back at once. */
+    assert_true(gn_grant_rest(slot(&b)));
+    tell(&b);
+    until_state(&a, GN_GRANT_HELD);
+    stop();
+}
+
+static void whose_end_comes_holds_nobody_up(void **state)
+{
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    takes(&b);
+    until_pressed(&a);
+    gn_scheduler_leave(scheduler, &a);
+    until_state(&b, GN_GRANT_HELD);
+    stop();
+}
+
+/* Both always have work, and hold what they get for about as long: turns go by weight. */
+static void turns_go_by_weight(void **state)
+{
+    struct gn_share_figures fa, fb;
+    start(0, 100, 300);
+    takes(&a);
+    takes(&b);
+    for (int i = 0; i < 400; i++) {
+        const uint64_t patience = gn_now_ns() + PATIENCE_NS;
+        while (gn_grant_look(slot(&a)) != GN_GRANT_HELD && gn_grant_look(slot(&b)) != GN_GRANT_HELD && gn_now_ns() < patience)
+            pause_a_little();
+        struct gn_shares *holder = gn_grant_look(slot(&a)) == GN_GRANT_HELD ? &a : &b;
+        until_state(holder, GN_GRANT_HELD);
+        for (const uint64_t end = gn_now_ns() + 1000000; gn_now_ns() < end;)
+            pause_a_little();
+        gives(holder, true);
+    }
+    gn_scheduler_figures(scheduler, &a, 0, &fa);
+    gn_scheduler_figures(scheduler, &b, 0, &fb);
+    /* By time, exactly but for a turn or two, however long a turn took. */
+    assert_true(fb.used_ns > 2 * fa.used_ns);
+    assert_true(fb.used_ns < 4 * fa.used_ns);
+    assert_true(fa.waited_ns > fb.waited_ns);
+    stop();
+}
+
+static void another_policy_keeps_the_waiters(void **state)
+{
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    takes(&b);
+    until_pressed(&a);
+    gn_scheduler_set_policy(scheduler, gn_sched_policy_find("rr"));
+    assert_string_equal(gn_scheduler_policy(scheduler)->name, "rr");
+    gives(&a, true);
+    until_state(&b, GN_GRANT_HELD);
+    gives(&b, true);
+    until_state(&a, GN_GRANT_HELD);
+    stop();
+}
+
+static void who_never_gives_is_named(void **state)
+{
+    start(20000000, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    assert_int_equal(gn_scheduler_overrun(scheduler), 0);
+    takes(&b);
+    const uint64_t end = gn_now_ns() + PATIENCE_NS;
+    while (!gn_scheduler_overrun(scheduler) && gn_now_ns() < end)
+        pause_a_little();
+    assert_int_equal(gn_scheduler_overrun(scheduler), 10);
+    gn_scheduler_leave(scheduler, &a);
+    until_state(&b, GN_GRANT_HELD);
+    assert_int_equal(gn_scheduler_overrun(scheduler), 0);
+    stop();
+}
+
+/* Whatever a page says, only the holder's giving back has a consequence, and that is his own. */
+static void a_page_of_nonsense(void **state)
+{
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    for (uint32_t i = 0; i < 200; i++) {
+        atomic_store(&slot(&b)->state, i * 2654435761u);
+        tell(&b);
+    }
+    pause_a_little();
+    assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_HELD);
+    atomic_store(&slot(&b)->state, GN_GRANT_NONE);
+    takes(&b);
+    until_pressed(&a);
+    gives(&a, false);
+    until_state(&b, GN_GRANT_HELD);
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alone_it_is_asked_once),
+        cmocka_unit_test(who_rests_loses_it_at_once),
+        cmocka_unit_test(who_works_is_pressed_and_gives),
+        cmocka_unit_test(whose_end_comes_holds_nobody_up),
+        cmocka_unit_test(turns_go_by_weight),
+        cmocka_unit_test(another_policy_keeps_the_waiters),
+        cmocka_unit_test(who_never_gives_is_named),
+        cmocka_unit_test(a_page_of_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
