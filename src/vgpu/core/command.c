@@ -540,8 +540,7 @@ static void *submit_thread(void *arg)
         } while (atomic_load_explicit(&d->dirty, memory_order_seq_cst));
         flush_device(d, 1);
         pthread_mutex_unlock(&d->role);
-        if (came)
-            gn_turn_rest(d);
+        gn_turn_rest(d);
         gn_objects_bury(v);
         atomic_thread_fence(memory_order_seq_cst);
         if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ends of commands, reported by a driver in any order: what the program sees of them. */
+/* The ends of commands, reported by a driver in any order: what the program sees of them. And whose turn it is. */
 #include "vgpu/core/vgpu_core.h"
 
 #include "shm/counters.h"
@@ -8,11 +8,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #define KIND_QUEUE 1u
-#define N          4u
+#define N          16u
 
 /* ---- an API whose driver keeps what it is given until the test ends it */
 
@@ -60,6 +62,31 @@ static void release_event(struct gn_vgpu *v, void *event)
     (void)v, (void)event;
 }
 
+static uint32_t n_finished;
+static bool driver_is_busy;
+static void (*quiet)(void *arg);
+static void *quiet_arg;
+
+static void finish_queue(struct gn_vgpu *v, void *queue)
+{
+    (void)v, (void)queue;
+    n_finished++;
+}
+
+static bool is_over(struct gn_vgpu *v, void *event)
+{
+    (void)v, (void)event;
+    return !driver_is_busy;
+}
+
+static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg), void *arg)
+{
+    (void)v, (void)event;
+    quiet = call;
+    quiet_arg = arg;
+    return 0;
+}
+
 static void release(struct gn_vobject *o)
 {
     gn_queue_free(o->detail);
@@ -70,19 +97,26 @@ static const struct gn_request_class finish = {
     .name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
 static const struct gn_request_class refused = {.name = "refused", .admit = admit, .submit = submit_refused};
 static const struct gn_vgpu_api api = {
-    .when_over = when_over, .release_event = release_event, .release = release, .queue_kind = KIND_QUEUE};
+    .when_over = when_over, .release_event = release_event, .release = release, .queue_kind = KIND_QUEUE,
+    .finish = finish_queue, .is_over = is_over, .when_quiet = when_quiet};
 
 static struct gn_vgpu vgpu;
 static struct gn_vdevice device;
 static struct gn_counters counters;
 static struct gn_vgpu_boot boot;
+static struct gn_grant_slot slot;
+static struct gn_ring ring; /* nobody sleeps on it */
 static uint64_t queue_id;
 
 static void start(bool in_order)
 {
     memset(&vgpu, 0, sizeof vgpu);
     memset(&device, 0, sizeof device);
-    n_given = 0;
+    n_given = n_finished = 0;
+    driver_is_busy = false;
+    quiet = NULL;
+    memset(&slot, 0, sizeof slot);
+    vgpu.ring.ring = &ring;
     vgpu.api = &api;
     vgpu.boot = &boot;
     vgpu.counters = &counters;
@@ -124,6 +158,43 @@ static void enqueue(const struct gn_request_class *class, uint32_t event)
     } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0}, {queue_id, {GN_SPAN_NULL, 0, 0}, event, 0}};
     gn_event_arm(&vgpu.events[event]);
     gn_command_admit(&vgpu, class, (const void *)&m, sizeof m, 0);
+}
+
+/* ---- gantryd and the submit thread, played */
+
+static void scheduled(void)
+{
+    device.turn.slot = &slot;
+    device.turn.tell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    assert_true(device.turn.tell_fd >= 0);
+}
+
+static bool told(void)
+{
+    uint64_t n;
+    return read(device.turn.tell_fd, &n, sizeof n) == sizeof n;
+}
+
+static void hand(uint64_t slice_ns, bool pressed)
+{
+    assert_true(gn_grant_hand(&slot, slice_ns, pressed));
+    pthread_mutex_lock(&device.role);
+    gn_turn_came(&device);
+    pthread_mutex_unlock(&device.role);
+    gn_device_pump(&device);
+}
+
+static void end_turn(void)
+{
+    pthread_mutex_lock(&device.role);
+    gn_turn_end(&device);
+    pthread_mutex_unlock(&device.role);
+}
+
+static void unscheduled(void)
+{
+    close(device.turn.tell_fd);
+    stop();
 }
 
 static bool over(uint32_t event)
@@ -224,9 +295,113 @@ static void test_padding_is_zero(void **state)
     stop();
 }
 
+#define LONG UINT64_C(3600000000000)
+
+static void test_nothing_goes_to_the_driver_without_a_grant(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    enqueue(&plain, 0);
+    enqueue(&plain, 1);
+    assert_int_equal(n_given, 0);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
+    assert_true(told());
+    hand(LONG, false);
+    assert_int_equal(n_given, 2);
+    assert_false(told());
+    gn_command_over(given[0], 0);
+    gn_command_over(given[1], 0);
+    assert_true(over(0) && over(1));
+    /* Nothing is left: it rests, and goes on without a word. */
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
+    enqueue(&plain, 2);
+    assert_int_equal(n_given, 3);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
+    gn_command_over(given[2], 0);
+    assert_false(told());
+    unscheduled();
+}
+
+static void test_what_nobody_asks_about_is_waited_for(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    enqueue(&plain, GN_NO_EVENT);
+    hand(LONG, false);
+    driver_is_busy = true;
+    gn_turn_rest(&device);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
+    assert_non_null(quiet);
+    driver_is_busy = false;
+    quiet(quiet_arg);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
+    unscheduled();
+}
+
+static void test_the_slice_ends_with_an_empty_driver(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    enqueue(&plain, 0);
+    hand(LONG, false);
+    assert_false(gn_grant_press(&slot));
+    atomic_store(&slot.slice_ns, 0);
+    device.turn.slice_ns = 0; /* it is over */
+    enqueue(&plain, 1);
+    assert_int_equal(n_given, 1);
+    assert_true(told());
+    end_turn();
+    assert_int_equal(n_finished, 1);
+    /* Wanted again in the same moment. */
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
+    assert_true(told());
+    gn_command_over(given[0], 0);
+    hand(LONG, true);
+    assert_int_equal(n_given, 2);
+    gn_command_over(given[1], 0);
+    unscheduled();
+}
+
+static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    for (uint32_t i = 0; i < 5; i++)
+        enqueue(&plain, i);
+    hand(LONG, true);
+    /* Nobody knows yet how long they take. */
+    assert_int_equal(n_given, 2);
+    gn_command_over(given[0], 0);
+    assert_true(atomic_load(&device.dirty));
+    /* An hour each: no third one has room beside the second. */
+    atomic_store(&device.turn.service_ns, LONG);
+    gn_device_pump(&device);
+    assert_int_equal(n_given, 3);
+    gn_device_pump(&device);
+    assert_int_equal(n_given, 3);
+    atomic_store(&device.turn.service_ns, 1);
+    gn_command_over(given[1], 0);
+    gn_device_pump(&device);
+    assert_int_equal(n_given, 5);
+    for (uint32_t i = 2; i < 5; i++)
+        gn_command_over(given[i], 0);
+    /* With somebody waiting it is given back: the ring's thread is not asleep here. */
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
+    assert_true(told());
+    unscheduled();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_goes_to_the_driver_without_a_grant),
+        cmocka_unit_test(test_what_nobody_asks_about_is_waited_for),
+        cmocka_unit_test(test_the_slice_ends_with_an_empty_driver),
+        cmocka_unit_test(test_while_others_wait_the_driver_has_a_slice_of_work),
         cmocka_unit_test(test_in_order_queue_ends_in_order),
         cmocka_unit_test(test_finish_waits_for_what_is_not_told),
         cmocka_unit_test(test_out_of_order_queue_ends_as_the_driver_does),

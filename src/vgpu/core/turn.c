@@ -195,18 +195,27 @@ static bool is_done(struct gn_vdevice *d)
     return !ready && each_queue(d, is_over);
 }
 
+/*
+ * Who finds the role taken leaves it to its holder: one that rests looks at `rests` again when it has given the role back, and
+ * all that submit rest before they sleep.
+ */
 void gn_turn_rest(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
-    if (!t->slot || pthread_mutex_trylock(&d->role))
+    if (!t->slot)
         return;
-    if (t->held && !t->over && is_done(d)) {
-        t->held = false;
-        if (gn_grant_rest(t->slot))
-            tell(t);
+    atomic_store_explicit(&t->rests, true, memory_order_seq_cst);
+    while (atomic_load_explicit(&t->rests, memory_order_seq_cst)) {
+        if (pthread_mutex_trylock(&d->role))
+            return;
+        if (atomic_exchange_explicit(&t->rests, false, memory_order_seq_cst) && t->held && !t->over && is_done(d)) {
+            t->held = false;
+            if (gn_grant_rest(t->slot))
+                tell(t);
+        }
+        pthread_mutex_unlock(&d->role);
+        atomic_thread_fence(memory_order_seq_cst);
     }
-    pthread_mutex_unlock(&d->role);
-    atomic_thread_fence(memory_order_seq_cst);
     /* Whoever came meanwhile found the role taken and left. */
     if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
         gn_device_wake(d);

@@ -28,6 +28,7 @@ struct gn_turn {
     /* any thread */
     _Atomic bool wanted;     /* the submit thread waits for it */
     _Atomic bool held_up;    /* something ready waits for what the driver has to get less */
+    _Atomic bool rests;      /* somebody has found nothing left to do, and is to see to it */
     _Atomic bool watched;    /* the last command of some queue will tell of its end */
     _Atomic uint32_t n_given; /* commands that the driver has and whose ends it will tell */
     _Atomic uint64_t over_at_ns;  /* the last end */
