@@ -156,7 +156,8 @@ static void enqueue(const struct gn_request_class *class, uint32_t event)
         struct gn_msg msg;
         struct gn_command_head head;
     } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0}, {queue_id, {GN_SPAN_NULL, 0, 0}, event, 0}};
-    gn_event_arm(&vgpu.events[event]);
+    if (event != GN_NO_EVENT)
+        gn_event_arm(&vgpu.events[event]);
     gn_command_admit(&vgpu, class, (const void *)&m, sizeof m, 0);
 }
 
