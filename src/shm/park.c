@@ -5,6 +5,7 @@
  */
 #include "shm/park.h"
 
+#include "base/clock.h"
 #include "shm/futex.h"
 
 #include <stddef.h>
@@ -47,7 +48,7 @@ void gn_park_without_waitv(bool on)
 }
 
 static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
-                 const _Atomic uint32_t *other, uint32_t other_expected)
+                 const _Atomic uint32_t *other, uint32_t other_expected, uint64_t for_ns)
 {
     if (!atomic_load_explicit(&no_waitv, memory_order_relaxed)) {
         struct waitv all[3] = {
@@ -55,16 +56,19 @@ static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_w
             {0, (uint64_t)(uintptr_t)&lost->word, WAITV_U32 | WAITV_PRIVATE, 0},
             {other_expected, (uint64_t)(uintptr_t)other, WAITV_U32 | WAITV_PRIVATE, 0},
         };
+        const uint64_t until_ns = for_ns ? gn_now_ns() + for_ns : 0;
+        const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
         atomic_fetch_add_explicit(&gn_futex_n_waits, 1, memory_order_relaxed);
-        if (syscall(SYS_futex_waitv, all, other ? 3 : 2, 0, NULL, 0) >= 0)
+        if (syscall(SYS_futex_waitv, all, other ? 3 : 2, 0, for_ns ? &until : NULL, CLOCK_MONOTONIC) >= 0)
             return;
         if (errno != ENOSYS && errno != EPERM)
             return;
         /* An old kernel, or a seccomp filter that does not know the call. */
         gn_park_without_waitv(true);
     }
+    const uint64_t piece_ns = other ? GN_PARK_BOTH_PIECE_NS : GN_PARK_PIECE_NS;
     if (!gn_lost_is(lost))
-        gn_futex_wait(word, expected, private_word, other ? GN_PARK_BOTH_PIECE_NS : GN_PARK_PIECE_NS);
+        gn_futex_wait(word, expected, private_word, for_ns && for_ns < piece_ns ? for_ns : piece_ns);
 }
 
 void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost)
@@ -72,11 +76,16 @@ void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
     if (lost->hook)
         lost->hook->park(lost->hook, word, expected, private_word);
     else
-        park(word, expected, private_word, lost, NULL, 0);
+        park(word, expected, private_word, lost, NULL, 0, 0);
+}
+
+void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost, uint64_t for_ns)
+{
+    park(word, expected, private_word, lost, NULL, 0, for_ns);
 }
 
 void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
                     const _Atomic uint32_t *other, uint32_t other_expected)
 {
-    park(word, expected, private_word, lost, other, other_expected);
+    park(word, expected, private_word, lost, other, other_expected, 0);
 }

@@ -57,6 +57,9 @@ void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
 
 #define GN_PARK_PIECE_NS 50000000u
 
+/* The same, but not for longer than for_ns. Where another process writes the word. */
+void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost, uint64_t for_ns);
+
 /* For hooks: the same, and while *other, a word of this process, == other_expected. Without futex_waitv a change of it is
  * noticed GN_PARK_BOTH_PIECE_NS late. */
 void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,

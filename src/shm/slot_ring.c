@@ -9,6 +9,8 @@
  */
 #include "shm/slot_ring.h"
 
+#include "base/clock.h"
+
 #include "base/fault.h"
 
 #include "shm/futex.h"
@@ -308,16 +310,13 @@ static bool is_ready(struct gn_ring_consumer *c, memory_order order)
            lap(c->head, c->capacity);
 }
 
-bool gn_ring_nudge(struct gn_ring_consumer *c)
+/* As P2 and C2: either the flag is seen by a consumer that has marked itself as asleep, or the mark is seen here. */
+void gn_ring_nudge(struct gn_ring_consumer *c)
 {
-    if (!atomic_load_explicit(&c->ring->parked, memory_order_seq_cst))
-        return false;
-    atomic_store_explicit(&c->nudged, true, memory_order_relaxed);
-    /* As P2. Had the consumer just woken by itself, it finds the nudge behind its next park and only looks once more. */
-    if (!atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
-        return false;
-    gn_futex_wake(&c->ring->parked, 1, false);
-    return true;
+    atomic_store_explicit(&c->nudged, true, memory_order_seq_cst);
+    if (atomic_load_explicit(&c->ring->parked, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
+        gn_futex_wake(&c->ring->parked, 1, false);
 }
 
 int gn_ring_spin(struct gn_ring_consumer *c)
@@ -343,8 +342,9 @@ int gn_ring_spin(struct gn_ring_consumer *c)
     return -EAGAIN;
 }
 
-int gn_ring_park(struct gn_ring_consumer *c)
+int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns)
 {
+    const uint64_t until_ns = for_ns ? gn_now_ns() + for_ns : 0;
     for (;;) {
         /*
          * C2 and C3 against P0 and P2: in the one order of sequentially consistent accesses either C3 follows
@@ -355,17 +355,22 @@ int gn_ring_park(struct gn_ring_consumer *c)
         atomic_store_explicit(&c->ring->parked, 1, memory_order_seq_cst); /* C2 */
         bool ready = is_ready(c, memory_order_seq_cst);                   /* C3 */
         bool lost = gn_lost_is(c->waiter.lost);
-        if (!ready && !lost) {
+        bool nudged = atomic_load_explicit(&c->nudged, memory_order_seq_cst);
+        if (!ready && !lost && !nudged) {
             c->n_parks++;
-            gn_park(&c->ring->parked, 1, false, c->waiter.lost);
+            if (for_ns)
+                gn_park_for(&c->ring->parked, 1, false, c->waiter.lost, for_ns);
+            else
+                gn_park(&c->ring->parked, 1, false, c->waiter.lost);
             ready = is_ready(c, memory_order_relaxed);
             lost = gn_lost_is(c->waiter.lost);
-            if (atomic_exchange_explicit(&c->nudged, false, memory_order_relaxed))
-                return 0;
+            nudged = atomic_load_explicit(&c->nudged, memory_order_relaxed);
         }
-        if (ready || lost) {
+        const bool late = for_ns && gn_now_ns() >= until_ns;
+        if (ready || lost || nudged || late) {
             atomic_store_explicit(&c->ring->parked, 0, memory_order_relaxed);
-            return ready ? 0 : -EPIPE;
+            (void)atomic_exchange_explicit(&c->nudged, false, memory_order_acq_rel);
+            return ready || (nudged && !lost) ? 0 : lost ? -EPIPE : -ETIMEDOUT;
         }
     }
 }
@@ -373,5 +378,5 @@ int gn_ring_park(struct gn_ring_consumer *c)
 int gn_ring_wait(struct gn_ring_consumer *c)
 {
     int rc = gn_ring_spin(c);
-    return rc == -EAGAIN ? gn_ring_park(c) : rc;
+    return rc == -EAGAIN ? gn_ring_park(c, 0) : rc;
 }

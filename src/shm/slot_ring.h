@@ -136,13 +136,13 @@ void gn_ring_release(struct gn_ring_consumer *c);
  * -EAGAIN when nothing came while it was worth spinning.
  */
 int gn_ring_spin(struct gn_ring_consumer *c);
-/* Parks for the same, or until a nudge. 0 or -EPIPE. */
-int gn_ring_park(struct gn_ring_consumer *c);
+/* Parks for the same, or until a nudge: 0 or -EPIPE; or for so long (0: for ever): -ETIMEDOUT. */
+int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns);
 /* Spins, then parks. */
 int gn_ring_wait(struct gn_ring_consumer *c);
 
-/* Ends a park of the consumer's, so that it spins again: a message is expected soon. False: it is not parked, or about to be
- * woken. Any thread of its process. */
-bool gn_ring_nudge(struct gn_ring_consumer *c);
+/* Ends a park of the consumer's, this one or the next, so that it spins again: a message is expected soon, or there is something
+ * to see to. Any thread of its process. */
+void gn_ring_nudge(struct gn_ring_consumer *c);
 
 #endif

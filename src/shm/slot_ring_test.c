@@ -316,7 +316,8 @@ static void a_nudge_ends_a_park_and_nothing_else(void **state)
     struct sleeper s = {.f = f, .wait = wait_message};
     unsigned char buf[GN_RING_MAX_BYTES];
     pthread_t thread;
-    gn_ring_nudge(&f->c); /* nobody sleeps */
+    gn_ring_nudge(&f->c); /* nobody sleeps: the next who would does not */
+    assert_int_equal(gn_ring_wait(&f->c), 0);
     start_sleeper(&s, &thread);
     gn_ring_nudge(&f->c);
     pthread_join(thread, NULL);
@@ -325,6 +326,17 @@ static void a_nudge_ends_a_park_and_nothing_else(void **state)
     start_sleeper(&s, &thread);
     assert_int_equal(send_pattern(f, 1, 8, 8, NULL), 0);
     pthread_join(thread, NULL);
+    receive_pattern(f, 1, 8);
+    done(f);
+}
+
+static void a_park_may_have_an_end(void **state)
+{
+    struct fixture *f = at(0);
+    assert_int_equal(gn_ring_park(&f->c, 1000000), -ETIMEDOUT);
+    assert_int_equal(atomic_load(&f->c.ring->parked), 0);
+    assert_int_equal(send_pattern(f, 1, 8, 8, NULL), 0);
+    assert_int_equal(gn_ring_park(&f->c, 1000000), 0);
     receive_pattern(f, 1, 8);
     done(f);
 }
@@ -430,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_run_longer_than_what_was_sent_is_a_fault_over_the_wrap),
         cmocka_unit_test(a_message_wakes_the_consumer),
         cmocka_unit_test(a_nudge_ends_a_park_and_nothing_else),
+        cmocka_unit_test(a_park_may_have_an_end),
         cmocka_unit_test(room_wakes_every_starved_producer),
         cmocka_unit_test(a_lost_peer_wakes_everybody),
         cmocka_unit_test(a_hostile_consumer_cannot_hang_a_sender_for_ever),

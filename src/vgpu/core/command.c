@@ -214,7 +214,9 @@ static void calm(struct gn_vdevice *d)
     const bool looks = !v->remote && ((idle && gn_grant_is_pressed(d->turn.slot)) ||
                                       (v->on_processors && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
                                        gn_spin_room()));
-    if ((!looks || !gn_ring_nudge(&v->ring)) && idle)
+    if (looks)
+        gn_ring_nudge(&v->ring);
+    else if (idle)
         gn_turn_rest(d);
 }
 
@@ -505,6 +507,16 @@ void gn_vgpu_rest(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_turn_rest(&v->devices[i]);
+}
+
+uint64_t gn_vgpu_hold_ns(struct gn_vgpu *v)
+{
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        const uint64_t ns = gn_turn_hold_ns(&v->devices[i]);
+        longest = ns > longest ? ns : longest;
+    }
+    return longest;
 }
 
 /* Until it is woken, or the grant is there that the device waits for. True: the grant. */

@@ -390,7 +390,12 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     assert_int_equal(n_given, 5);
     for (uint32_t i = 2; i < 5; i++)
         gn_command_over(given[i], 0);
-    /* With somebody waiting it is given back: the ring's thread is not asleep here. */
+    /* Somebody waits, and the program may go on at any moment: the ring's thread waits for that before it gives back. */
+    assert_true(atomic_load(&vgpu.ring.nudged));
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
+    assert_true(gn_vgpu_hold_ns(&vgpu) > 0);
+    gn_vgpu_rest(&vgpu);
+    assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
     assert_true(told());
     unscheduled();

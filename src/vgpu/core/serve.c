@@ -393,8 +393,13 @@ static void ring_loop(struct gn_vgpu *v)
         v->ring.waiter.policy.spin_ns = busy && spin_ns > GN_SPIN_SHORT_NS ? GN_SPIN_SHORT_NS : spin_ns;
         int rc = gn_ring_spin(&v->ring);
         if (rc == -EAGAIN) {
-            gn_vgpu_rest(v);
-            rc = gn_ring_park(&v->ring);
+            /* Who has the device while others wait for it keeps it for a moment: his program is about to go on. */
+            const uint64_t hold_ns = gn_vgpu_hold_ns(v);
+            rc = hold_ns ? gn_ring_park(&v->ring, hold_ns) : -ETIMEDOUT;
+            if (rc == -ETIMEDOUT) {
+                gn_vgpu_rest(v);
+                rc = gn_ring_park(&v->ring, 0);
+            }
         }
         if (rc == -EPIPE)
             return;

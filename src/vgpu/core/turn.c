@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#define HOLD_NS     500000u    /* a program that waited is woken, decides and sends meanwhile */
 #define AHEAD_NS    100000000u /* with nobody waiting */
 #define TELL_EVERY  8u         /* with nobody waiting: of so many commands one tells of its end */
 #define AHEAD_LEAST 2u /* the driver has so many, however long they take: else the device waits for us in between */
@@ -69,6 +70,21 @@ bool gn_turn_allows(struct gn_vdevice *d)
     /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. */
     atomic_store_explicit(&t->held_up, true, memory_order_seq_cst);
     return !has_enough(t, pressed, left_ns);
+}
+
+uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
+    uint64_t ns = 0;
+    if (!gn_turn_is_idle(t) || !gn_grant_is_pressed(t->slot) || pthread_mutex_trylock(&d->role))
+        return 0;
+    const uint64_t held_ns = t->held ? gn_now_ns() - t->began_ns : 0;
+    if (t->held && !t->over && held_ns < t->slice_ns)
+        ns = t->slice_ns - held_ns < HOLD_NS ? t->slice_ns - held_ns : HOLD_NS;
+    pthread_mutex_unlock(&d->role);
+    if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+        gn_device_wake(d);
+    return ns;
 }
 
 bool gn_turn_tracks(struct gn_vdevice *d)

@@ -49,6 +49,11 @@ bool gn_turn_tracks(struct gn_vdevice *d);
 void gn_turn_end(struct gn_vdevice *d);
 /* Rests on the grant if there is nothing to do. Any thread that holds no lock. */
 void gn_turn_rest(struct gn_vdevice *d);
+/*
+ * Held, pressed, and the driver has nothing: how long to wait for the program before the grant is given back (FairGV 3.2.2,
+ * hybrid spinning; here who waits sleeps). The time is charged like any other. 0: not at all. Any thread.
+ */
+uint64_t gn_turn_hold_ns(struct gn_vdevice *d);
 /* Has the driver nothing of which it would tell? */
 static inline bool gn_turn_is_idle(const struct gn_turn *t)
 {
