@@ -24,6 +24,7 @@ bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell)
 
 bool gn_grant_rest(struct gn_grant_slot *s)
 {
+    /* G0, G1, G2 (tests/model) */
     return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) && atomic_load_explicit(&s->pressed, memory_order_seq_cst) &&
            turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
 }
@@ -52,8 +53,8 @@ bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
 
 bool gn_grant_press(struct gn_grant_slot *s)
 {
-    atomic_store_explicit(&s->pressed, 1, memory_order_seq_cst);
-    return turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
+    atomic_store_explicit(&s->pressed, 1, memory_order_seq_cst); /* G3 */
+    return turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);            /* G4 */
 }
 
 void gn_grant_ease(struct gn_grant_slot *s)

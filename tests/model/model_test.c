@@ -85,12 +85,24 @@ static void the_event_needs_every_piece(void **state)
         caught(fail_model, k, k == FAIL_SWEEP_BEFORE);
 }
 
+static void the_grant_holds(void **state)
+{
+    holds(grant_model);
+}
+
+static void the_grant_needs_every_piece(void **state)
+{
+    for (int k = 1; k < GRANT_N_MUTANTS; k++)
+        caught(grant_model, k, k != GRANT_REST_STORED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ring_holds),       cmocka_unit_test(the_ring_needs_every_piece),
         cmocka_unit_test(the_reply_slot_holds), cmocka_unit_test(the_reply_slot_needs_every_piece),
         cmocka_unit_test(the_event_holds),      cmocka_unit_test(the_event_needs_every_piece),
+        cmocka_unit_test(the_grant_holds),      cmocka_unit_test(the_grant_needs_every_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

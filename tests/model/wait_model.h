@@ -50,4 +50,16 @@ enum fail_mutant {
 };
 void fail_model(struct model *m);
 
+/* A grant of src/shm/grant.c: a worker rests on it and takes it up again, gantryd presses. */
+enum grant_mutant {
+    GRANT_AS_IT_IS,
+    GRANT_REST_STORED,      /* G0 a release store: the look at the press may come before it */
+    GRANT_LOOK_BEFORE_REST, /* G1 before G0 */
+    GRANT_BACK_STORED,      /* G2 a store, instead of a compare-and-exchange */
+    GRANT_PRESS_AFTER_TRY,  /* G4 before G3 */
+    GRANT_PRESS_LOOKS,      /* G4 a look and a store */
+    GRANT_N_MUTANTS
+};
+void grant_model(struct model *m);
+
 #endif

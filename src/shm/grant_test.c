@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each transition of a grant page from each state, and the two ends against each other. */
+#include "shm/grant.h"
+#include "shm/shm_test.h"
+
+#include <sched.h>
+
+#define ROUNDS (GN_TEST_SANITIZED ? 20000 : 100000)
+
+static struct gn_grant_slot slot;
+
+static void put(enum gn_grant_state state, bool pressed)
+{
+    memset(&slot, 0, sizeof slot);
+    atomic_store(&slot.state, state);
+    atomic_store(&slot.pressed, pressed);
+}
+
+static bool takes(void)
+{
+    bool tell, held = gn_grant_take(&slot, &tell);
+    assert_false(held && tell);
+    return tell;
+}
+
+static bool takes_at_once(void)
+{
+    bool tell;
+    return gn_grant_take(&slot, &tell);
+}
+
+static bool rests(void)
+{
+    return gn_grant_rest(&slot);
+}
+
+static bool gives(void)
+{
+    gn_grant_give(&slot, false);
+    return false;
+}
+
+static bool gives_and_wants(void)
+{
+    gn_grant_give(&slot, true);
+    return false;
+}
+
+static bool declines(void)
+{
+    return gn_grant_decline(&slot);
+}
+
+static bool hands(void)
+{
+    return gn_grant_hand(&slot, 77, true);
+}
+
+static bool presses(void)
+{
+    return gn_grant_press(&slot);
+}
+
+static bool eases(void)
+{
+    gn_grant_ease(&slot);
+    return false;
+}
+
+/* What each does in NONE, WANTED, HELD and RESTING: the state after it, and what it returns. */
+static void each_transition(void **state)
+{
+    enum { N = GN_GRANT_NONE, W = GN_GRANT_WANTED, H = GN_GRANT_HELD, R = GN_GRANT_RESTING };
+    static const struct {
+        bool (*act)(void);
+        bool pressed; /* before */
+        struct {
+            uint32_t state;
+            bool returns;
+        } then[4];
+    } all[] = {
+        {takes, false, {{W, true}, {W, false}, {H, false}, {H, false}}},
+        {takes, true, {{W, true}, {W, false}, {H, false}, {H, false}}},
+        {takes_at_once, false, {{W, false}, {W, false}, {H, true}, {H, true}}},
+        {rests, false, {{N, false}, {W, false}, {R, false}, {R, false}}},
+        {rests, true, {{N, false}, {W, false}, {N, true}, {R, false}}},
+        {gives, true, {{N, false}, {W, false}, {N, false}, {R, false}}},
+        {gives_and_wants, true, {{N, false}, {W, false}, {W, false}, {R, false}}},
+        {declines, false, {{N, false}, {N, true}, {R, false}, {R, false}}},
+        {declines, true, {{N, false}, {N, true}, {N, true}, {R, false}}},
+        {hands, false, {{N, false}, {H, true}, {H, false}, {R, false}}},
+        {presses, false, {{N, false}, {W, false}, {H, false}, {N, true}}},
+        {eases, true, {{N, false}, {W, false}, {H, false}, {R, false}}},
+    };
+    for (size_t i = 0; i < GN_ARRAY_SIZE(all); i++) {
+        for (uint32_t from = N; from <= R; from++) {
+            put((enum gn_grant_state)from, all[i].pressed);
+            const bool returned = all[i].act();
+            if (returned != all[i].then[from].returns || gn_grant_look(&slot) != all[i].then[from].state)
+                fail_msg("row %zu from %u: %d, state %d", i, from, returned, gn_grant_look(&slot));
+        }
+    }
+    put(GN_GRANT_WANTED, false);
+    assert_true(gn_grant_hand(&slot, 77, true));
+    assert_true(gn_grant_is_pressed(&slot));
+    assert_int_equal(atomic_load(&slot.slice_ns), 77);
+    gn_grant_ease(&slot);
+    assert_false(gn_grant_is_pressed(&slot));
+    assert_false(gn_grant_press(&slot));
+    assert_true(gn_grant_is_pressed(&slot));
+}
+
+static void what_is_no_state_is_none(void **state)
+{
+    for (uint32_t odd = GN_GRANT_RESTING + 1; odd; odd <<= 1) {
+        atomic_store(&slot.state, odd);
+        assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
+        assert_false(gn_grant_hand(&slot, 1, false));
+        assert_false(gn_grant_press(&slot));
+    }
+}
+
+/* ---- two threads, in step: both begin a round together, and a round is judged when both are through */
+
+static _Atomic uint32_t begun, ended;
+static bool worker_told, gantryd_told;
+
+/* Both have come: counter is at two a round. */
+static void meet(_Atomic uint32_t *counter, uint32_t round)
+{
+    atomic_fetch_add(counter, 1);
+    while (atomic_load(counter) < 2 * (round + 1))
+        sched_yield();
+}
+
+static void *rest_each_round(void *arg)
+{
+    (void)arg;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        meet(&begun, i);
+        worker_told = gn_grant_rest(&slot);
+        meet(&ended, i);
+    }
+    return NULL;
+}
+
+/* Held, somebody comes: it is back exactly once, by the one side or the other, however the two meet. */
+static void a_press_and_a_rest_lose_nothing(void **state)
+{
+    pthread_t worker;
+    uint32_t by_worker = 0;
+    atomic_store(&begun, 0);
+    atomic_store(&ended, 0);
+    put(GN_GRANT_HELD, false);
+    assert_int_equal(pthread_create(&worker, NULL, rest_each_round, NULL), 0);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        put(GN_GRANT_HELD, false);
+        meet(&begun, i);
+        gantryd_told = gn_grant_press(&slot);
+        meet(&ended, i);
+        if (worker_told == gantryd_told)
+            fail_msg("round %u: %s", i, worker_told ? "both have it" : "neither has it");
+        assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
+        by_worker += worker_told;
+    }
+    pthread_join(worker, NULL);
+    print_message("%u of %u rounds came back by the worker\n", by_worker, ROUNDS);
+}
+
+static void *decline_each_round(void *arg)
+{
+    (void)arg;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        meet(&begun, i);
+        worker_told = gn_grant_decline(&slot);
+        meet(&ended, i);
+    }
+    return NULL;
+}
+
+/* Wanted, then no more, while it is handed out: either it was handed out, and rests or is back by the worker's word, or it was
+ * not, and gantryd is told that nobody wants it. */
+static void a_hand_and_a_decline_lose_nothing(void **state)
+{
+    pthread_t worker;
+    atomic_store(&begun, 0);
+    atomic_store(&ended, 0);
+    put(GN_GRANT_WANTED, false);
+    assert_int_equal(pthread_create(&worker, NULL, decline_each_round, NULL), 0);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        const bool pressed = i & 1;
+        put(GN_GRANT_WANTED, false);
+        meet(&begun, i);
+        gantryd_told = gn_grant_hand(&slot, 1, pressed);
+        meet(&ended, i);
+        const enum gn_grant_state now = gn_grant_look(&slot);
+        if (!gantryd_told)
+            assert_true(worker_told && now == GN_GRANT_NONE);
+        else if (pressed)
+            assert_true(worker_told && now == GN_GRANT_NONE);
+        else
+            assert_true(!worker_told && now == GN_GRANT_RESTING);
+    }
+    pthread_join(worker, NULL);
+}
+
+static void *take_each_round(void *arg)
+{
+    bool tell;
+    (void)arg;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        meet(&begun, i);
+        worker_told = gn_grant_take(&slot, &tell);
+        meet(&ended, i);
+    }
+    return NULL;
+}
+
+/* Rested on, taken up again while somebody comes: one of the two has it. Who lost it wants it, or is pressed. */
+static void a_press_and_a_take_lose_nothing(void **state)
+{
+    pthread_t worker;
+    atomic_store(&begun, 0);
+    atomic_store(&ended, 0);
+    put(GN_GRANT_RESTING, false);
+    assert_int_equal(pthread_create(&worker, NULL, take_each_round, NULL), 0);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        put(GN_GRANT_RESTING, false);
+        meet(&begun, i);
+        gantryd_told = gn_grant_press(&slot);
+        meet(&ended, i);
+        assert_true(worker_told != gantryd_told);
+        assert_true(gn_grant_is_pressed(&slot));
+        assert_int_equal(gn_grant_look(&slot), worker_told ? GN_GRANT_HELD : GN_GRANT_WANTED);
+    }
+    pthread_join(worker, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_transition),
+        cmocka_unit_test(what_is_no_state_is_none),
+        cmocka_unit_test(a_press_and_a_rest_lose_nothing),
+        cmocka_unit_test(a_hand_and_a_decline_lose_nothing),
+        cmocka_unit_test(a_press_and_a_take_lose_nothing),
+    };
+    return cmocka_run_group_tests_name("grant", tests, NULL, NULL);
+}
