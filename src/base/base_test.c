@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/list.h"
+#include "base/part.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -38,6 +39,51 @@ static void failures_carry_a_sentence(void **state)
     assert_int_equal(gn_fail(NULL, EIO, NULL, "unheard"), -EIO);
 }
 
+static void parts_are_what_people_write(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t part;
+    } good[] = {
+        {"0", 0},           {"none", 0},        {"0%", 0},           {"0.0", 0},          {"1", 1000000},
+        {"1.0", 1000000},   {"100%", 1000000},  {"100.000%", 1000000}, {"0.25", 250000},  {"25%", 250000},
+        {".5", 500000},     {"12.5%", 125000},  {"0.000001", 1},     {"0.0001%", 1},      {"007%", 70000},
+        {"0.3333333", 333333}, {"1.", 1000000}, {"0.99999999", 999999},
+    };
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"", "is not a part"},         {"%", "is not a part"},      {".", "is not a part"},        {"x", "is not a part"},
+        {"0.5x", "is not a part"},     {"0.5%%", "is not a part"},  {"0,5", "is not a part"},      {"1e-1", "is not a part"},
+        {"+0.5", "is not a part"},     {" 0.5", "is not a part"},   {"0.5 ", "is not a part"},     {"0x1", "is not a part"},
+        {"nan", "is not a part"},      {"inf", "is not a part"},    {"None", "is not a part"},     {"0.5.5", "is not a part"},
+        {"-0.1", "negative"},          {"-25%", "negative"},        {"--1", "is not a part"},      {"1.5", "more than the whole"},
+        {"25", "more than the whole"}, {"101%", "more than the whole"}, {"1.0000001", "more than the whole"},
+        {"100.00001%", "more than the whole"}, {"99999999999999999999999999", "more than the whole"},
+        {"0.0000001", "less than a millionth"}, {"0.00001%", "less than a millionth"},
+    };
+    for (size_t i = 0; i < GN_ARRAY_SIZE(good); i++) {
+        uint32_t part = 7;
+        assert_int_equal(gn_part_parse(good[i].text, &part, NULL), 0);
+        assert_int_equal(part, good[i].part);
+    }
+    for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
+        struct gn_error err = {{0}, {0}};
+        uint32_t part = 7;
+        assert_int_equal(gn_part_parse(bad[i].text, &part, &err), -EINVAL);
+        assert_int_equal(part, 7);
+        assert_true(err.fix[0]);
+        if (!strstr(err.what, bad[i].says))
+            fail_msg("\"%s\" is not in \"%s\"", bad[i].says, err.what);
+    }
+    char text[16];
+    assert_string_equal(gn_part_format(250000, text), "0.25");
+    assert_string_equal(gn_part_format(1000000, text), "1");
+    assert_string_equal(gn_part_format(0, text), "0");
+    assert_string_equal(gn_part_format(1, text), "0.000001");
+    assert_string_equal(gn_part_format(UINT32_MAX, text), "4294.967295");
+}
+
 struct item {
     int n;
     struct gn_list link;
@@ -67,6 +113,7 @@ int main(void)
         cmocka_unit_test(ranges_do_not_wrap),
         cmocka_unit_test(arithmetic_reports_overflow),
         cmocka_unit_test(failures_carry_a_sentence),
+        cmocka_unit_test(parts_are_what_people_write),
         cmocka_unit_test(list_keeps_order_while_removing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

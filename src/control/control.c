@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one schema of control requests. gantryd calls gn_control_handle on its only thread; `gantry` makes
+ * The one schema of control requests. gantryd calls gn_control_handle on one thread; `gantry` makes
  * requests. Knows nothing of sockets: the link carries the texts.
  */
 #include "control/control.h"
@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/part.h"
 
 /* Names come from programs and drivers; one that is no UTF-8 is shown with its odd bytes replaced. */
 static json_t *text(const char *s)
@@ -35,7 +37,7 @@ static json_t *number(uint64_t n)
 
 static char *dump(json_t *root)
 {
-    char *out = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *out = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(root);
     return out;
 }
@@ -73,6 +75,36 @@ char *gn_control_request(const char *name)
     return dump(root);
 }
 
+char *gn_control_policy_request(const char *name)
+{
+    json_t *root = object();
+    if (!root)
+        return NULL;
+    json_object_set_new(root, "request", json_string("policy-set"));
+    json_object_set_new(root, "name", text(name));
+    return dump(root);
+}
+
+/* Of millionths. */
+static json_t *part(uint32_t millionths)
+{
+    return json_real(millionths / (double)GN_PART_WHOLE);
+}
+
+static void add_share(json_t *list, const struct gn_control_share *s)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "name", text(s->name));
+    json_object_set_new(o, "share", json_real(s->share));
+    json_object_set_new(o, "entitled", json_real(s->entitled));
+    json_object_set_new(o, "device_ns", number(s->device_ns));
+    json_object_set_new(o, "used_ns", number(s->used_ns));
+    json_object_set_new(o, "waited_ns", number(s->waited_ns));
+    json_object_set_new(o, "grants", number(s->grants));
+    json_object_set_new(o, "interactive", json_boolean(s->interactive));
+    json_array_append_new(list, o);
+}
+
 static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
 {
     json_t *list = arg, *o = json_object(), *copies = json_object(), *devices = json_array();
@@ -100,11 +132,8 @@ static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
     json_object_set_new(copies, "mapped", number(v->copies_mapped));
     json_object_set_new(copies, "bypass", number(v->copies_bypass));
     json_object_set_new(o, "copies", copies);
-    for (uint32_t i = 0; i < v->n_devices; i++) {
-        json_t *d = json_object();
-        json_object_set_new(d, "name", text(v->devices[i]));
-        json_array_append_new(devices, d);
-    }
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        add_share(devices, &v->devices[i]);
     json_object_set_new(o, "devices", devices);
     json_array_append_new(list, o);
 }
@@ -169,6 +198,10 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     json_t *o = json_object();
     json_object_set_new(o, "name", text(t->name));
     json_object_set_new(o, "weight", number(t->weight));
+    if (t->cap)
+        json_object_set_new(o, "cap", part(t->cap));
+    if (t->floor)
+        json_object_set_new(o, "floor", part(t->floor));
     json_object_set_new(o, "vgpus", number(t->n_vgpus));
     json_object_set_new(o, "memory_bytes", number(t->memory_bytes));
     json_object_set_new(o, "leased_bytes", number(t->leased_bytes));
@@ -214,6 +247,44 @@ static enum gn_control_what change_named(const char *name)
         if (strcmp(name, all[i].name) == 0)
             return all[i].what;
     return 0;
+}
+
+struct policy_list {
+    json_t *list;
+    json_t *in_force; /* its name */
+};
+
+static void add_policy(void *arg, const struct gn_control_policy *p)
+{
+    struct policy_list *to = arg;
+    json_t *o = json_object();
+    json_object_set_new(o, "name", text(p->name));
+    json_object_set_new(o, "about", text(p->about));
+    json_array_append_new(to->list, o);
+    if (p->in_force && !to->in_force)
+        to->in_force = text(p->name);
+}
+
+static char *policy_reply(const struct gn_control_source *source)
+{
+    struct policy_list to = {.list = json_array()};
+    json_t *all = object();
+    source->policies(source->ctx, add_policy, &to);
+    json_object_set_new(all, "policy", to.in_force);
+    json_object_set_new(all, "policies", to.list);
+    return dump(all);
+}
+
+static char *set_policy(const struct gn_control_source *source, const json_t *root)
+{
+    static const char failure[] = "cannot change the policy";
+    const json_t *name = json_object_get(root, "name");
+    struct gn_error err = {{0}, {0}};
+    if (!json_is_string(name) || strlen(json_string_value(name)) != json_string_length(name))
+        return gn_control_error(failure, "\"name\" is not the name of a policy", "use the gantry command that came with it");
+    if (source->set_policy(source->ctx, json_string_value(name), &err))
+        return gn_control_error(failure, err.what, err.fix);
+    return policy_reply(source);
 }
 
 static char *status_reply(const struct gn_control_source *source)
@@ -263,6 +334,10 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         reply = status_reply(source);
     } else if (name && strcmp(name, "tenants") == 0) {
         reply = tenants_reply(source, NULL);
+    } else if (name && strcmp(name, "policy") == 0) {
+        reply = policy_reply(source);
+    } else if (name && strcmp(name, "policy-set") == 0) {
+        reply = set_policy(source, root);
     } else if (change_named(name)) {
         reply = change(source, root, change_named(name));
     } else {

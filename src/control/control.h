@@ -10,11 +10,20 @@
 
 /*
  * The control requests of a gantryd and their JSON. A request is
- * {"version":1,"request":"ls"|"devices"|"status"|"tenants"}, or a change of tenants (below); a reply is
- * {"version":1, ...} with "vgpus", "devices", "gantryd" or "tenants", or
+ * {"version":1,"request":"ls"|"devices"|"status"|"tenants"|"policy"}, or a change of tenants or of the policy (below); a reply is
+ * {"version":1, ...} with "vgpus", "devices", "gantryd", "tenants" or "policy", or
  * {"version":1,"error":{"what","why","fix"}}. Fields are only ever added; one that is not known is left out.
  */
 #define GN_CONTROL_VERSION 1
+
+/* A vGPU and one of its devices. */
+struct gn_control_share {
+    const char *name; /* the device's */
+    double share;     /* of what was charged of it in the last second or two, 0 to 1 */
+    double entitled;  /* to, by weight, among those that had work in that time */
+    uint64_t device_ns, used_ns, waited_ns, grants;
+    bool interactive;
+};
 
 struct gn_control_vgpu {
     uint32_t id;
@@ -33,7 +42,7 @@ struct gn_control_vgpu {
     uint64_t calls, sync_calls;
     uint64_t copies_two, copies_mapped, copies_bypass;
     uint32_t n_devices;
-    const char *const *devices; /* names */
+    const struct gn_control_share *devices;
 };
 
 struct gn_control_device {
@@ -75,6 +84,7 @@ struct gn_control_driver {
 struct gn_control_tenant {
     const char *name;
     uint32_t weight;
+    uint32_t cap, floor; /* in millionths of a device; 0: none; left out then */
     uint32_t n_vgpus;
     uint64_t memory_bytes, leased_bytes; /* of all its vGPUs */
     uint64_t memory_limit_bytes;         /* 0: none; left out then */
@@ -92,15 +102,16 @@ struct gn_control_tenant {
 
 /*
  * {"version":1,"request":"tenant-add"|"tenant-set"|"tenant-rm","name":NAME, ...}, with, but for tenant-rm,
- * any of "weight", "memory_limit_bytes" (0: none), "uids" (a list, or "any"), "gids", "token" ("": none),
+ * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "uids" (a list, or "any"), "gids", "token" ("": none),
  * "modes", "devices". A list takes the place of the one before; what is not named stays as it is. The reply
  * is "tenants": the one changed.
  */
 struct gn_control_change {
     enum gn_control_what { GN_CONTROL_ADD = 1, GN_CONTROL_SET, GN_CONTROL_REMOVE } what;
     const char *name;
-    bool has_weight, has_memory, has_uids, has_gids, has_token, has_modes, has_devices;
+    bool has_weight, has_cap, has_floor, has_memory, has_uids, has_gids, has_token, has_modes, has_devices;
     uint32_t weight;
+    uint32_t cap, floor; /* in millionths */
     uint64_t memory_limit_bytes;
     bool any_uid;
     uint32_t n_uids, n_gids, n_modes, n_devices;
@@ -109,6 +120,16 @@ struct gn_control_change {
     size_t n_token;
     const char *modes[GN_CONTROL_MAX_MODES];
     const char *devices[GN_CONTROL_MAX_DEVICES];
+};
+
+/*
+ * Who gets a device next: {"version":1,"request":"policy"}, or {"version":1,"request":"policy-set","name":NAME}; the reply is
+ * "policy" (the name of the one in force) and "policies".
+ */
+struct gn_control_policy {
+    const char *name;
+    const char *about; /* a line for people */
+    bool in_force;     /* one of them is */
 };
 
 /* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need
@@ -120,6 +141,9 @@ struct gn_control_source {
     void (*status)(void *ctx, struct gn_control_status *ret);
     void (*drivers)(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg);
     void (*tenants)(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg);
+    void (*policies)(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg);
+    /* 0, or -errno and nothing was changed. */
+    int (*set_policy)(void *ctx, const char *name, struct gn_error *err);
     /* 0, or -errno and nothing was changed. The change's values are well-formed, not more. */
     int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
 };
@@ -136,6 +160,9 @@ int gn_control_parse_change(const struct json_t *request, enum gn_control_what w
                             struct gn_control_change *ret, struct gn_error *err);
 /* The text of a change's request, malloc'd. */
 char *gn_control_change_request(const struct gn_control_change *change);
+
+/* "policy-set"'s, malloc'd. */
+char *gn_control_policy_request(const char *name);
 
 /* A request with no more than its name, malloc'd. */
 char *gn_control_request(const char *name);

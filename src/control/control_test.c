@@ -8,7 +8,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const char *const device_names[] = {"Card A", "Card B"};
+static const struct gn_control_share shares[] = {
+    {"Card A", 0.25, 1 / 3.0, 1, 2, 3, UINT64_MAX, false},
+    {"Card B", 0, 1, 0, 0, 0, 0, true},
+};
 
 static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
@@ -25,7 +28,7 @@ static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgp
                                 .leased_bytes = 6,
                                 .calls = UINT64_MAX,
                                 .n_devices = 2,
-                                .devices = device_names};
+                                .devices = shares};
     each(arg, &v);
     v.memory_limit_bytes = 77;
     v.worker_pid = 13;
@@ -70,6 +73,8 @@ static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_t
     each(arg, &t);
     t = (struct gn_control_tenant){.name = "blue",
                                    .weight = 3,
+                                   .cap = 250000,
+                                   .floor = 100000,
                                    .n_vgpus = 2,
                                    .memory_bytes = 1,
                                    .leased_bytes = 2,
@@ -84,6 +89,20 @@ static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_t
                                    .n_devices = 1,
                                    .devices = selectors};
     each(arg, &t);
+}
+
+static void policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg)
+{
+    each(arg, &(struct gn_control_policy){"one", "the \"first\"", false});
+    each(arg, &(struct gn_control_policy){"two", "the second", true});
+}
+
+static char policy_set[64];
+
+static int set_policy(void *ctx, const char *name, struct gn_error *err)
+{
+    snprintf(policy_set, sizeof policy_set, "%s", name);
+    return strcmp(name, "two") == 0 ? 0 : gn_fail(err, 22, "there are two", "it is not there");
 }
 
 static struct gn_control_change changed;
@@ -103,6 +122,8 @@ static const struct gn_control_source source = {.vgpus = vgpus,
                                                 .status = status,
                                                 .drivers = drivers,
                                                 .tenants = tenants,
+                                                .policies = policies,
+                                                .set_policy = set_policy,
                                                 .change = change};
 
 static char *ask(const char *request)
@@ -111,6 +132,12 @@ static char *ask(const char *request)
     assert_non_null(reply);
     return reply;
 }
+
+#define DEVICES                                                                                              \
+    "\"devices\":[{\"name\":\"Card A\",\"share\":0.25,\"entitled\":0.333333,\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,"          \
+    "\"grants\":9223372036854775807,\"interactive\":false},"                                                 \
+    "{\"name\":\"Card B\",\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"                 \
+    "\"interactive\":true}]"
 
 static void ls_lists_vgpus_by_the_contract(void **state)
 {
@@ -121,13 +148,13 @@ static void ls_lists_vgpus_by_the_contract(void **state)
         "\"pid\":12,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"idle\","
         "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"calls\":9223372036854775807,\"sync_calls\":0,"
         "\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0},"
-        "\"devices\":[{\"name\":\"Card A\"},{\"name\":\"Card B\"}]},"
+        DEVICES "},"
         "{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"second\","
         "\"worker_pid\":13,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"idle\","
         "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"memory_limit_bytes\":77,\"calls\":"
         "9223372036854775807,"
         "\"sync_calls\":0,\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0},"
-        "\"devices\":[{\"name\":\"Card A\"},{\"name\":\"Card B\"}]}]}");
+        DEVICES "}]}");
     free(reply);
 }
 
@@ -193,7 +220,7 @@ static void bad_requests_get_an_error(void **state)
 }
 
 #define BLUE                                                                                                 \
-    "{\"name\":\"blue\",\"weight\":3,\"vgpus\":2,\"memory_bytes\":1,\"leased_bytes\":2,"                     \
+    "{\"name\":\"blue\",\"weight\":3,\"cap\":0.25,\"floor\":0.1,\"vgpus\":2,\"memory_bytes\":1,\"leased_bytes\":2,"                     \
     "\"memory_limit_bytes\":3,\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                          \
     "\"modes\":[\"remote\"],\"devices\":[\"Card:0\"]}"
 
@@ -212,6 +239,8 @@ static void a_change_is_made_and_understood(void **state)
     struct gn_control_change c = {.what = GN_CONTROL_ADD,
                                   .name = "blue",
                                   .has_weight = true,
+                                  .has_cap = true,
+                                  .has_floor = true,
                                   .has_memory = true,
                                   .has_uids = true,
                                   .has_gids = true,
@@ -219,6 +248,8 @@ static void a_change_is_made_and_understood(void **state)
                                   .has_modes = true,
                                   .has_devices = true,
                                   .weight = 9,
+                                  .cap = 1000000,
+                                  .floor = 333333,
                                   .memory_limit_bytes = 1ull << 40,
                                   .n_uids = 2,
                                   .uids = {1, 4294967294u},
@@ -234,6 +265,7 @@ static void a_change_is_made_and_understood(void **state)
     assert_string_equal(reply, "{\"version\":1,\"tenants\":[" BLUE "]}");
     assert_string_equal(name_changed, "blue");
     assert_true(changed.what == GN_CONTROL_ADD && changed.has_weight && changed.weight == 9);
+    assert_true(changed.has_cap && changed.cap == 1000000 && changed.has_floor && changed.floor == 333333);
     assert_true(changed.has_memory && changed.memory_limit_bytes == 1ull << 40);
     assert_true(changed.n_uids == 2 && changed.uids[1] == 4294967294u && !changed.any_uid);
     assert_true(changed.n_gids == 1 && changed.gids[0] == 0);
@@ -244,7 +276,7 @@ static void a_change_is_made_and_understood(void **state)
     request = gn_control_change_request(&c);
     free(ask(request));
     assert_true(changed.what == GN_CONTROL_SET && changed.has_uids && changed.any_uid &&
-                !changed.has_weight && !changed.has_memory && !changed.has_gids && !changed.has_token &&
+                !changed.has_weight && !changed.has_cap && !changed.has_floor && !changed.has_memory && !changed.has_gids && !changed.has_token &&
                 !changed.has_modes && !changed.has_devices);
     free(request);
     reply = ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"gone\"}");
@@ -273,6 +305,12 @@ static void changes_that_are_none_change_nothing(void **state)
         ",\"name\":\"blue\",\"weight\":4294967296",
         ",\"name\":\"blue\",\"weight\":1.5",
         ",\"name\":\"blue\",\"weight\":\"1\"",
+        ",\"name\":\"blue\",\"cap\":1.5",
+        ",\"name\":\"blue\",\"cap\":-0.1",
+        ",\"name\":\"blue\",\"cap\":\"25%\"",
+        ",\"name\":\"blue\",\"cap\":1e300",
+        ",\"name\":\"blue\",\"floor\":2",
+        ",\"name\":\"blue\",\"floor\":null",
         ",\"name\":\"blue\",\"memory_limit_bytes\":-1",
         ",\"name\":\"blue\",\"memory_limit_bytes\":99999999999999999999",
         ",\"name\":\"blue\",\"uids\":\"all\"",
@@ -299,6 +337,35 @@ static void changes_that_are_none_change_nothing(void **state)
     assert_int_equal(n_changes, before);
 }
 
+static void a_policy_is_shown_and_changed(void **state)
+{
+    static const char both[] = "{\"version\":1,\"policy\":\"two\",\"policies\":["
+                               "{\"name\":\"one\",\"about\":\"the \\\"first\\\"\"},{\"name\":\"two\",\"about\":\"the second\"}]}";
+    static const char *const bad[] = {"", ",\"name\":7", ",\"name\":\"two\\u0000\""};
+    char request[128];
+    char *reply = ask("{\"version\":1,\"request\":\"policy\"}");
+    assert_string_equal(reply, both);
+    assert_string_equal(policy_set, "");
+    free(reply);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(request, sizeof request, "{\"version\":1,\"request\":\"policy-set\"%s}", bad[i]);
+        reply = ask(request);
+        assert_non_null(strstr(reply, "is not the name of a policy"));
+        free(reply);
+    }
+    assert_string_equal(policy_set, "");
+    char *made = gn_control_policy_request("two");
+    reply = ask(made);
+    assert_string_equal(reply, both);
+    assert_string_equal(policy_set, "two");
+    free(made);
+    free(reply);
+    reply = ask("{\"version\":1,\"request\":\"policy-set\",\"name\":\"three\"}");
+    assert_string_equal(reply, "{\"version\":1,\"error\":{\"what\":\"cannot change the policy\",\"why\":\"it is not there\","
+                               "\"fix\":\"there are two\"}}");
+    free(reply);
+}
+
 static void errors_have_their_three_parts(void **state)
 {
     char *all = gn_control_error("w", "y", "f"), *one = gn_control_error("w", NULL, "");
@@ -318,6 +385,7 @@ int main(void)
         cmocka_unit_test(tenants_are_listed_without_their_tokens),
         cmocka_unit_test(a_change_is_made_and_understood),
         cmocka_unit_test(changes_that_are_none_change_nothing),
+        cmocka_unit_test(a_policy_is_shown_and_changed),
         cmocka_unit_test(bad_requests_get_an_error),
         cmocka_unit_test(errors_have_their_three_parts),
     };

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/part.h"
+
 static int wrong(struct gn_error *err, const char *key, const char *should)
 {
     return gn_fail(err, EINVAL, "use the gantry command that came with it", "\"%.60s\" is not %s", key,
@@ -53,6 +55,18 @@ static int take_uids(const json_t *value, struct gn_control_change *c, struct gn
     return c->any_uid ? 0 : take_ids(value, "uids", c->uids, &c->n_uids, err);
 }
 
+static int take_part(const json_t *value, const char *key, uint32_t *ret, struct gn_error *err)
+{
+    const double part = json_number_value(value);
+    if (!json_is_number(value) || !(part >= 0 && part <= 1))
+        return wrong(err, key, "a part of a device, from 0 to 1");
+    *ret = (uint32_t)(part * GN_PART_WHOLE + 0.5);
+    /* What is more than nothing is not no limit. */
+    if (part > 0 && *ret == 0)
+        *ret = 1;
+    return 0;
+}
+
 static int take_field(const char *key, const json_t *value, struct gn_control_change *c, struct gn_error *err)
 {
     const json_int_t n = json_integer_value(value);
@@ -60,6 +74,14 @@ static int take_field(const char *key, const json_t *value, struct gn_control_ch
         c->has_weight = true;
         c->weight = (uint32_t)n;
         return json_is_integer(value) && n > 0 && n <= UINT32_MAX ? 0 : wrong(err, key, "a weight");
+    }
+    if (strcmp(key, "cap") == 0) {
+        c->has_cap = true;
+        return take_part(value, key, &c->cap, err);
+    }
+    if (strcmp(key, "floor") == 0) {
+        c->has_floor = true;
+        return take_part(value, key, &c->floor, err);
     }
     if (strcmp(key, "memory_limit_bytes") == 0) {
         c->has_memory = true;
@@ -138,6 +160,10 @@ char *gn_control_change_request(const struct gn_control_change *c)
     json_object_set_new(o, "name", json_string(c->name));
     if (c->has_weight)
         json_object_set_new(o, "weight", json_integer(c->weight));
+    if (c->has_cap)
+        json_object_set_new(o, "cap", json_real(c->cap / (double)GN_PART_WHOLE));
+    if (c->has_floor)
+        json_object_set_new(o, "floor", json_real(c->floor / (double)GN_PART_WHOLE));
     if (c->has_memory)
         json_object_set_new(o, "memory_limit_bytes", json_integer((json_int_t)c->memory_limit_bytes));
     if (c->has_uids)
@@ -151,7 +177,7 @@ char *gn_control_change_request(const struct gn_control_change *c)
     if (c->has_devices)
         json_object_set_new(o, "devices", texts(c->n_devices, c->devices));
     /* A value that is no text of UTF-8 was not set; nor was anything without memory. */
-    if (json_object_size(o) == 3u + c->has_weight + c->has_memory + c->has_uids + c->has_gids + c->has_token +
+    if (json_object_size(o) == 3u + c->has_weight + c->has_cap + c->has_floor + c->has_memory + c->has_uids + c->has_gids + c->has_token +
                                    c->has_modes + c->has_devices)
         out = json_dumps(o, JSON_COMPACT);
     json_decref(o);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/part.h"
 #include "base/size.h"
 #include "ctl/ctl.h"
 
@@ -107,6 +108,18 @@ static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_erro
     return rc;
 }
 
+static int set_cap(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->has_cap = true;
+    return gn_part_parse(value, &args->cap, err);
+}
+
+static int set_floor(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->has_floor = true;
+    return gn_part_parse(value, &args->floor, err);
+}
+
 static int set_mode(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     if (strcmp(value, "passthrough") == 0)
@@ -140,6 +153,8 @@ static const struct option {
     {"tenant", GN_OPTION_RUN, true, set_tenant},
     {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_token_file},
     {"weight", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_weight},
+    {"cap", GN_OPTION_TENANT, true, set_cap},
+    {"floor", GN_OPTION_TENANT, true, set_floor},
     {"memory", GN_OPTION_RUN, true, set_memory},
     {"memory", GN_OPTION_TENANT, true, set_limit},
     {"mode", GN_OPTION_RUN, true, set_mode},

@@ -28,8 +28,9 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --mode remote   how the vGPU is hosted: by a worker process. The only mode of\n"
      "                  this version\n" CONNECT_HELP HELP_HELP "\n"
      "The program sees no more device memory than the lesser of its own and its tenant's\n"
-     "limit; all programs of a tenant together get no more than the tenant's. Weights are\n"
-     "recorded and shown by gantry ls, no more, in this version.\n"
+     "limit; all programs of a tenant together get no more than the tenant's. Where\n"
+     "others want the device, too, tenants have it by their weights, and a tenant's vGPUs\n"
+     "have its part by theirs.\n"
      "\n"
      "Exit status: the program's; 128 + N as shells count it when signal N ended it;\n"
      "125 when Gantry failed, 126 when the program cannot be run, 127 when it is not\n"
@@ -43,13 +44,13 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      GN_OPTION_CONNECT | GN_OPTION_RUN, -1, gn_ctl_run},
     {"ls", "[OPTION]...", "list the vGPUs: who uses the devices now",
      "Lists the vGPUs, one line each: id, tenant, the program's pid and name, state\n"
-     "(running, idle or lost), weight, device memory held, limit, calls made, and of\n"
-     "them those whose program waited for an answer. gantryd's own user and root see all\n"
-     "of them, others those of their tenant (GANTRY_TENANT).\n"
+     "(running, idle or lost), weight, share of the device of late, device memory held,\n"
+     "limit, calls made, and of them those whose program waited for an answer. gantryd's\n"
+     "own user and root see all of them, others those of their tenant (GANTRY_TENANT).\n"
      "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry ls\n"
-     "  gantry ls --json | jq '.vgpus[] | {id, program, calls}'\n",
+     "  gantry ls --json | jq '.vgpus[] | {id, program, devices}'\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON, 0, gn_ctl_ls},
     {"devices", "[OPTION]...", "list the devices that gantryd offers",
      "Lists the devices that gantryd offers, one line each: name, type (\"cpu as gpu\":\n"
@@ -69,10 +70,14 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry tenant add NAME    make one\n"
      "  gantry tenant set NAME    change what the options say, and nothing else\n"
      "  gantry tenant rm NAME     remove one that has no vGPUs\n"
-     "  gantry tenant ls          list them: name, weight, vGPUs, memory used and leased,\n"
-     "                            limit, who may attach, modes, devices\n"
+     "  gantry tenant ls          list them: name, weight, cap, floor, vGPUs, memory used\n"
+     "                            and leased, limit, who may attach, modes, devices\n"
      "\n"
      "  --weight N      its weight beside other tenants, 1 to 1000000; otherwise 100\n"
+     "  --cap F         never more than this part of a device, even alone: 0.25 or 25%;\n"
+     "                  none or 0 for no cap\n"
+     "  --floor F       at least this part of a device while it has work; all floors\n"
+     "                  together are at most 1. none or 0 for no floor\n"
      "  --memory SIZE   device memory of all its programs together: a number with K, M,\n"
      "                  G or T, or none. Less than is in use stops new allocations\n"
      "  --uid U         this user may attach: a number or name, any or none. gantryd's own\n"
@@ -88,10 +93,21 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "\n"
      "Examples:\n"
      "  gantry tenant add blue --memory 4G --uid alice --uid bob\n"
-     "  gantry tenant set blue --memory 2G --weight 50\n"
+     "  gantry tenant set blue --memory 2G --weight 50 --cap 25%\n"
      "  gantry tenant set default --uid any\n"
      "  gantry tenant ls --json | jq '.tenants[] | {name, memory_bytes}'\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_TENANT | GN_OPTION_ANYWHERE, 2, gn_ctl_tenant},
+    {"policy", "[NAME] [OPTION]...", "show or change who gets a device next",
+     "Without a name: lists the policies by which devices are shared out, one line each,\n"
+     "and says which is in force. With a name: that policy is in force from now on, for\n"
+     "running programs too, until gantryd ends. What vGPUs have used stays counted. Only\n"
+     "gantryd's own user and root may change it.\n"
+     "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "Examples:\n"
+     "  gantry policy\n"
+     "  gantry policy rr\n"
+     "  gantry policy --json | jq -r .policy\n",
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_ANYWHERE, 1, gn_ctl_policy},
     {"doctor", "[OPTION]...", "check the installation and explain what is wrong",
      "Checks gantryd, this installation, the OpenCL loader, the drivers and the kernel.\n"
      "Each finding is a line: ok, warn (it works, but) or fail, and the way out. It\n"

@@ -35,6 +35,8 @@ struct gn_ctl_args {
     const char *mode;
     const char *token_file;
     bool no_memory_limit;
+    bool has_cap, has_floor;
+    uint32_t cap, floor; /* in millionths; 0: none */
     struct gn_ctl_words uids, gids, modes, devices;
     bool json;
     bool help;
@@ -56,7 +58,7 @@ enum {
     GN_OPTION_CONNECT = 1u << 0,
     GN_OPTION_JSON = 1u << 1,
     GN_OPTION_RUN = 1u << 2,      /* tenant, token-file, weight, memory, mode */
-    GN_OPTION_TENANT = 1u << 3,   /* weight, memory, uid, gid, token-file, mode, device */
+    GN_OPTION_TENANT = 1u << 3,   /* weight, cap, floor, memory, uid, gid, token-file, mode, device */
     GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most 3 words */
 };
 
@@ -118,6 +120,7 @@ int gn_ctl_run(const struct gn_ctl_args *args);
 int gn_ctl_ls(const struct gn_ctl_args *args);
 int gn_ctl_devices(const struct gn_ctl_args *args);
 int gn_ctl_tenant(const struct gn_ctl_args *args);
+int gn_ctl_policy(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);
 int gn_ctl_help(const struct gn_ctl_args *args);
 void gn_ctl_print_overview(void);

@@ -101,6 +101,8 @@ static const struct gn_ctl_command run = {
 static const struct gn_ctl_command ls = {
     .name = "ls", .options = GN_OPTION_CONNECT | GN_OPTION_JSON, .max_rest = 0};
 
+static const struct gn_ctl_command tenant = {.name = "tenant", .options = GN_OPTION_TENANT | GN_OPTION_ANYWHERE, .max_rest = 2};
+
 static void options_end_where_the_program_begins(void **state)
 {
     struct gn_error err = {{0}, {0}};
@@ -117,6 +119,19 @@ static void options_end_where_the_program_begins(void **state)
     assert_int_equal(gn_ctl_parse(&run, 3, dashes, &args, &err), 0);
     assert_false(args.help);
     assert_string_equal(args.rest[0], "--help");
+}
+
+static void parts_are_taken(void **state)
+{
+    struct gn_error err = {{0}, {0}};
+    struct gn_ctl_args args;
+    char *argv[] = {(char[]){"tenant"}, (char[]){"--cap=25%"}, (char[]){"set"}, (char[]){"--floor"}, (char[]){"none"}, NULL};
+    assert_int_equal(gn_ctl_parse(&tenant, 5, argv, &args, &err), 0);
+    assert_true(args.has_cap && args.cap == 250000 && args.has_floor && args.floor == 0);
+    assert_string_equal(args.rest[0], "set");
+    argv[1] = NULL;
+    assert_int_equal(gn_ctl_parse(&tenant, 1, argv, &args, &err), 0);
+    assert_false(args.has_cap || args.has_floor);
 }
 
 static void wrong_words_get_a_sentence(void **state)
@@ -141,6 +156,12 @@ static void wrong_words_get_a_sentence(void **state)
         {&run, {"--weight", "1000001", "x"}, "not a weight"},
         {&run, {"--weight", "-1", "x"}, "not a weight"},
         {&run, {"--weight", "1e3", "x"}, "not a weight"},
+        {&run, {"--cap", "1", "x"}, "unknown option --cap"},
+        {&tenant, {"--cap", "1.5"}, "more than the whole device"},
+        {&tenant, {"--cap", "-1"}, "cannot be negative"},
+        {&tenant, {"--cap="}, "is not a part of a device"},
+        {&tenant, {"--floor", "25"}, "more than the whole device"},
+        {&tenant, {"--floor", "half"}, "is not a part of a device"},
         {&run, {"--memory", "0", "x"}, "leaves nothing"},
         {&run, {"--memory", "lots", "x"}, "not a size"},
         {&run, {"--mode", "passthrough", "x"}, "not in this version"},
@@ -166,7 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_powers_of_1024),   cmocka_unit_test(sizes_are_short),
         cmocka_unit_test(a_near_name_is_suggested),   cmocka_unit_test(options_end_where_the_program_begins),
-        cmocka_unit_test(wrong_words_get_a_sentence),
+        cmocka_unit_test(wrong_words_get_a_sentence), cmocka_unit_test(parts_are_taken),
     };
     return cmocka_run_group_tests_name("ctl", tests, NULL, NULL);
 }

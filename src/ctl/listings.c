@@ -29,10 +29,37 @@ static void add_optional(struct gn_table *t, const json_t *o, const char *key,
         gn_table_add(t, NULL);
 }
 
+/* In whole percents; what is more than nothing is not 0%. */
+static void add_part(struct gn_table *t, double part)
+{
+    char text[16];
+    const int percent = (int)(part * 100 + 0.5);
+    snprintf(text, sizeof text, "%d%%", percent);
+    gn_table_add(t, part > 0 && percent == 0 ? "<1%" : text);
+}
+
+/* Of the device that it has most of. */
+static void add_share(struct gn_table *t, const json_t *devices)
+{
+    double most = -1;
+    json_t *item;
+    size_t i;
+    json_array_foreach(devices, i, item)
+    {
+        const json_t *share = json_object_get(item, "share");
+        if (json_is_number(share) && json_number_value(share) > most)
+            most = json_number_value(share);
+    }
+    if (most < 0 || most > 1)
+        gn_table_add(t, NULL);
+    else
+        add_part(t, most);
+}
+
 static const struct gn_table_column vgpu_columns[] = {
-    {"VGPU", false},  {"TENANT", false}, {"PID", true},       {"PROGRAM", false}, {"STATE", false},
-    {"WEIGHT", true}, {"MEMORY", true},  {"LIMIT", true},     {"CALLS", true},    {"WAITED", true},
-    {"LINK", false},  {"MODE", false},   {"PLATFORM", false},
+    {"VGPU", false},  {"TENANT", false}, {"PID", true},    {"PROGRAM", false}, {"STATE", false},
+    {"WEIGHT", true}, {"SHARE", true},   {"MEMORY", true}, {"LIMIT", true},    {"CALLS", true},
+    {"WAITED", true}, {"LINK", false},   {"MODE", false},  {"PLATFORM", false},
 };
 
 static void add_vgpu(struct gn_table *t, const json_t *v)
@@ -43,6 +70,7 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
     gn_table_add(t, text_of(v, "program"));
     gn_table_add(t, text_of(v, "state"));
     gn_table_add_number(t, number_of(v, "weight"));
+    add_share(t, json_object_get(v, "devices"));
     gn_table_add_size(t, number_of(v, "memory_bytes"));
     add_optional(t, v, "memory_limit_bytes", gn_table_add_size);
     gn_table_add_number(t, number_of(v, "calls"));
@@ -93,9 +121,21 @@ static void append_list(char *to, size_t n, const json_t *list, const char *befo
     }
 }
 
+/* A cap or a floor. */
+static void add_bound(struct gn_table *t, const json_t *bound)
+{
+    char text[24];
+    if (!json_is_number(bound)) {
+        gn_table_add(t, NULL);
+        return;
+    }
+    snprintf(text, sizeof text, "%.6g%%", json_number_value(bound) * 100);
+    gn_table_add(t, text);
+}
+
 static const struct gn_table_column tenant_columns[] = {
-    {"TENANT", false}, {"WEIGHT", true}, {"VGPUS", true},  {"MEMORY", true},   {"LEASED", true},
-    {"LIMIT", true},   {"WHO", false},   {"MODES", false}, {"DEVICES", false},
+    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},   {"FLOOR", true}, {"VGPUS", true},   {"MEMORY", true},
+    {"LEASED", true},  {"LIMIT", true},  {"WHO", false},  {"MODES", false}, {"DEVICES", false},
 };
 
 static void add_tenant(struct gn_table *t, const json_t *o)
@@ -104,6 +144,8 @@ static void add_tenant(struct gn_table *t, const json_t *o)
     const json_t *uids = json_object_get(o, "uids");
     gn_table_add(t, text_of(o, "name"));
     gn_table_add_number(t, number_of(o, "weight"));
+    add_bound(t, json_object_get(o, "cap"));
+    add_bound(t, json_object_get(o, "floor"));
     gn_table_add_number(t, number_of(o, "vgpus"));
     gn_table_add_size(t, number_of(o, "memory_bytes"));
     gn_table_add_size(t, number_of(o, "leased_bytes"));

@@ -35,7 +35,7 @@ int gn_ctl_flush(const struct gn_ctl_args *args)
 
 int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root)
 {
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *text = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(root);
     if (!text) {
         struct gn_error err;

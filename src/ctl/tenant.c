@@ -81,6 +81,10 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
     int rc = 0, shared;
     c->has_weight = args->weight != 0;
     c->weight = args->weight;
+    c->has_cap = args->has_cap;
+    c->cap = args->cap;
+    c->has_floor = args->has_floor;
+    c->floor = args->floor;
     c->has_memory = args->memory_bytes || args->no_memory_limit;
     c->memory_limit_bytes = args->memory_bytes;
     c->has_uids = args->uids.n > 0;
@@ -105,7 +109,7 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
 
 static bool says_something(const struct gn_control_change *c)
 {
-    return c->has_weight || c->has_memory || c->has_uids || c->has_gids || c->has_token || c->has_modes ||
+    return c->has_weight || c->has_cap || c->has_floor || c->has_memory || c->has_uids || c->has_gids || c->has_token || c->has_modes ||
            c->has_devices;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "control/control.h"
 #include "daemon/daemon.h"
 #include "daemon/tenant_change.h"
@@ -35,14 +36,31 @@ static void read_counters(const struct gn_vgpu_record *v, struct gn_counters *re
     (void)!pread(v->counters_fd, ret, sizeof *ret, 0);
 }
 
+/* The i-th of the vGPU's devices; nothing is known of those that nobody schedules. */
+static struct gn_control_share share_of(const struct gn_shares *shares, uint32_t i, const char *name)
+{
+    struct gn_control_share out = {.name = name};
+    if (!shares->joined || i >= shares->n)
+        return out;
+    const struct gn_share *sh = &shares->all[i];
+    out.share = sh->part;
+    out.entitled = sh->entitled;
+    out.device_ns = sh->figures.device_ns;
+    out.used_ns = sh->figures.used_ns;
+    out.waited_ns = sh->figures.waited_ns;
+    out.grants = sh->figures.n_grants;
+    return out;
+}
+
 static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
     const struct viewer *w = ctx;
     struct gn_daemon *d = w->d;
+    gn_shares_reckon(d);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
         const struct gn_platform_record *p = &d->machine.platforms[v->platform];
-        const char *devices[GN_WORKER_MAX_DEVICES];
+        struct gn_control_share devices[GN_WORKER_MAX_DEVICES];
         struct gn_counters n;
         uint32_t n_devices = 0;
         if (!v->booted || !sees(w, v->tenant))
@@ -51,9 +69,12 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         struct gn_session_counts own = {0};
         (void)!pread(v->ring_fd, &own, sizeof own, GN_SESSION_COUNTS_AT);
         const uint64_t maps = own.maps < n.copies_two ? own.maps : n.copies_two;
-        for (uint32_t i = 0; i < p->n_devices; i++)
-            if (v->devices >> i & 1)
-                devices[n_devices++] = p->devices[i].facts.name;
+        for (uint32_t i = 0; i < p->n_devices; i++) {
+            if (!(v->devices >> i & 1))
+                continue;
+            devices[n_devices] = share_of(&v->shares, n_devices, p->devices[i].facts.name);
+            n_devices++;
+        }
         struct gn_control_vgpu out = {
             .id = v->id,
             .tenant = v->tenant->rules.name,
@@ -180,6 +201,8 @@ static void tell_tenant(const struct viewer *w, const struct gn_tenant *t,
     const uint32_t allowed = r->modes ? r->modes : GN_MODE_REMOTE;
     struct gn_control_tenant out = {.name = r->name,
                                     .weight = r->weight,
+                                    .cap = r->cap,
+                                    .floor = r->floor,
                                     .leased_bytes = t->memory.leased_bytes,
                                     .memory_limit_bytes = r->memory_limit_bytes,
                                     .any_uid = r->any_uid,
@@ -220,12 +243,37 @@ static void list_tenants(void *ctx, void (*each)(void *arg, const struct gn_cont
     }
 }
 
+static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg)
+{
+    const struct gn_sched_policy *now = gn_scheduler_policy(((const struct viewer *)ctx)->d->scheduler), *p;
+    for (unsigned i = 0; (p = gn_sched_policy_at(i)); i++)
+        each(arg, &(struct gn_control_policy){.name = p->name, .about = p->about, .in_force = p == now});
+}
+
+static int refuse_others(const struct viewer *w, struct gn_error *err)
+{
+    return w->c->is_operator ? 0 : gn_fail(err, EPERM, "ask him who runs gantryd", "only gantryd's own user and root may");
+}
+
+static int set_policy(void *ctx, const char *name, struct gn_error *err)
+{
+    const struct viewer *w = ctx;
+    const struct gn_sched_policy *policy;
+    int rc = refuse_others(w, err);
+    if (rc == 0)
+        rc = gn_policy_parse(name, &policy, err);
+    if (rc)
+        return rc;
+    gn_scheduler_set_policy(w->d->scheduler, policy);
+    gn_log(GN_LOG_INFO, "the policy is %s", policy->name);
+    return 0;
+}
+
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
 {
     struct viewer *w = ctx;
-    if (!w->c->is_operator)
-        return gn_fail(err, EPERM, "ask him who runs gantryd", "only gantryd's own user and root may");
-    return gn_tenant_change(w->d, change, &w->wait_for, err);
+    int rc = refuse_others(w, err);
+    return rc ? rc : gn_tenant_change(w->d, change, &w->wait_for, err);
 }
 
 char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n,
@@ -238,6 +286,8 @@ char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *reque
                                        .status = tell_status,
                                        .drivers = list_drivers,
                                        .tenants = list_tenants,
+                                       .policies = list_policies,
+                                       .set_policy = set_policy,
                                        .change = change_tenant};
     char *reply = gn_control_handle(&source, request, n);
     *ret_wait_for = w.wait_for;

@@ -114,14 +114,21 @@ int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_e
     return 0;
 }
 
-int gn_config_set_policy(struct gn_config *config, const char *value, struct gn_error *err)
+int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct gn_error *err)
 {
     char names[128], fix[160];
-    config->policy = gn_sched_policy_find(value);
-    if (config->policy)
-        return 0;
-    snprintf(fix, sizeof fix, "the policies are %s", gn_sched_policy_names(names, sizeof names));
-    return gn_fail(err, EINVAL, fix, "there is no policy \"%.100s\"", value);
+    const struct gn_sched_policy *policy = gn_sched_policy_find(name);
+    if (!policy) {
+        snprintf(fix, sizeof fix, "the policies are %s", gn_sched_policy_names(names, sizeof names));
+        return gn_fail(err, EINVAL, fix, "there is no policy \"%.100s\"", name);
+    }
+    *ret = policy;
+    return 0;
+}
+
+int gn_config_set_policy(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return gn_policy_parse(value, &config->policy, err);
 }
 
 int gn_config_set_slice(struct gn_config *config, const char *value, struct gn_error *err)
@@ -303,6 +310,8 @@ static const struct {
     bool repeated;
 } tenant_keys[] = {
     {"weight", gn_tenant_set_weight, false},
+    {"cap", gn_tenant_set_cap, false},
+    {"floor", gn_tenant_set_floor, false},
     {"memory", gn_tenant_set_memory, false},
     {"uid", gn_tenant_add_uid, true},
     {"gid", gn_tenant_add_gid, true},
@@ -321,11 +330,15 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
         if (!tenant_keys[i].repeated && (t->keys & (1u << i)))
             return complain(p, "keep one of them", "given twice:", key);
         t->keys |= 1u << i;
+        if (tenant_keys[i].set == gn_tenant_set_cap)
+            t->cap_line = p->line;
+        if (tenant_keys[i].set == gn_tenant_set_floor)
+            t->floor_line = p->line;
         if (!tenant_keys[i].set)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
     }
-    return complain(p, "the keys of [tenant NAME] are weight, memory, uid, gid, token-file, mode and device",
+    return complain(p, "the keys of [tenant NAME] are weight, cap, floor, memory, uid, gid, token-file, mode and device",
                     "unknown key", key);
 }
 
@@ -356,6 +369,18 @@ static int parse_line(struct parser *p, char *line)
     return complain(p, "put [gantryd] above it", "a key before any section:", key);
 }
 
+static int check_tenants(struct parser *p)
+{
+    for (int i = 0; i < p->config->n_tenants; i++) {
+        const struct gn_config_tenant *t = &p->config->tenants[i];
+        struct gn_error inner = {{0}, {0}};
+        p->line = t->cap_line > t->floor_line ? t->cap_line : t->floor_line;
+        if (gn_tenant_rules_check(&t->rules, &inner))
+            return pass_on(p, &inner);
+    }
+    return 0;
+}
+
 int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
                     struct gn_error *err)
 {
@@ -374,7 +399,8 @@ int gn_config_parse(const char *path, const char *text, size_t n, struct gn_conf
             return rc;
         at += len + 1;
     }
-    return 0;
+    config->path = path;
+    return check_tenants(&p);
 }
 
 static int read_tokens(const char *path, struct gn_config *config, struct gn_error *err)

@@ -16,11 +16,13 @@ struct gn_config_tenant {
     struct gn_tenant_rules rules;
     char token_file[256]; /* "": none; read by gn_config_read alone */
     int token_line;
+    int cap_line, floor_line; /* 0: not set */
     unsigned keys; /* those seen that may not be repeated */
 };
 
 /* What an operator wants of gantryd, from the configuration file and the command line. */
 struct gn_config {
+    const char *path; /* of the file, for what is found wrong later; the caller's. NULL: none was read */
     char socket[256];                                  /* "": the default */
     struct gn_selector devices[GN_CONFIG_MAX_DEVICES]; /* those to offer; none: all */
     int n_devices;
@@ -50,6 +52,9 @@ int gn_config_read(const char *path, struct gn_config *config, struct gn_error *
 /* The same, of a text of n bytes; opens nothing. */
 int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
                     struct gn_error *err);
+
+/* A policy by its name. 0, or -EINVAL and their names. */
+int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct gn_error *err);
 
 /* One setting, as `key = value` in [gantryd] or as an option. */
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err);

@@ -85,6 +85,18 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\nweight = 1000001\n", "test.conf:2: ", "not a weight"},
         {"[tenant a]\nweight = -1\n", "test.conf:2: ", "not a weight"},
         {"[tenant a]\nweight = 1\nweight = 1\n", "test.conf:3: ", "given twice: \"weight\""},
+        {"[tenant a]\ncap = 1.5\n", "test.conf:2: ", "\"1.5\" is more than the whole device"},
+        {"[tenant a]\ncap = 101%\n", "test.conf:2: ", "more than the whole device"},
+        {"[tenant a]\ncap = -0.1\n", "test.conf:2: ", "cannot be negative"},
+        {"[tenant a]\nfloor = much\n", "test.conf:2: ", "\"much\" is not a part of a device"},
+        {"[tenant a]\nfloor = 25\n", "test.conf:2: ", "more than the whole device"},
+        {"[tenant a]\ncap = 1\ncap = 1\n", "test.conf:3: ", "given twice: \"cap\""},
+        {"[tenant a]\nfloor = 1\nfloor = 1\n", "test.conf:3: ", "given twice: \"floor\""},
+        {"[tenant a]\ncap = 25%\n\nfloor = 0.5\n[gantryd]\n", "test.conf:4: ", "floor of the tenant \"a\", 0.5, is above its cap, 0.25"},
+        {"[tenant a]\nfloor = 0.5\ncap = 25%\n[gantryd]\n", "test.conf:3: ", "is above its cap"},
+        {"[gantryd]\npolicy = fare\n", "test.conf:2: ", "there is no policy \"fare\""},
+        {"[gantryd]\nslice = 0.01\n", "test.conf:2: ", "the slice cannot be"},
+        {"[gantryd]\nkernel-limit = never\n", "test.conf:2: ", "the limit of a kernel cannot be"},
         {"[tenant a]\nmemory = 0\n", "test.conf:2: ", "leaves nothing"},
         {"[tenant a]\nmemory = 1X\n", "test.conf:2: ", "\"1X\" is not a size"},
         {"[tenant a]\nmemory = 99999999999999T\n", "test.conf:2: ", "too large"},
@@ -123,6 +135,8 @@ static void tenants_are_read(void **state)
                            "[ tenant blue.team-1 ]\n"
                            "weight = 300\n"
                            "memory = 4g\n"
+                           "cap = 75%\n"
+                           "floor = 0.125\n"
                            "uid = 1000\n"
                            "uid = root\n"
                            "gid = 44\n"
@@ -149,6 +163,8 @@ static void tenants_are_read(void **state)
     assert_string_equal(r->name, "blue.team-1");
     assert_int_equal(r->weight, 300);
     assert_true(r->memory_limit_bytes == 4ull << 30);
+    assert_int_equal(r->cap, 750000);
+    assert_int_equal(r->floor, 125000);
     assert_int_equal(r->n_uids, 2);
     assert_int_equal(r->uids[0], 1000);
     assert_int_equal(r->uids[1], 0);
@@ -158,10 +174,11 @@ static void tenants_are_read(void **state)
     assert_int_equal(r->n_devices, 2);
     assert_int_equal(r->devices[1].index, 1);
     assert_string_equal(c.tenants[1].token_file, "/nonexistent/token");
-    assert_int_equal(c.tenants[1].token_line, 14);
+    assert_int_equal(c.tenants[1].token_line, 16);
+    assert_int_equal(c.tenants[1].floor_line, 7);
     assert_int_equal(r->n_token, 0);
     r = &c.tenants[2].rules;
-    assert_true(r->any_uid && !r->memory_limit_bytes);
+    assert_true(r->any_uid && !r->memory_limit_bytes && !r->cap && !r->floor);
     gn_config_fini(&c);
     assert_null(c.tenants);
 }
@@ -299,8 +316,13 @@ static void wrong_command_lines_are_refused(void **state)
         {"gantryd", "-"},
         {"gantryd", ""},
         {"gantryd", "--device", ":1"},
-        {"gantryd", "--policy", "fair"},
-        {"gantryd", "--slice", "2"},
+        {"gantryd", "--policy", "fare"},
+        {"gantryd", "--policy", ""},
+        {"gantryd", "--slice", "0"},
+        {"gantryd", "--slice", "2s"},
+        {"gantryd", "--slice", "10001"},
+        {"gantryd", "--kernel-limit", "-1"},
+        {"gantryd", "--kernel-limit", "0.05"},
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(bad); i++) {
         struct gn_config c;

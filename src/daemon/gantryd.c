@@ -155,6 +155,19 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
                               err);
 }
 
+/* By the file's lines: the first floor that is too much is to blame. */
+static int check_floors(const struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
+{
+    for (int i = 0; i < config->n_tenants; i++) {
+        const struct gn_config_tenant *c = &config->tenants[i];
+        const struct gn_tenant *t = gn_tenants_find(&d->tenants, c->rules.name);
+        struct gn_error inner = {{0}, {0}};
+        if (gn_tenants_floors_check(&d->tenants, t, true, &t->rules, &d->machine, &inner))
+            return gn_fail(err, EBADMSG, inner.fix, "%.100s:%d: %.300s", config->path, c->floor_line, inner.what);
+    }
+    return 0;
+}
+
 static int make_tenants(struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
 {
     struct gn_tenant_rules *rules = calloc((size_t)config->n_tenants + 1, sizeof *rules);
@@ -168,6 +181,8 @@ static int make_tenants(struct gn_daemon *d, const struct gn_config *config, str
     if (rules)
         explicit_bzero(rules, (size_t)config->n_tenants * sizeof *rules);
     free(rules);
+    if (rc == 0)
+        rc = check_floors(d, config, err);
     if (rc == 0)
         rc = gn_listener_open_to_others(d->at, gn_tenants_admit_others(&d->tenants), err);
     return rc;

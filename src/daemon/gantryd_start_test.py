@@ -60,7 +60,9 @@ class Refusals(unittest.TestCase):
         for args, says in ((["--frobnicate"], "unknown option --frobnicate"), (["-x"], "unknown option -x"),
                            (["--listen", "unix:/x"], "no address to listen at"), (["--listen", "tcp:x"], "is not an address"),
                            (["--insecure=yes"], "takes no value"), (["--tcp-grace", "0"], "the grace cannot be"),
-                           (["--policy", "fair"], "unknown option --policy"), (["--slice", "2"], "unknown option --slice"),
+                           (["--policy", "fare"], 'no policy "fare"; the policies are fair, credit'), (["--policy="], 'no policy ""'),
+                           (["--slice", "0"], "the slice cannot be"), (["--slice", "long"], "the slice cannot be"),
+                           (["--kernel-limit", "0.01"], "the limit of a kernel cannot be"),
                            (["--sock", self.socket], "unknown option --sock"), (["--socket"], "needs a value"),
                            (["--help=1"], "takes no value"), (["now"], 'unexpected argument "now"'),
                            (["--device", ""], "names no device"), (["--device", "x,present-as=tv"], 'presented as "tv"'),
@@ -85,6 +87,14 @@ class Refusals(unittest.TestCase):
         self.refused(1, "c:3: unknown key \"scoket\"", *at, "--config",
                      self.file("c", "# mine\n[gantryd]\nscoket = /x\n"))
         self.refused(1, "d:1: ", *at, "--config", self.file("d", "\x01\x02"))
+        self.refused(1, "f:3: the floor of the tenant \"a\", 0.5, is above its cap, 0.25", *at, "--config",
+                     self.file("f", "[tenant a]\nfloor = 50%\ncap = 25%\n"))
+        self.refused(1, "g:2: \"1.5\" is more than the whole device", *at, "--config", self.file("g", "[tenant a]\ncap = 1.5\n"))
+        # On each device: blue and green are not on the same one; red is on both.
+        apart = "[tenant blue]\nfloor = 60%\ndevice = One\n[tenant green]\nfloor = 0.7\ndevice = Two\n"
+        self.refused(1, "h:9: with the floor 0.4 of the tenant \"red\" and the 0.7 of others, more than all of \"", *at, "--config",
+                     self.file("h", apart + "[tenant red]\ncap = 1\nfloor = 40%\n"))
+        self.refused(1, "at most 0.3 is left; lower the floor", *at, "--config", self.file("h", apart + "[tenant red]\nfloor = 40%\n"))
         self.refused(1, "no device's name contains \"Voodoo\"", *at, "--config",
                      self.file("e", "[device Voodoo]\npresent-as = gpu\n"))
 

@@ -149,11 +149,12 @@ class Attaching(unittest.TestCase):
         a = self.attached(tenant=b"blue.team-1", weight=7, memory=4096)
         v = vgpus(a.client)
         self.assertEqual(len(v), 1)
+        nothing = {"share": 0, "entitled": 0, "device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False}
         self.assertEqual(v[0], {"id": "%08x" % a.id, "tenant": "blue.team-1", "program": "test", "pid": os.getpid(),
                                 "worker_pid": a.worker, "platform": "Fake Platform", "link": "shm", "mode": "remote",
                                 "state": "idle", "weight": 7, "memory_bytes": 0, "leased_bytes": 0, "memory_limit_bytes": 4096,
                                 "calls": 0, "sync_calls": 0, "copies": {"two": 0, "mapped": 0, "bypass": 0},
-                                "devices": [{"name": "Fake Device One"}, {"name": "Fake Device Two"}]})
+                                "devices": [dict(nothing, name="Fake Device One"), dict(nothing, name="Fake Device Two")]})
         d = json.loads(a.client.control(b'{"version":1,"request":"devices"}'))["devices"]
         self.assertEqual([(x["name"], x["type"], x["present_as"], x["vgpus"]) for x in d],
                          [("Fake Device One", "gpu", "gpu", 1), ("Fake Device Two", "accelerator", "accelerator", 1)])

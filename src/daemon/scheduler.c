@@ -12,31 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/scheduler_inside.h"
 
 #define EVENTS_A_TURN 64
 #define WAKE_UP       UINT64_MAX /* epoll's word for our own eventfd, and for the timer */
 #define TIMER         (UINT64_MAX - 1)
-
-struct device {
-    struct gn_sched sched;
-    uint64_t retry_ns; /* 0: nothing to come back for */
-};
-
-struct gn_scheduler {
-    pthread_t thread;
-    int epoll_fd, timer_fd, wake_fd, overrun_fd;
-    uint64_t limit_ns; /* 0: none */
-    /* lock */
-    pthread_mutex_t lock;
-    bool stop;
-    const struct gn_sched_policy *policy;
-    uint64_t slice_ns;
-    struct gn_shares **table; /* by index: an event names an index, and may come after its vGPU is gone */
-    uint32_t n_table;
-    uint32_t overrun; /* a vGPU; 0: none */
-    uint32_t n_devices;
-    struct device devices[];
-};
 
 static struct gn_share *share_of(struct gn_sched_entity *e)
 {
@@ -45,15 +25,9 @@ static struct gn_share *share_of(struct gn_sched_entity *e)
 
 /* ---- the lock is held from here on */
 
-/* What it held counts from when it cost somebody else something. */
-static uint64_t used(const struct gn_share *sh, uint64_t now)
-{
-    return sh->pressed_ns ? now - sh->pressed_ns : 0;
-}
-
 static void came_back(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
 {
-    gn_sched_yield(&d->sched, used(sh, now), more_work, now);
+    gn_sched_yield(&d->sched, gn_share_used(sh, now), more_work, now);
     sh->granted_ns = sh->pressed_ns = 0;
 }
 
@@ -149,6 +123,7 @@ static void turn(struct gn_scheduler *s, const struct epoll_event *events, int n
 {
     const uint64_t now = gn_now_ns();
     uint64_t counter;
+    gn_scheduler_count_locked(s, now);
     for (int i = 0; i < n; i++) {
         const uint64_t word = events[i].data.u64;
         if (word == WAKE_UP || word == TIMER) {
@@ -374,6 +349,28 @@ void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant,
     pthread_mutex_unlock(&s->lock);
 }
 
+static void bound_locked(struct gn_sched *of, struct gn_sched_tenant *t, uint32_t cap, uint32_t floor, uint64_t now)
+{
+    /* In an order in which the floor is never above the cap; and what does not change keeps what it has saved. */
+    if (floor < t->floor)
+        (void)gn_sched_tenant_set_floor(of, t, floor, now);
+    if (cap != t->cap)
+        (void)gn_sched_tenant_set_cap(of, t, cap, now);
+    if (floor > t->floor)
+        (void)gn_sched_tenant_set_floor(of, t, floor, now);
+}
+
+void gn_scheduler_bound(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t cap, uint32_t floor, const bool *floors)
+{
+    if (!tenant)
+        return;
+    pthread_mutex_lock(&s->lock);
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        bound_locked(&s->devices[i].sched, &tenant->of_device[i], cap, floors[i] ? floor : 0, gn_now_ns());
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+}
+
 void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant)
 {
     if (!tenant)
@@ -441,20 +438,6 @@ void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_polic
         begin_anew(s, i, gn_now_ns());
     pthread_mutex_unlock(&s->lock);
     wake(s);
-}
-
-void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, uint32_t i, struct gn_share_figures *ret)
-{
-    memset(ret, 0, sizeof *ret);
-    if (!sh->joined || i >= sh->n)
-        return;
-    const struct gn_share *share = &sh->all[i];
-    pthread_mutex_lock(&s->lock);
-    ret->used_ns = share->entity.used_ns + used(share, gn_now_ns());
-    ret->waited_ns = share->entity.waited_ns;
-    ret->n_grants = share->entity.n_grants;
-    pthread_mutex_unlock(&s->lock);
-    ret->device_ns = atomic_load_explicit(&share->slot->device_ns, memory_order_relaxed);
 }
 
 uint32_t gn_scheduler_overrun(struct gn_scheduler *s)

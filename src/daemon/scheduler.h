@@ -24,6 +24,22 @@ struct gn_tenant_shares {
     struct gn_sched_tenant of_device[];
 };
 
+/* What is charged to a share, and how often it came to hold the device, so far. */
+struct gn_share_count {
+    uint64_t used_ns, n_grants;
+};
+
+struct gn_share_figures {
+    uint64_t used_ns;   /* charged: the device was its, and others waited */
+    uint64_t waited_ns; /* it had work, and another one the device */
+    uint64_t n_grants;
+    uint64_t device_ns; /* by the worker's word */
+    uint64_t lately_ns; /* of used_ns, what the last second or two have added */
+    bool busy;          /* it had work in that time */
+    bool holds;         /* and has the device now */
+    uint32_t weight, tenant_weight;
+};
+
 /* A vGPU's part in one device. */
 struct gn_share {
     struct gn_sched_entity entity;
@@ -32,6 +48,10 @@ struct gn_share {
     uint32_t device;
     /* While it holds the grant. */
     uint64_t granted_ns, pressed_ns; /* since when; since when somebody else waits, 0: nobody does */
+    struct gn_share_count before, last; /* as counted twice, a second between */
+    /* gantryd's thread, for a listing (shares.c). */
+    struct gn_share_figures figures;
+    double part, entitled; /* of the device */
 };
 
 struct gn_shares {
@@ -41,13 +61,6 @@ struct gn_shares {
     bool joined;
     struct gn_tenant_shares *tenant;
     struct gn_share all[GN_GRANT_DEVICES];
-};
-
-struct gn_share_figures {
-    uint64_t used_ns;   /* charged: the device was its, and others waited */
-    uint64_t waited_ns; /* it had work, and another one the device */
-    uint64_t n_grants;
-    uint64_t device_ns; /* by the worker's word */
 };
 
 /* overrun: told on this descriptor (an eventfd of the caller's) that gn_scheduler_overrun has something to say. */
@@ -65,6 +78,9 @@ int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_te
 void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh);
 
 void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t weight);
+/* Parts of each device, in millionths; 0: none. floors: for each device, whether the floor holds there. At once. A floor that does
+ * not fit beside the others is left out there: who calls has checked. NULL is fine. */
+void gn_scheduler_bound(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t cap, uint32_t floor, const bool *floors);
 /* It has no vGPUs. NULL is fine. */
 void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant);
 

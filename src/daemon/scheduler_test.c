@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -206,6 +207,67 @@ static void who_never_gives_is_named(void **state)
     stop();
 }
 
+/* Alone, with a tenth of the device: asked for it from the start; and who is over his cap waits until it is lifted. */
+static void a_cap_is_kept_and_lifted(void **state)
+{
+    static const bool floors[] = {true, true};
+    start(0, 1, 1);
+    gn_scheduler_bound(scheduler, of_a, 100, 0, floors);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    until_pressed(&a);
+    /* A ten-thousandth: what this pause costs is worth more than PATIENCE_NS. */
+    for (const uint64_t end = gn_now_ns() + 2100000; gn_now_ns() < end;)
+        pause_a_little();
+    gives(&a, true);
+    takes(&b);
+    until_state(&b, GN_GRANT_HELD); /* who has no cap is not held up */
+    assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_WANTED);
+    gives(&b, false);
+    /* Somebody who comes and goes proves that the scheduler has looked since. */
+    takes(&b);
+    until_state(&b, GN_GRANT_HELD);
+    gives(&b, false);
+    assert_int_equal(gn_grant_look(slot(&a)), GN_GRANT_WANTED);
+    gn_scheduler_bound(scheduler, of_a, 0, 0, floors);
+    until_state(&a, GN_GRANT_HELD);
+    assert_false(gn_grant_is_pressed(slot(&a)));
+    gn_scheduler_bound(scheduler, NULL, 1, 1, floors);
+    stop();
+}
+
+/* A floor comes before the weights, where it holds at all. */
+static void a_floor_goes_first(void **state)
+{
+    static const bool here[] = {false, true}, elsewhere[] = {true, false};
+    struct gn_share_figures fa, fb;
+    for (int i = 0; i < 2; i++) {
+        start(0, 1, 1000);
+        gn_scheduler_bound(scheduler, of_a, 0, 900000, i ? elsewhere : here);
+        /* More than all of it, where both hold: the second is left out, and nothing breaks. */
+        gn_scheduler_bound(scheduler, of_b, 0, 200000, i ? elsewhere : here);
+        takes(&a);
+        takes(&b);
+        /* By weight, a has a turn in a thousand. */
+        memset(&fa, 0, sizeof fa);
+        for (int j = 0; j < (i ? 100 : 3000) && fa.n_grants < 20; j++) {
+            const uint64_t patience = gn_now_ns() + PATIENCE_NS;
+            while (gn_grant_look(slot(&a)) != GN_GRANT_HELD && gn_grant_look(slot(&b)) != GN_GRANT_HELD && gn_now_ns() < patience)
+                pause_a_little();
+            struct gn_shares *holder = gn_grant_look(slot(&a)) == GN_GRANT_HELD ? &a : &b;
+            until_state(holder, GN_GRANT_HELD);
+            for (const uint64_t end = gn_now_ns() + 1000000; gn_now_ns() < end;)
+                pause_a_little();
+            gives(holder, true);
+            gn_scheduler_figures(scheduler, &a, 0, &fa);
+        }
+        gn_scheduler_figures(scheduler, &b, 0, &fb);
+        assert_true(fa.busy && fb.busy && fa.weight == 100 && fa.tenant_weight == 1 && fb.tenant_weight == 1000);
+        assert_true(i ? fa.n_grants <= 5 : fa.n_grants == 20);
+        stop();
+    }
+}
+
 /* Whatever a page says, only the holder's giving back has a consequence, and that is his own. */
 static void a_page_of_nonsense(void **state)
 {
@@ -236,6 +298,8 @@ int main(void)
         cmocka_unit_test(turns_go_by_weight),
         cmocka_unit_test(another_policy_keeps_the_waiters),
         cmocka_unit_test(who_never_gives_is_named),
+        cmocka_unit_test(a_cap_is_kept_and_lifted),
+        cmocka_unit_test(a_floor_goes_first),
         cmocka_unit_test(a_page_of_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

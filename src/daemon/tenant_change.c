@@ -16,6 +16,10 @@ static int change_rules(struct gn_tenant_rules *r, const struct gn_control_chang
         return gn_fail(err, EINVAL, NULL, "a weight is a number from 1 to %u", GN_TENANT_MAX_WEIGHT);
     if (c->has_weight)
         r->weight = c->weight;
+    if (c->has_cap)
+        r->cap = c->cap;
+    if (c->has_floor)
+        r->floor = c->floor;
     if (c->has_memory)
         r->memory_limit_bytes = c->memory_limit_bytes;
     if (c->has_uids) {
@@ -37,7 +41,20 @@ static int change_rules(struct gn_tenant_rules *r, const struct gn_control_chang
         r->n_devices = 0;
     for (uint32_t i = 0; i < c->n_devices && rc == 0; i++)
         rc = gn_tenant_add_device(r, c->devices[i], err);
-    return rc;
+    return rc ? rc : gn_tenant_rules_check(r, err);
+}
+
+void gn_tenant_reckon(struct gn_daemon *d, struct gn_tenant *t)
+{
+    bool floors[GN_LINK_MAX_PLATFORMS * GN_WORKER_MAX_DEVICES] = {false};
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < d->machine.n_platforms; p++) {
+        const uint64_t his = gn_tenant_devices(&t->rules, &d->machine, p);
+        for (uint32_t i = 0; i < d->machine.platforms[p].n_devices && n < GN_LINK_MAX_PLATFORMS * GN_WORKER_MAX_DEVICES; i++)
+            floors[n++] = his >> i & 1;
+    }
+    gn_scheduler_weigh(d->scheduler, t->shares, t->rules.weight);
+    gn_scheduler_bound(d->scheduler, t->shares, t->rules.cap, t->rules.floor, floors);
 }
 
 /* Nobody is to hold what is about to be freed. */
@@ -68,6 +85,8 @@ static int add_tenant(struct gn_daemon *d, const struct gn_control_change *c, st
     if (rc == 0)
         rc = gn_tenant_devices_check(&rules, &d->machine, err);
     if (rc == 0)
+        rc = gn_tenants_floors_check(&d->tenants, NULL, false, &rules, &d->machine, err);
+    if (rc == 0)
         rc = gn_tenants_add(&d->tenants, &rules, err);
     explicit_bzero(&rules, sizeof rules);
     return rc;
@@ -80,9 +99,11 @@ static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_
     int rc = change_rules(&rules, c, err);
     if (rc == 0)
         rc = gn_tenant_devices_check(&rules, &d->machine, err);
+    if (rc == 0)
+        rc = gn_tenants_floors_check(&d->tenants, t, false, &rules, &d->machine, err);
     if (rc == 0) {
         t->rules = rules;
-        gn_scheduler_weigh(d->scheduler, t->shares, rules.weight);
+        gn_tenant_reckon(d, t);
         gn_account_set_limit(&t->memory, rules.memory_limit_bytes, gn_now_ns());
     }
     explicit_bzero(&rules, sizeof rules);

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/log.h"
+#include "base/part.h"
 #include "base/size.h"
 #include "link/token.h"
 
@@ -69,6 +70,25 @@ int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn
                        value);
     r->weight = (uint32_t)n;
     return 0;
+}
+
+int gn_tenant_set_cap(struct gn_tenant_rules *r, const char *value, struct gn_error *err)
+{
+    return gn_part_parse(value, &r->cap, err);
+}
+
+int gn_tenant_set_floor(struct gn_tenant_rules *r, const char *value, struct gn_error *err)
+{
+    return gn_part_parse(value, &r->floor, err);
+}
+
+int gn_tenant_rules_check(const struct gn_tenant_rules *r, struct gn_error *err)
+{
+    char cap[16], floor[16];
+    if (!r->cap || r->floor <= r->cap)
+        return 0;
+    return gn_fail(err, EINVAL, "lower the floor, or raise the cap", "the floor of the tenant \"%s\", %s, is above its cap, %s",
+                   r->name, gn_part_format(r->floor, floor), gn_part_format(r->cap, cap));
 }
 
 int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn_error *err)

@@ -23,6 +23,7 @@
 struct gn_tenant_rules {
     char name[GN_LINK_TENANT_BYTES];
     uint32_t weight;
+    uint32_t cap, floor; /* of each device that it may use, in millionths (base/part.h); 0: none */
     uint64_t memory_limit_bytes; /* 0: none */
     /* Who may attach, beside gantryd's own user and root: any of these. */
     bool any_uid;
@@ -44,16 +45,21 @@ int gn_tenant_name_check(const char *name, struct gn_error *err);
 
 /*
  * One setting, as text: the keys of [tenant NAME]. Those that may be repeated add to what is there. "none"
- * for memory and token-file, "any" for uid and device mean no limit, no token, everybody, every device. Users
+ * for cap, floor, memory and token-file, "any" for uid and device mean no limit, no claim, no token, everybody, every device. Users
  * and groups go by number or by name (which asks this machine's user database, and may block). 0 or -errno.
  */
 int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
+int gn_tenant_set_cap(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
+int gn_tenant_set_floor(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_gid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_read_token(struct gn_tenant_rules *r, const char *path, struct gn_error *err);
 int gn_tenant_add_mode(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_device(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
+
+/* What the settings have to be together: the floor is not above the cap. 0 or -EINVAL. */
+int gn_tenant_rules_check(const struct gn_tenant_rules *r, struct gn_error *err);
 
 /* n 0 removes it. Errors as gn_token_check. */
 int gn_tenant_set_token(struct gn_tenant_rules *r, const char *token, size_t n, struct gn_error *err);

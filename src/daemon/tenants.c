@@ -3,9 +3,11 @@
 #include "daemon/tenants.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/part.h"
 #include "daemon/devices.h"
 
 struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name)
@@ -156,6 +158,36 @@ int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_mac
             return gn_fail(err, ENODEV, "gantry devices lists what is there",
                            "the tenant \"%s\" is to use a device that is not there: \"%s\"%s", r->name,
                            r->devices[i].name, r->devices[i].index >= 0 ? " with that index" : "");
+    }
+    return 0;
+}
+
+int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before,
+                            const struct gn_tenant_rules *rules, const struct gn_machine *m, struct gn_error *err)
+{
+    for (uint32_t p = 0; p < m->n_platforms && rules->floor; p++) {
+        const uint64_t mine = gn_tenant_devices(rules, m, p);
+        uint64_t sums[GN_WORKER_MAX_DEVICES] = {0};
+        gn_list_for_each(other, (struct gn_list *)(uintptr_t)&t->all, struct gn_tenant, link)
+        {
+            if (other == it && only_before)
+                break;
+            if (other == it || !other->rules.floor)
+                continue;
+            const uint64_t his = gn_tenant_devices(&other->rules, m, p);
+            for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
+                sums[d] += his >> d & 1 ? other->rules.floor : 0;
+        }
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
+            char floor[16], others[16], left[16], fix[128];
+            if (!(mine >> d & 1) || sums[d] + rules->floor <= GN_PART_WHOLE)
+                continue;
+            snprintf(fix, sizeof fix, "at most %s is left; lower the floor, or others'",
+                     gn_part_format(GN_PART_WHOLE - (uint32_t)sums[d], left));
+            return gn_fail(err, ENOSPC, fix, "with the floor %s of the tenant \"%s\" and the %s of others, more than all of \"%.100s\" "
+                           "would be promised", gn_part_format(rules->floor, floor), rules->name,
+                           gn_part_format((uint32_t)sums[d], others), m->platforms[p].devices[d].facts.name);
+        }
     }
     return 0;
 }

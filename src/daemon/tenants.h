@@ -22,6 +22,7 @@ struct gn_tenant {
     struct gn_lease_account memory;
     uint32_t n_vgpus;
     struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */
+    uint64_t busy_weights; /* shares.c, while it reckons: of its vGPUs that have work on a device */
 };
 
 struct gn_tenants {
@@ -38,6 +39,11 @@ void gn_tenants_fini(struct gn_tenants *t);
 
 /* "" is `default`. NULL: there is none. */
 struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name);
+
+/* Whether the floors of a device are no more than the device, with these rules: `it`'s from now on, or a new tenant's (NULL).
+ * only_before: against those that stand before `it` alone. 0, or -ENOSPC and a sentence. */
+int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before,
+                            const struct gn_tenant_rules *rules, const struct gn_machine *m, struct gn_error *err);
 
 /* 0 or -errno. */
 int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_error *err);

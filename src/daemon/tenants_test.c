@@ -158,6 +158,48 @@ static void devices_are_selected_over_all_platforms(void **state)
     assert_non_null(strstr(err.what, "\"card\" with that index"));
 }
 
+static void floors_are_promised_once(void **state)
+{
+    static struct gn_platform_record platforms[1];
+    struct gn_machine m = {.n_platforms = 1, .platforms = platforms};
+    struct gn_tenant_rules given[2] = {rules_of("blue"), rules_of("green")}, red = rules_of("red");
+    struct gn_tenants t;
+    struct gn_error err = {{0}, {0}};
+    platforms[0].n_devices = 2;
+    strcpy(platforms[0].devices[0].facts.name, "Card A");
+    strcpy(platforms[0].devices[1].facts.name, "Card B");
+    given[0].floor = 600000;
+    assert_int_equal(gn_tenant_add_device(&given[0], "card a", &err), 0);
+    given[1].floor = 700000;
+    assert_int_equal(gn_tenant_add_device(&given[1], "card b", &err), 0);
+    assert_int_equal(gn_tenants_init(&t, &ops, given, 2, &err), 0);
+    struct gn_tenant *blue = gn_tenants_find(&t, "blue"), *green = gn_tenants_find(&t, "green");
+    assert_int_equal(gn_tenants_floors_check(&t, blue, false, &blue->rules, &m, &err), 0);
+    assert_int_equal(gn_tenants_floors_check(&t, green, false, &green->rules, &m, &err), 0);
+    /* On every device what is left of it; a tenant without a floor asks for nothing. */
+    red.floor = 300000;
+    assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), 0);
+    red.floor = 300001;
+    assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), -ENOSPC);
+    assert_string_equal(err.what, "with the floor 0.300001 of the tenant \"red\" and the 0.7 of others, more than all of \"Card B\" "
+                                  "would be promised");
+    assert_non_null(strstr(err.fix, "at most 0.3 is left"));
+    red.floor = 0;
+    assert_int_equal(gn_tenants_floors_check(&t, NULL, false, &red, &m, &err), 0);
+    /* His own floor before is no other's; another device may have no room for it. */
+    struct gn_tenant_rules more = blue->rules;
+    more.floor = 1000000;
+    assert_int_equal(gn_tenants_floors_check(&t, blue, false, &more, &m, &err), 0);
+    more = blue->rules;
+    assert_int_equal(gn_tenant_add_device(&more, "any", &err), 0);
+    assert_int_equal(gn_tenants_floors_check(&t, blue, false, &more, &m, &err), -ENOSPC);
+    /* In a file, only what stands above counts. */
+    assert_int_equal(gn_tenants_floors_check(&t, blue, true, &more, &m, &err), 0);
+    green->rules.n_devices = 0;
+    assert_int_equal(gn_tenants_floors_check(&t, green, true, &green->rules, &m, &err), -ENOSPC);
+    gn_tenants_fini(&t);
+}
+
 static void refusals_fill_no_log(void **state)
 {
     static struct gn_refusals r;
@@ -205,7 +247,7 @@ int main(void)
         cmocka_unit_test(a_token_admits_whoever_shows_it),         cmocka_unit_test(from_another_machine_credentials_alone_count),
         cmocka_unit_test(default_is_there_always),
         cmocka_unit_test(devices_are_selected_over_all_platforms), cmocka_unit_test(refusals_fill_no_log),
-        cmocka_unit_test(tokens_cannot_be_tried_without_end),
+        cmocka_unit_test(floors_are_promised_once),                cmocka_unit_test(tokens_cannot_be_tried_without_end),
     };
     return cmocka_run_group_tests_name("tenants", tests, NULL, NULL);
 }

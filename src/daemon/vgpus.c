@@ -409,9 +409,12 @@ static int make_shares(struct gn_vgpu_record *v)
     for (uint32_t i = 0; i < m->platforms[v->platform].n_devices; i++)
         if (v->devices >> i & 1)
             devices[n++] = first + i;
-    return rc ? rc
-              : gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares, v->tenant->rules.weight, v->weight,
-                                  devices, n);
+    if (rc == 0)
+        rc = gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares, v->tenant->rules.weight, v->weight, devices, n);
+    /* With its first one the tenant, too, was made. */
+    if (rc == 0)
+        gn_tenant_reckon(v->daemon, v->tenant);
+    return rc;
 }
 
 /* The session's memory and the two sockets. What was made before a failure is freed with the vGPU. */

@@ -2,17 +2,21 @@
 /*
  * For tests of the worker's and the daemon's side of attaching: a vGPU that serves nothing, counts the data
  * segments it is given, echoes a byte of the session socket after printing it, and ends as a vGPU must,
- * unless a byte asks it to misbehave.
+ * unless a byte asks it to misbehave. Some bytes play with the grant of its first device; the answer is the
+ * state that the grant is in then, as a digit.
  */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "link/worker_control.h"
 #include "shm/counters.h"
+#include "shm/futex.h"
+#include "shm/grant.h"
 #include "vgpu/vgpu.h"
 
 /* Asks for memory without end, and reads no answer. */
@@ -35,6 +39,44 @@ static _Noreturn void misbehave(int control_fd, char how)
         _exit(1);
     for (;;)
         pause();
+}
+
+static bool is_play(char byte)
+{
+    return byte && strchr("TWPRGAL", byte);
+}
+
+static char play(const struct gn_vgpu_boot *boot, char byte)
+{
+    struct gn_grant_slot *s = &((struct gn_grant_page *)boot->grants.base)->slots[0];
+    const uint64_t one = 1;
+    bool news = false;
+    switch (byte) {
+    case 'T': /* take, or want */
+        (void)gn_grant_take(s, &news);
+        break;
+    case 'W': /* wait for it */
+        while (gn_grant_look(s) == GN_GRANT_WANTED)
+            (void)gn_futex_wait(&s->state, GN_GRANT_WANTED, false, UINT64_MAX);
+        break;
+    case 'P': /* wait until it is asked for */
+        while (gn_grant_look(s) == GN_GRANT_HELD && !gn_grant_is_pressed(s))
+            (void)poll(NULL, 0, 1);
+        break;
+    case 'R':
+        news = gn_grant_rest(s);
+        break;
+    case 'G':
+    case 'A': /* give, with nothing left to do, or with more of it */
+        gn_grant_give(s, byte == 'A');
+        news = true;
+        break;
+    default: /* look */
+        break;
+    }
+    if (news && write(boot->tell_fd, &one, sizeof one) != sizeof one)
+        return '!';
+    return (char)('0' + gn_grant_look(s));
 }
 
 int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
@@ -70,8 +112,12 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
                 return 0;
             if (byte == '!' || byte == '-' || byte == '%')
                 misbehave(boot->control_fd, byte);
-            printf("vgpu %08x read %c\n", boot->id, byte);
-            fflush(stdout);
+            if (is_play(byte)) {
+                byte = play(boot, byte);
+            } else {
+                printf("vgpu %08x read %c\n", boot->id, byte);
+                fflush(stdout);
+            }
             if (write(boot->session_fd, &byte, 1) != 1)
                 return 0;
         }

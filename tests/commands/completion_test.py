@@ -46,7 +46,7 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "nonsense", ""), [])
 
     def test_options(self):
-        for command in ("run", "ls", "devices", "tenant", "doctor", "help"):
+        for command in ("run", "ls", "devices", "tenant", "policy", "doctor", "help"):
             known = options_of_help(self.help(self.prefix.gantry, command))
             self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
         self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))
@@ -87,6 +87,14 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--device", "an", address=self.address), ["any"])
         self.file("the-token")
         self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--token-file", "the"), ["the-token"])
+
+    def test_policies(self):
+        self.assertEqual(self.offered("gantry", "policy", ""), [])
+        self.assertEqual(self.offered("gantry", "policy", "", address=self.address),
+                         ["credit", "credit-hs", "fair", "rr", "strict", "xenocredit"])
+        self.assertEqual(self.offered("gantry", "policy", "cr", address=self.address), ["credit", "credit-hs"])
+        self.assertEqual(self.offered("gantryd", "--policy", ""), ["fair", "credit", "credit-hs", "strict", "rr", "xenocredit"])
+        self.assertEqual(self.offered("gantryd", "--policy", "=", "x"), ["xenocredit"])
 
     def test_programs(self):
         bin_dir = os.path.join(self.dir, "bin")

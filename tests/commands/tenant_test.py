@@ -37,14 +37,15 @@ class Tenants(CommandTest):
 
     def test_every_option(self):
         token = self.file("token", "0123456789abcdef", 0o600)
-        all_ = self.add("blue", "--weight", "7", "--memory", "3G", "--uid", "root", "--uid", "1234", "--gid", "0", "--token-file", token,
+        all_ = self.add("blue", "--weight", "7", "--cap", "60%", "--floor", "0.3", "--memory", "3G", "--uid", "root", "--uid", "1234", "--gid", "0", "--token-file", token,
                         "--mode", "remote", "--mode=passthrough", "--device", "one", "--device", "Two:0")
-        self.assertEqual(all_, {"name": "blue", "weight": 7, "vgpus": 0, "memory_bytes": 0, "leased_bytes": 0,
+        self.assertEqual(all_, {"name": "blue", "weight": 7, "cap": 0.6, "floor": 0.3, "vgpus": 0, "memory_bytes": 0, "leased_bytes": 0,
                                 "memory_limit_bytes": 3 << 30, "uids": [0, 1234], "gids": [0], "token": True,
                                 "modes": ["remote", "passthrough"], "devices": ["one", "Two:0"]})
         self.assertEqual(self.listed()["blue"], all_)
         # One at a time: nothing else changes.
         for args, key, value in ((["--weight", "8"], "weight", 8), (["--memory", "1K"], "memory_limit_bytes", 1024),
+                                 (["--cap", "0.5"], "cap", 0.5), (["--floor", "50%"], "floor", 0.5), (["--cap", "1"], "cap", 1),
                                  (["--uid", "5"], "uids", [5]), (["--uid", "any"], "uids", "any"), (["--uid", "none"], "uids", []),
                                  (["--gid", "6", "--gid", "7"], "gids", [6, 7]), (["--gid", "none"], "gids", []),
                                  (["--token-file", "none"], "token", False), (["--mode", "remote"], "modes", ["remote"]),
@@ -54,6 +55,10 @@ class Tenants(CommandTest):
             all_ = changed
         del all_["memory_limit_bytes"]
         self.assertEqual(self.tenant("set", "--memory", "none", "blue")["tenants"], [all_])
+        del all_["cap"]
+        self.assertEqual(self.tenant("set", "--cap", "none", "blue")["tenants"], [all_])
+        del all_["floor"]
+        self.assertEqual(self.tenant("set", "--floor=0", "blue")["tenants"], [all_])
 
     def test_options_and_words_in_any_order(self):
         p = self.prefix.run("tenant", "--weight", "3", "add", "--json", "red", address=self.address)
@@ -63,12 +68,12 @@ class Tenants(CommandTest):
         self.assertNotIn("red", self.listed())
 
     def test_a_table(self):
-        self.add("blue", "--memory", "1536M", "--uid", "0", "--gid", "5", "--device", "One")
+        self.add("blue", "--memory", "1536M", "--cap", "0.75", "--floor=12.5%", "--uid", "0", "--gid", "5", "--device", "One")
         p = self.prefix.run("tenant", "ls", address=self.address)
         lines = p.stdout.splitlines()
-        self.assertEqual(lines[0].split(), ["TENANT", "WEIGHT", "VGPUS", "MEMORY", "LEASED", "LIMIT", "WHO", "MODES", "DEVICES"])
-        self.assertEqual(lines[1].split(), ["default", "100", "0", "0", "0", "-", "-", "remote", "any"])
-        self.assertEqual(lines[2].split(), ["blue", "100", "0", "0", "0", "1.5G", "uid:0", "gid:5", "remote", "One"])
+        self.assertEqual(lines[0].split(), ["TENANT", "WEIGHT", "CAP", "FLOOR", "VGPUS", "MEMORY", "LEASED", "LIMIT", "WHO", "MODES", "DEVICES"])
+        self.assertEqual(lines[1].split(), ["default", "100", "-", "-", "0", "0", "0", "-", "-", "remote", "any"])
+        self.assertEqual(lines[2].split(), ["blue", "100", "75%", "12.5%", "0", "0", "0", "1.5G", "uid:0", "gid:5", "remote", "One"])
 
     def test_a_change_that_is_wrong_in_part_changes_nothing(self):
         before = self.add("blue", "--weight", "7")
@@ -79,6 +84,27 @@ class Tenants(CommandTest):
         self.assertEqual(self.listed()["blue"], before)
         self.assertIn("no-such", self.tenant("add", "red", "--device", "no-such", status=1)["error"]["why"])
         self.assertNotIn("red", self.listed())
+
+    def test_floors_and_caps_that_cannot_be(self):
+        blue = self.add("blue", "--weight", "7", "--floor", "0.6", "--cap", "0.8")
+        green = self.add("green", "--floor", "40%")
+        for args, says, fix in ((["--cap", "0.5"], "floor of the tenant \"blue\", 0.6, is above its cap, 0.5", "lower the floor"),
+                                (["--floor", "0.9"], "0.9, is above its cap, 0.8", "raise the cap"),
+                                (["--floor", "0.7"], "with the floor 0.7 of the tenant \"blue\" and the 0.4 of others, more than all of "
+                                 "\"Fake Device One\"", "at most 0.6 is left")):
+            error = self.tenant("set", "blue", "--weight", "8", *args, status=1)["error"]
+            self.assertEqual(error["what"], "cannot change the tenant")
+            self.assertIn(says, error["why"])
+            self.assertIn(fix, error["fix"])
+        self.assertIn("the 1 of others", self.tenant("add", "red", "--floor", "0.000001", status=1)["error"]["why"])
+        self.assertEqual([self.listed()[n] for n in ("blue", "green")], [blue, green])
+        self.assertNotIn("red", self.listed())
+        # By device: green keeps to one, and another who keeps to the other has room beside blue, whatever green has.
+        self.tenant("set", "green", "--device", "One")
+        self.add("red", "--floor", "0.4", "--device", "Two")
+        self.assertIn("Fake Device Two", self.tenant("set", "green", "--device", "any", status=1)["error"]["why"])
+        self.tenant("set", "blue", "--floor", "none")
+        self.tenant("set", "green", "--floor", "0.6", "--device", "any")
 
     def test_names(self):
         self.add("blue")
@@ -97,6 +123,10 @@ class Tenants(CommandTest):
                            (["add", "x" * 64], "is not a tenant's name"), (["set", "blue"], "no change is given"),
                            (["rm", "blue", "--weight", "1"], "takes no settings"), (["ls", "blue"], 'unexpected argument "blue"'),
                            (["ls", "--weight", "1"], "takes no settings"), (["add", "a", "--weight", "0"], "is not a weight"),
+                           (["add", "a", "--cap", "1.5"], '"1.5" is more than the whole device; write'), (["add", "a", "--cap", "-0.5"], "cannot be negative"),
+                           (["add", "a", "--cap", "25"], "more than the whole"), (["add", "a", "--cap", "lots"], "is not a part of a device"),
+                           (["add", "a", "--floor", "101%"], "more than the whole"), (["add", "a", "--floor="], "is not a part"),
+                           (["add", "a", "--floor", "-1%"], "cannot be negative"), (["ls", "--cap", "1"], "takes no settings"),
                            (["add", "a", "--memory", "0"], "leaves nothing; write --memory none"), (["add", "a", "--memory", "x"], "is not a size"),
                            (["add", "a", "--uid", "no-such-user"], 'no user "no-such-user"'), (["add", "a", "--uid", "4294967295"], "no user"),
                            (["add", "a", "--gid", "no-such-group"], 'no group "no-such-group"'), (["add", "a", "--mode", "fast"], "is not a mode"),

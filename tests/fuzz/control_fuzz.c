@@ -9,7 +9,7 @@
 
 static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
-    const char *devices[] = {"a device"};
+    const struct gn_control_share devices[] = {{.name = ctx, .share = 1 / 3.0, .used_ns = UINT64_MAX}};
     struct gn_control_vgpu v = {.id = 1,
                                 .tenant = "default",
                                 .program = ctx,
@@ -50,8 +50,20 @@ static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_d
 
 static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
 {
-    struct gn_control_tenant t = {.name = ctx, .any_uid = true, .memory_limit_bytes = UINT64_MAX};
+    struct gn_control_tenant t = {.name = ctx, .any_uid = true, .memory_limit_bytes = UINT64_MAX, .cap = 1};
     each(arg, &t);
+}
+
+static void policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg)
+{
+    each(arg, &(struct gn_control_policy){.name = ctx, .about = "", .in_force = true});
+}
+
+static int set_policy(void *ctx, const char *name, struct gn_error *err)
+{
+    FUZZ_CHECK(name);
+    free(gn_control_policy_request(name));
+    return strlen(name) % 2 ? gn_fail(err, 22, "a fix", "a reason") : 0;
 }
 
 static int change(void *ctx, const struct gn_control_change *c, struct gn_error *err)
@@ -59,6 +71,7 @@ static int change(void *ctx, const struct gn_control_change *c, struct gn_error 
     FUZZ_CHECK(c->name && c->what >= GN_CONTROL_ADD && c->what <= GN_CONTROL_REMOVE);
     FUZZ_CHECK(c->n_uids <= GN_CONTROL_MAX_IDS && c->n_gids <= GN_CONTROL_MAX_IDS &&
                c->n_modes <= GN_CONTROL_MAX_MODES && c->n_devices <= GN_CONTROL_MAX_DEVICES);
+    FUZZ_CHECK(c->cap <= 1000000 && c->floor <= 1000000);
     for (uint32_t i = 0; i < c->n_devices; i++)
         FUZZ_CHECK(c->devices[i]);
     for (uint32_t i = 0; i < c->n_modes; i++)
@@ -80,6 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                        .status = status,
                                        .drivers = drivers,
                                        .tenants = tenants,
+                                       .policies = policies,
+                                       .set_policy = set_policy,
                                        .change = change};
     char *reply = gn_control_handle(&source, (const char *)data, size);
     FUZZ_CHECK(reply);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator writes in one word: sizes, selectors, addresses. The first byte says which. */
+#include "base/part.h"
 #include "base/size.h"
 #include "ctl/ctl.h"
 #include "daemon/selector.h"
@@ -15,6 +16,18 @@ static void try_size(const char *text)
     int rc = gn_size_parse(text, &n, &err);
     FUZZ_CHECK(rc ? err.what[0] && memchr(err.what, 0, sizeof err.what) : !err.what[0]);
     FUZZ_CHECK(strlen(gn_ctl_format_size(n, back)) < sizeof back);
+}
+
+static void try_part(const char *text)
+{
+    struct gn_error err = {{0}, {0}};
+    uint32_t part = UINT32_MAX, again;
+    char back[16];
+    int rc = gn_part_parse(text, &part, &err);
+    FUZZ_CHECK(rc ? err.what[0] && memchr(err.what, 0, sizeof err.what) : !err.what[0]);
+    FUZZ_CHECK(rc ? part == UINT32_MAX : part <= GN_PART_WHOLE);
+    if (rc == 0)
+        FUZZ_CHECK(gn_part_parse(gn_part_format(part, back), &again, NULL) == 0 && again == part);
 }
 
 static void try_selector(const char *text)
@@ -63,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         static const char *const names[] = {"ls", "devices", "doctor", "run"};
         (void)gn_kind_parse(text);
         try_size(text);
+        try_part(text);
         try_selector(text);
         try_address(text);
         (void)names;

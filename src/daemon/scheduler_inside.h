@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_SCHEDULER_INSIDE_H
+#define GN_DAEMON_SCHEDULER_INSIDE_H
+
+#include <pthread.h>
+
+#include "daemon/scheduler.h"
+
+/* What scheduler.c and figures.c, and nobody else, know of the scheduler. */
+struct device {
+    struct gn_sched sched;
+    uint64_t retry_ns; /* 0: nothing to come back for */
+    uint64_t counted_ns; /* its shares were, last */
+    bool count_now, count_anew;
+};
+
+struct gn_scheduler {
+    pthread_t thread;
+    int epoll_fd, timer_fd, wake_fd, overrun_fd;
+    uint64_t limit_ns; /* 0: none */
+    /* lock */
+    pthread_mutex_t lock;
+    bool stop;
+    const struct gn_sched_policy *policy;
+    uint64_t slice_ns;
+    struct gn_shares **table; /* by index: an event names an index, and may come after its vGPU is gone */
+    uint32_t n_table;
+    uint32_t overrun; /* a vGPU; 0: none */
+    uint32_t n_devices;
+    struct device devices[];
+};
+
+/* What it held counts from when it cost somebody else something. */
+static inline uint64_t gn_share_used(const struct gn_share *sh, uint64_t now)
+{
+    return sh->pressed_ns ? now - sh->pressed_ns : 0;
+}
+
+/* figures.c: once a second what is charged is counted, for the share of late. The lock is held. */
+void gn_scheduler_count_locked(struct gn_scheduler *s, uint64_t now);
+
+#endif
