@@ -216,7 +216,7 @@ class NoDaemon(CommandTest):
 class Usage(CommandTest):
     def test_wrong_command_lines(self):
         for args, says in ((["lss"], 'there is no command "lss"; did you mean ls?'),
-                           (["policy"], 'there is no command "policy"; gantry help lists'),
+                           (["placement"], 'there is no command "placement"; gantry help lists'),
                            (["--frobnicate"], "unknown option --frobnicate"), ([""], 'no command ""')):
             self.refused(2, says, *args, who="gantry")
         p = self.prefix.run()
@@ -241,7 +241,7 @@ class Usage(CommandTest):
         self.assertEqual((overview.returncode, overview.stderr), (0, ""))
         self.assertEqual(self.prefix.run("help").stdout, overview.stdout)
         commands = [line.split()[0] for line in overview.stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
-        self.assertEqual(commands, ["run", "ls", "devices", "tenant", "doctor", "help"])
+        self.assertEqual(commands, ["run", "ls", "devices", "tenant", "policy", "doctor", "help"])
         for command in commands:
             shown = self.prefix.run("help", command)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
