@@ -155,6 +155,20 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
                               err);
 }
 
+/* After the last vGPU. */
+static void stop_scheduler(struct gn_daemon *d)
+{
+    if (!d->scheduler)
+        return;
+    gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
+    {
+        gn_scheduler_forget(d->scheduler, t->shares);
+        t->shares = NULL;
+    }
+    gn_scheduler_stop(d->scheduler);
+    d->scheduler = NULL;
+}
+
 /* By the file's lines: the first floor that is too much is to blame. */
 static int check_floors(const struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
 {
@@ -264,6 +278,7 @@ int main(int argc, char **argv)
     if (rc) {
         gn_listener_remove(&listener);
         gn_hosts_fini(&gantryd);
+        stop_scheduler(&gantryd);
         gn_tenants_fini(&gantryd.tenants);
         gn_machine_fini(&gantryd.machine);
         /* Told to end while it started: that is no failure. */
@@ -285,7 +300,7 @@ int main(int argc, char **argv)
     gn_loop_close(&gantryd.loop, &gantryd.overrun);
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);
-    gn_scheduler_stop(gantryd.scheduler);
+    stop_scheduler(&gantryd);
     gn_tenants_fini(&gantryd.tenants);
     gn_machine_fini(&gantryd.machine);
     if (rc)
