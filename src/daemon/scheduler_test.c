@@ -263,7 +263,8 @@ static void a_floor_goes_first(void **state)
         }
         gn_scheduler_figures(scheduler, &b, 0, &fb);
         assert_true(fa.busy && fb.busy && fa.weight == 100 && fa.tenant_weight == 1 && fb.tenant_weight == 1000);
-        assert_true(i ? fa.n_grants <= 5 : fa.n_grants == 20);
+        if (i ? fa.n_grants > 5 : fa.n_grants < 20)
+            fail_msg("%d: %lu turns", i, (unsigned long)fa.n_grants);
         stop();
     }
 }
