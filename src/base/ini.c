@@ -96,8 +96,8 @@ int gn_ini_read(struct gn_ini *ini, const char *what)
     while (rc == 0 && n < (size_t)st.st_size) {
         ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
         if (got < 0)
-            rc = gn_fail(ini->err, errno, NULL, "cannot read the %s %s: %s", what, ini->path,
-                         strerror(errno));
+            rc =
+                gn_fail(ini->err, errno, NULL, "cannot read the %s %s: %s", what, ini->path, strerror(errno));
         if (got <= 0)
             break;
         n += (size_t)got;

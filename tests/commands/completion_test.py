@@ -46,7 +46,7 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "nonsense", ""), [])
 
     def test_options(self):
-        for command in ("run", "ls", "devices", "tenant", "doctor", "help"):
+        for command in ("run", "ls", "devices", "tenant", "sim", "doctor", "help"):
             known = options_of_help(self.help(self.prefix.gantry, command))
             self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
         self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))
@@ -87,6 +87,15 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--device", "an", address=self.address), ["any"])
         self.file("the-token")
         self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--token-file", "the"), ["the-token"])
+
+    def test_simulations(self):
+        self.file("lab.sim")
+        self.assertEqual(self.offered("gantry", "sim", "--policy", ""), ["fair", "credit", "credit-hs", "strict", "rr", "xenocredit", "all"])
+        self.assertEqual(self.offered("gantry", "sim", "--policy", "=", "x"), ["xenocredit"])
+        self.assertEqual(self.offered("gantry", "sim", "--trace", "la"), ["lab.sim"])
+        self.assertEqual(self.offered("gantry", "sim", "--cost", "l"), ["lab.sim"])
+        # Tenants of a simulation are no tenants of a gantryd.
+        self.assertEqual(self.offered("gantry", "sim", "--tenant", "d", address=self.address), [])
 
     def test_programs(self):
         bin_dir = os.path.join(self.dir, "bin")
