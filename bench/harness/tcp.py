@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tcp link against plain sockets of the same run (with TLS: against a plain TLS pump), on loopback and through a relay that
-delays every byte. One program, one worker."""
+delays every byte. One program, one worker, a processor for each side as on two machines: left to themselves, sides that share a
+processor or not differ by a factor of two, plain sockets as much as the link."""
 
 import os
 import statistics
 import subprocess
 
-from .stats import abba
+from .stats import abba, ratios
 from .table import Table, ns
 from .targets import BenchError, Gantry, clean_environment, run_json
 
@@ -15,6 +16,11 @@ ENQUEUE_BAR_NS = 5_000
 BULK_BAR = 0.9
 BULK_BYTES = 64 << 20
 TOKEN = "a-token-for-measurements"
+HERE, *_, THERE = sorted(os.sched_getaffinity(0)) * 2  # a processor for the program, one for the other machine
+
+
+def on(processor):
+    return ["taskset", "-c", str(processor)]
 
 
 class Child:
@@ -38,9 +44,12 @@ class Far(Gantry):
     """Gantry reached over tcp, at any port."""
 
     def __init__(self, stage, driver, secure):
-        super().__init__(stage, driver)
+        super().__init__(stage, driver, prefix=on(THERE))
         self.secure = secure
         self.port = None
+
+    def pid(self):
+        return self.process.pid  # taskset becomes what it runs
 
     def options(self, folder):
         listen = ["--listen", "tcp:127.0.0.1:0"]
@@ -65,7 +74,7 @@ class Far(Gantry):
 
 
 def figure(target, context, name, count, bytes_=0, group=None):
-    command = [os.path.join(context.build, "bench/calls/bench-calls"), "--json", "--only", name, "--count", str(count)]
+    command = [*on(HERE), os.path.join(context.build, "bench/calls/bench-calls"), "--json", "--only", name, "--count", str(count)]
     command += ["--data", "--bytes", str(bytes_)] if bytes_ else []
     command += ["--group", str(group)] if group else []
     return run_json(target, command)["figures"][0]["median_ns"]
@@ -83,7 +92,7 @@ def measure(context, far, secure, delay_us, children):
         children.append(Child([relay, str(port), str(delay_us)]))
         return children[-1].port
 
-    children.append(Child([pump, "serve", *tls], env))
+    children.append(Child([*on(THERE), pump, "serve", *tls], env))
     pump_port, link_port = behind(children[-1].port), behind(far.listening())
     trips = 100 if (delay_us or 0) > 1000 else 1000
 
@@ -95,7 +104,7 @@ def measure(context, far, secure, delay_us, children):
             return env
 
     def plain():
-        return run_json(Pump, [pump, "ask", str(pump_port), *tls, "--bytes", str(BULK_BYTES), "--trips", str(trips)])
+        return run_json(Pump, [*on(HERE), pump, "ask", str(pump_port), *tls, "--bytes", str(BULK_BYTES), "--trips", str(trips)])
 
     def link():
         target = far.at(link_port)
@@ -104,13 +113,14 @@ def measure(context, far, secure, delay_us, children):
                 "write_ns": figure(target, context, "write", 5, BULK_BYTES),
                 "read_ns": figure(target, context, "read", 5, BULK_BYTES)}
 
-    pairs = abba(context.turns, plain, link)
+    pairs = abba(context.pairs, plain, link)
 
     def median(side, key):
         return statistics.median(pair[side][key] for pair in pairs)
 
     return {"plain": {k: median(0, k) for k in ("trip_ns", "write_ns", "read_ns")},
-            "link": {k: median(1, k) for k in ("sync_ns", "enqueue_ns", "write_ns", "read_ns")}, "pairs": pairs}
+            "link": {k: median(1, k) for k in ("sync_ns", "enqueue_ns", "write_ns", "read_ns")},
+            "ratio": {k: ratios([(link[k], plain[k]) for plain, link in pairs]) for k in ("write_ns", "read_ns")}, "pairs": pairs}
 
 
 def rows(table, title, m):
@@ -120,13 +130,13 @@ def rows(table, title, m):
     table.row(f"{title}: enqueue without waiting", "-", ns(link["enqueue_ns"]), bar=f"at most {ns(ENQUEUE_BAR_NS)}",
               met=link["enqueue_ns"] <= ENQUEUE_BAR_NS)
     for way in ("write", "read"):
-        ratio = plain[way + "_ns"] / link[way + "_ns"]
+        ratio = m["ratio"][way + "_ns"]["median"]
         table.row(f"{title}: {way} {BULK_BYTES >> 20} MiB", f"{BULK_BYTES / plain[way + '_ns']:.2f} GB/s",
                   f"{BULK_BYTES / link[way + '_ns']:.2f} GB/s ({ratio:.2f})", bar=f"at least {BULK_BAR}", met=ratio >= BULK_BAR)
 
 
 def run(context):
-    table = Table(f"The tcp link: medians, {context.turns} turns each", ["plain sockets", "link"])
+    table = Table(f"The tcp link: medians, {context.pairs} pairs", ["plain sockets", "link"])
     results = {}
     if context.stage is None:
         raise BenchError("there is no staged tree")

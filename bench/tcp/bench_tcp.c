@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-tcp: what plain sockets give between two processes, to compare the tcp link with: a round trip of 64 bytes, and bytes
- * pumped one way and the other, plain or with TLS 1.3 (the link's own module, keys and buffers of the same size).
+ * bench-tcp: what plain sockets give between two processes, to compare the tcp link with: a round trip of 64 bytes, and so many
+ * bytes of one's memory pumped into the other's and back, plain or with TLS 1.3 (the link's own module).
  *
  *     bench-tcp serve [--tls]              prints its port, serves one connection after another
  *     bench-tcp ask PORT [--tls] [--bytes N] [--trips N]     prints one JSON object
@@ -33,7 +33,8 @@ struct wish_message {
 };
 
 static const struct gn_tls_psk common = {"what both ends know            ", "and nobody else has to         "};
-static char *piece;
+static char *memory; /* what is sent, or where it goes */
+static uint64_t memory_bytes;
 
 static _Noreturn void die(const char *what, int rc)
 {
@@ -61,11 +62,23 @@ static int get(struct gn_tcp *t, void *bytes, size_t n)
     return gn_tcp_recv_all(t, bytes, n, FOREVER_NS);
 }
 
+static void have_memory(uint64_t n)
+{
+    if (n <= memory_bytes)
+        return;
+    free(memory);
+    memory = malloc(n);
+    if (!memory)
+        die("memory", ENOMEM);
+    memset(memory, 1, n);
+    memory_bytes = n;
+}
+
 static int pump(struct gn_tcp *t, uint64_t n, bool out)
 {
     int rc = 0;
     for (uint64_t done = 0; !rc && done < n; done += PIECE_BYTES)
-        rc = out ? put(t, piece, PIECE_BYTES) : get(t, piece, PIECE_BYTES);
+        rc = out ? put(t, memory + done, PIECE_BYTES) : get(t, memory + done, PIECE_BYTES);
     return rc;
 }
 
@@ -75,6 +88,8 @@ static void serve_one(struct gn_tcp *t)
     char trip[TRIP_BYTES];
     while (get(t, &w, sizeof w) == 0) {
         int rc = 0;
+        if (w.wish != WISH_TRIPS)
+            have_memory(w.n);
         for (uint64_t i = 0; w.wish == WISH_TRIPS && !rc && i < w.n; i++)
             if (!(rc = get(t, trip, sizeof trip)))
                 rc = put(t, trip, sizeof trip);
@@ -149,6 +164,7 @@ static uint64_t pumped(struct gn_tcp *t, uint64_t bytes, bool out)
     struct wish_message w = {out ? WISH_SINK : WISH_SOURCE, bytes};
     uint64_t took[TURNS];
     char end;
+    have_memory(bytes);
     for (int i = 0; i < TURNS; i++) {
         uint64_t before = gn_now_ns();
         need(put(t, &w, sizeof w), "sending");
@@ -189,10 +205,9 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--trips") && i + 1 < argc)
             n_trips = strtoull(argv[++i], NULL, 10);
     }
-    piece = calloc(1, PIECE_BYTES);
-    if (argc >= 2 && piece && !strcmp(argv[1], "serve"))
+    if (argc >= 2 && !strcmp(argv[1], "serve"))
         return serve(tls);
-    if (argc >= 3 && piece && !strcmp(argv[1], "ask"))
+    if (argc >= 3 && !strcmp(argv[1], "ask"))
         return ask((uint16_t)atoi(argv[2]), tls, bytes, n_trips);
     fputs("usage: bench-tcp serve [--tls] | ask PORT [--tls] [--bytes N] [--trips N]\n", stderr);
     return 2;

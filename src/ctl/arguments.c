@@ -130,6 +130,63 @@ static int set_mode(struct gn_ctl_args *args, const char *value, struct gn_error
     return 0;
 }
 
+static int add_sim_tenant(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return add_word(&args->sim.tenants, "tenant", value, err);
+}
+
+static int add_program(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return add_word(&args->sim.programs, "program", value, err);
+}
+
+static int add_policy(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return add_word(&args->sim.policies, "policy", value, err);
+}
+
+static int set_sim(const char **to, const char *value)
+{
+    *to = value; /* src/sim judges it */
+    return 0;
+}
+
+static int set_devices(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.devices, value);
+}
+
+static int set_time(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.time, value);
+}
+
+static int set_slice(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.slice, value);
+}
+
+static int set_spin(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.spin, value);
+}
+
+static int set_seed(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.seed, value);
+}
+
+static int set_trace(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return set_sim(&args->sim.trace, value);
+}
+
+static int set_cost(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->sim.cost = true;
+    return 0;
+}
+
 static int set_json(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->json = true;
@@ -162,6 +219,16 @@ static const struct option {
     {"uid", GN_OPTION_TENANT, true, add_uid},
     {"gid", GN_OPTION_TENANT, true, add_gid},
     {"device", GN_OPTION_TENANT, true, add_device},
+    {"tenant", GN_OPTION_SIM, true, add_sim_tenant},
+    {"program", GN_OPTION_SIM, true, add_program},
+    {"policy", GN_OPTION_SIM, true, add_policy},
+    {"devices", GN_OPTION_SIM, true, set_devices},
+    {"time", GN_OPTION_SIM, true, set_time},
+    {"slice", GN_OPTION_SIM, true, set_slice},
+    {"spin", GN_OPTION_SIM, true, set_spin},
+    {"seed", GN_OPTION_SIM, true, set_seed},
+    {"trace", GN_OPTION_SIM, true, set_trace},
+    {"cost", GN_OPTION_SIM, false, set_cost},
     {"help", 0, false, set_help},
 };
 

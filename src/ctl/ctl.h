@@ -25,6 +25,13 @@ struct gn_ctl_words {
     const char *items[64];
 };
 
+/* `sim`: judged by src/sim. */
+struct gn_ctl_sim_args {
+    struct gn_ctl_words tenants, programs, policies;
+    const char *devices, *time, *slice, *spin, *seed, *trace;
+    bool cost;
+};
+
 /* A subcommand's options. What was not given is NULL, 0 or false. */
 struct gn_ctl_args {
     const char *command; /* "ls" */
@@ -38,6 +45,7 @@ struct gn_ctl_args {
     bool has_cap, has_floor;
     uint32_t cap, floor; /* in millionths; 0: none */
     struct gn_ctl_words uids, gids, modes, devices;
+    struct gn_ctl_sim_args sim;
     bool json;
     bool help;
     char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
@@ -60,6 +68,7 @@ enum {
     GN_OPTION_RUN = 1u << 2,      /* tenant, token-file, weight, memory, mode */
     GN_OPTION_TENANT = 1u << 3,   /* weight, cap, floor, memory, uid, gid, token-file, mode, device */
     GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most 3 words */
+    GN_OPTION_SIM = 1u << 5,      /* those of struct gn_ctl_sim_args */
 };
 
 /* commands.c: NULL name at the end. */
@@ -121,6 +130,7 @@ int gn_ctl_ls(const struct gn_ctl_args *args);
 int gn_ctl_devices(const struct gn_ctl_args *args);
 int gn_ctl_tenant(const struct gn_ctl_args *args);
 int gn_ctl_policy(const struct gn_ctl_args *args);
+int gn_ctl_sim(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);
 int gn_ctl_help(const struct gn_ctl_args *args);
 void gn_ctl_print_overview(void);

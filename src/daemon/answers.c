@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "control/control.h"
+#include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/tenant_change.h"
 #include "shm/counters.h"
@@ -245,9 +246,13 @@ static void list_tenants(void *ctx, void (*each)(void *arg, const struct gn_cont
 
 static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg)
 {
-    const struct gn_sched_policy *now = gn_scheduler_policy(((const struct viewer *)ctx)->d->scheduler), *p;
+    const struct gn_daemon *d = ((const struct viewer *)ctx)->d;
+    const struct gn_sched_policy *now = gn_scheduler_policy(d->scheduler), *p;
+    each(arg, &(struct gn_control_policy){.name = GN_POLICY_NONE,
+                                          .about = "no turns: all at once, as the driver lets them",
+                                          .in_force = !d->takes_turns});
     for (unsigned i = 0; (p = gn_sched_policy_at(i)); i++)
-        each(arg, &(struct gn_control_policy){.name = p->name, .about = p->about, .in_force = p == now});
+        each(arg, &(struct gn_control_policy){.name = p->name, .about = p->about, .in_force = d->takes_turns && p == now});
 }
 
 static int refuse_others(const struct viewer *w, struct gn_error *err)
@@ -264,8 +269,11 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
         rc = gn_policy_parse(name, &policy, err);
     if (rc)
         return rc;
-    gn_scheduler_set_policy(w->d->scheduler, policy);
-    gn_log(GN_LOG_INFO, "the policy is %s", policy->name);
+    /* Who has begun without turns goes on so: his worker knows of none. */
+    w->d->takes_turns = policy != NULL;
+    if (policy)
+        gn_scheduler_set_policy(w->d->scheduler, policy);
+    gn_log(GN_LOG_INFO, "the policy is %s", name);
     return 0;
 }
 

@@ -1,55 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration file: INI, every mistake an error that names its line. */
+/* The configuration file: what sections and keys there are. */
 #include "daemon/config.h"
 #include "daemon/walls.h"
 
 #include "link/address.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/checked.h"
+#include "base/ini.h"
 #include "sched/policy.h"
-
-#define MAX_FILE_BYTES (1u << 20)
-#define MAX_LINE_BYTES 1024
 
 enum section { NO_SECTION, SECTION_GANTRYD, SECTION_DEVICE, SECTION_TENANT };
 
 struct parser {
-    const char *path;
-    int line;
+    struct gn_ini ini;
     enum section section;
     bool socket_seen;
     struct gn_config *config;
-    struct gn_error *err;
 };
 
 static int complain(struct parser *p, const char *fix, const char *what, const char *quoted)
 {
-    return gn_fail(p->err, EBADMSG, fix, "%s:%d: %s \"%.200s\"", p->path, p->line, what, quoted);
+    return gn_ini_complain(&p->ini, fix, what, quoted);
 }
 
 static int pass_on(struct parser *p, const struct gn_error *inner)
 {
-    char what[sizeof inner->what];
-    snprintf(what, sizeof what, "%s", inner->what);
-    return gn_fail(p->err, EBADMSG, inner->fix, "%s:%d: %.300s", p->path, p->line, what);
-}
-
-static char *trim(char *s)
-{
-    while (*s == ' ' || *s == '\t')
-        s++;
-    size_t n = strlen(s);
-    while (n && strchr(" \t\r", s[n - 1]))
-        s[--n] = 0;
-    return s;
+    return gn_ini_pass_on(&p->ini, inner);
 }
 
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err)
@@ -117,9 +98,10 @@ int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_e
 int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct gn_error *err)
 {
     char names[128], fix[160];
-    const struct gn_sched_policy *policy = gn_sched_policy_find(name);
-    if (!policy) {
-        snprintf(fix, sizeof fix, "the policies are %s", gn_sched_policy_names(names, sizeof names));
+    const bool none = strcmp(name, GN_POLICY_NONE) == 0;
+    const struct gn_sched_policy *policy = none ? NULL : gn_sched_policy_find(name);
+    if (!policy && !none) {
+        snprintf(fix, sizeof fix, "the policies are " GN_POLICY_NONE ", %s", gn_sched_policy_names(names, sizeof names));
         return gn_fail(err, EINVAL, fix, "there is no policy \"%.100s\"", name);
     }
     *ret = policy;
@@ -128,7 +110,9 @@ int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct
 
 int gn_config_set_policy(struct gn_config *config, const char *value, struct gn_error *err)
 {
-    return gn_policy_parse(value, &config->policy, err);
+    int rc = gn_policy_parse(value, &config->policy, err);
+    config->policy_set = rc == 0;
+    return rc;
 }
 
 int gn_config_set_slice(struct gn_config *config, const char *value, struct gn_error *err)
@@ -210,27 +194,23 @@ static int start_tenant(struct parser *p, const char *name)
     return 0;
 }
 
-static int start_section(struct parser *p, char *line)
+static int start_section(struct gn_ini *ini, char *name)
 {
-    size_t n = strlen(line);
+    struct parser *p = ini->ctx;
     struct gn_error inner = {{0}, {0}};
-    if (line[n - 1] != ']')
-        return complain(p, "close the section's name with ]", "malformed section", line);
-    line[n - 1] = 0;
-    char *name = trim(line + 1);
     if (strcmp(name, "gantryd") == 0) {
         p->section = SECTION_GANTRYD;
         return 0;
     }
     if (strncmp(name, "tenant", 6) == 0 && (name[6] == ' ' || name[6] == '\t'))
-        return start_tenant(p, trim(name + 6));
+        return start_tenant(p, gn_ini_trim(name + 6));
     if (strncmp(name, "device", 6) != 0 || (name[6] != ' ' && name[6] != '\t'))
         return complain(p, "the sections are [gantryd], [device NAME] and [tenant NAME]", "unknown section",
                         name);
     if (p->config->n_settings == GN_CONFIG_MAX_DEVICES)
         return complain(p, NULL, "too many sections before", name);
     struct gn_selector *s = &p->config->settings[p->config->n_settings];
-    if (gn_selector_parse(trim(name + 6), s, &inner))
+    if (gn_selector_parse(gn_ini_trim(name + 6), s, &inner))
         return pass_on(p, &inner);
     if (s->present_as)
         return complain(p, "put present-as on a line of its own", "a setting in a section's name:", name);
@@ -300,7 +280,7 @@ static int set_token_file(struct parser *p, struct gn_config_tenant *t, const ch
     if (strlen(value) >= sizeof t->token_file)
         return complain(p, "use a shorter path", "too long:", value);
     snprintf(t->token_file, sizeof t->token_file, "%s", value);
-    t->token_line = p->line;
+    t->token_line = p->ini.line;
     return 0;
 }
 
@@ -331,9 +311,9 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
             return complain(p, "keep one of them", "given twice:", key);
         t->keys |= 1u << i;
         if (tenant_keys[i].set == gn_tenant_set_cap)
-            t->cap_line = p->line;
+            t->cap_line = p->ini.line;
         if (tenant_keys[i].set == gn_tenant_set_floor)
-            t->floor_line = p->line;
+            t->floor_line = p->ini.line;
         if (!tenant_keys[i].set)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
@@ -342,20 +322,9 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
                     "unknown key", key);
 }
 
-static int parse_line(struct parser *p, char *line)
+static int set_key(struct gn_ini *ini, const char *key, const char *value)
 {
-    line = trim(line);
-    if (!*line || *line == '#' || *line == ';')
-        return 0;
-    if (*line == '[')
-        return start_section(p, line);
-    char *equals = strchr(line, '=');
-    if (!equals || equals == line)
-        return complain(p, "write KEY = VALUE, [SECTION] or # COMMENT", "malformed line", line);
-    *equals = 0;
-    const char *key = trim(line), *value = trim(equals + 1);
-    if (!*value)
-        return complain(p, NULL, "no value for", key);
+    struct parser *p = ini->ctx;
     switch (p->section) {
     case SECTION_GANTRYD:
         return set_gantryd(p, key, value);
@@ -374,74 +343,49 @@ static int check_tenants(struct parser *p)
     for (int i = 0; i < p->config->n_tenants; i++) {
         const struct gn_config_tenant *t = &p->config->tenants[i];
         struct gn_error inner = {{0}, {0}};
-        p->line = t->cap_line > t->floor_line ? t->cap_line : t->floor_line;
+        p->ini.line = t->cap_line > t->floor_line ? t->cap_line : t->floor_line;
         if (gn_tenant_rules_check(&t->rules, &inner))
             return pass_on(p, &inner);
     }
     return 0;
 }
 
-int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
-                    struct gn_error *err)
-{
-    struct parser p = {.path = path, .config = config, .err = err};
-    for (size_t at = 0; at < n;) {
-        char line[MAX_LINE_BYTES];
-        const char *end = memchr(text + at, '\n', n - at);
-        size_t len = end ? (size_t)(end - (text + at)) : n - at;
-        p.line++;
-        if (len >= sizeof line || memchr(text + at, 0, len))
-            return gn_fail(err, EBADMSG, NULL, "%s:%d: this is not a line of text", path, p.line);
-        memcpy(line, text + at, len);
-        line[len] = 0;
-        int rc = parse_line(&p, line);
-        if (rc)
-            return rc;
-        at += len + 1;
-    }
-    config->path = path;
-    return check_tenants(&p);
-}
-
 static int read_tokens(const char *path, struct gn_config *config, struct gn_error *err)
 {
     for (int i = 0; i < config->n_tenants; i++) {
         struct gn_config_tenant *t = &config->tenants[i];
-        struct parser p = {.path = path, .line = t->token_line, .config = config, .err = err};
+        struct gn_ini ini = {.path = path, .line = t->token_line, .err = err};
         struct gn_error inner = {{0}, {0}};
         if (t->token_file[0] && gn_tenant_read_token(&t->rules, t->token_file, &inner))
-            return pass_on(&p, &inner);
+            return gn_ini_pass_on(&ini, &inner);
     }
     return 0;
 }
 
+static void parser_init(struct parser *p, const char *path, struct gn_config *config, struct gn_error *err)
+{
+    *p = (struct parser){.ini = {.path = path, .section = start_section, .key = set_key, .err = err},
+                         .config = config};
+    p->ini.ctx = p;
+}
+
+int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
+                    struct gn_error *err)
+{
+    struct parser p;
+    parser_init(&p, path, config, err);
+    config->path = path;
+    int rc = gn_ini_parse(&p.ini, text, n);
+    return rc ? rc : check_tenants(&p);
+}
+
 int gn_config_read(const char *path, struct gn_config *config, struct gn_error *err)
 {
-    struct stat st;
-    char *text = NULL;
-    size_t n = 0;
-    int rc = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        rc = gn_fail(err, errno, NULL, "cannot read the configuration %s: %s", path, strerror(errno));
-    else if (!S_ISREG(st.st_mode) || st.st_size > (off_t)MAX_FILE_BYTES)
-        rc = gn_fail(err, EBADMSG, NULL, "the configuration %s is not a file of at most 1 MiB", path);
-    else if (!(text = malloc((size_t)st.st_size + 1)))
-        rc = gn_fail(err, ENOMEM, NULL, "out of memory");
-    while (rc == 0 && n < (size_t)st.st_size) {
-        ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
-        if (got < 0)
-            rc = gn_fail(err, errno, NULL, "cannot read the configuration %s: %s", path, strerror(errno));
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
+    struct parser p;
+    parser_init(&p, path, config, err);
+    config->path = path;
+    int rc = gn_ini_read(&p.ini, "configuration");
     if (rc == 0)
-        rc = gn_config_parse(path, text, n, config, err);
-    if (rc == 0)
-        rc = read_tokens(path, config, err);
-    free(text);
-    if (fd >= 0)
-        close(fd);
-    return rc;
+        rc = check_tenants(&p);
+    return rc ? rc : read_tokens(path, config, err);
 }

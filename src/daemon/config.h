@@ -32,7 +32,8 @@ struct gn_config {
     bool insecure;
     char tls_certificate[256], tls_key[256], tls_authority[256]; /* files; "": none */
     uint32_t tcp_grace_ms; /* 0: the default */
-    const struct gn_sched_policy *policy; /* NULL: the default */
+    bool policy_set;
+    const struct gn_sched_policy *policy; /* NULL: none, and nobody takes turns */
     uint64_t slice_ns;                    /* 0: the default */
     bool kernel_limit_set;
     uint64_t kernel_limit_ns;             /* 0: none */
@@ -54,6 +55,7 @@ int gn_config_parse(const char *path, const char *text, size_t n, struct gn_conf
                     struct gn_error *err);
 
 /* A policy by its name. 0, or -EINVAL and their names. */
+#define GN_POLICY_NONE "none"
 int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct gn_error *err);
 
 /* One setting, as `key = value` in [gantryd] or as an option. */

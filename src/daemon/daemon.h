@@ -146,6 +146,7 @@ struct gn_daemon {
     uint32_t n_held;              /* replies */
     struct gn_refusals refusals;
     struct gn_scheduler *scheduler;
+    bool takes_turns; /* there is a policy: vGPUs from now on have the device one after the other */
     struct gn_source overrun; /* eventfd: the scheduler has something to say */
     struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
     bool stopping;

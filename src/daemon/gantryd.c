@@ -40,8 +40,8 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
                            "  --device SELECTOR  offer this device only; may be repeated.\n"
                            "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
-                           "  --policy NAME      who gets a device next: fair (the default), credit, credit-hs,\n"
-                           "                     strict, rr or xenocredit\n"
+                           "  --policy NAME      who gets a device next: none (the default: no turns, all at\n"
+                           "                     once), fair, credit, credit-hs, strict, rr or xenocredit\n"
                            "  --slice MS         how long a vGPU has a device while others wait (6)\n"
                            "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
                            "  --walls MODE       what confines workers: required, available (the default) or none\n"
@@ -146,6 +146,7 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
     uint32_t n_devices = 0;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++)
         n_devices += d->machine.platforms[i].n_devices;
+    d->takes_turns = config->policy != NULL;
     d->overrun.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (d->overrun.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start the scheduler: %s", strerror(errno));

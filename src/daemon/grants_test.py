@@ -192,7 +192,7 @@ class Grants(unittest.TestCase):
     def test_a_policy_is_changed_live(self):
         self.start("--policy", "rr")
         reply = self.ask("policy")
-        self.assertEqual((reply["policy"], [p["name"] for p in reply["policies"]]), ("rr", POLICIES))
+        self.assertEqual((reply["policy"], [p["name"] for p in reply["policies"]]), ("rr", ["none"] + POLICIES))
         a, b = self.player(), self.player()
         self.assertEqual(a.take(), HELD)
         self.assertEqual(b.do(b"T"), WANTED)
@@ -213,7 +213,7 @@ class Grants(unittest.TestCase):
             self.assertEqual(self.seen(a)["grants"] + self.seen(b)["grants"], grants)
         refused = self.ask("policy-set", name="fare")["error"]
         self.assertEqual((refused["what"], refused["why"]), ("cannot change the policy", 'there is no policy "fare"'))
-        self.assertEqual(refused["fix"], "the policies are " + ", ".join(POLICIES))
+        self.assertEqual(refused["fix"], "the policies are none, " + ", ".join(POLICIES))
         self.assertEqual(self.ask("policy")["policy"], "fair")
 
     def test_floors_and_caps_from_the_configuration(self):

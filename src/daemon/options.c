@@ -109,8 +109,10 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
         memcpy(config->tls_authority, given.tls_authority, sizeof config->tls_authority);
     if (given.tcp_grace_ms)
         config->tcp_grace_ms = given.tcp_grace_ms;
-    if (given.policy)
+    if (given.policy_set) {
+        config->policy_set = true;
         config->policy = given.policy;
+    }
     if (given.slice_ns)
         config->slice_ns = given.slice_ns;
     if (given.kernel_limit_set) {

@@ -470,6 +470,7 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
                                      .events_bytes = v->events_bytes,
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
+                                     .takes_turns = v->daemon->takes_turns,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
     if (v->remote) {
         b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;

@@ -89,8 +89,10 @@ struct gn_worker_boot {
     uint32_t remote;   /* GN_WORKER_REMOTE_*; 0: the program is on this machine */
     uint32_t grace_ms; /* for a program elsewhere to come back */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
+    uint32_t takes_turns; /* nothing goes to a device without its grant */
+    uint32_t zero;
 };
-_Static_assert(sizeof(struct gn_worker_boot) == 320, "boot");
+_Static_assert(sizeof(struct gn_worker_boot) == 328, "boot");
 
 #define GN_WORKER_REMOTE_PLAIN 1u
 #define GN_WORKER_REMOTE_TLS   2u

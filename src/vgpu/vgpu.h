@@ -27,7 +27,8 @@ struct gn_vgpu_boot {
     /* Mapped, shared and sealed. */
     struct gn_segment ring, events, data;
     struct gn_segment counters; /* struct gn_counters at its start; written here, read by gantryd */
-    struct gn_segment grants;   /* struct gn_grant_page; not mapped: nobody schedules */
+    struct gn_segment grants;   /* struct gn_grant_page */
+    bool takes_turns;           /* nothing goes to a device without its grant */
     int tell_fd;                /* an eventfd: gantryd is to look at the grants */
 
     /* The program is on another machine: data connections come over control_fd, and nobody else has these segments. */

@@ -166,6 +166,7 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     v.memory_limit_bytes = b.wire.memory_limit_bytes;
     v.session_fd = b.fds[GN_WORKER_BOOT_SESSION];
     v.tell_fd = b.fds[GN_WORKER_BOOT_TELL];
+    v.takes_turns = b.wire.takes_turns != 0;
     v.remote = b.wire.remote != 0;
     v.tls = b.wire.remote == GN_WORKER_REMOTE_TLS;
     v.grace_ms = b.wire.grace_ms;

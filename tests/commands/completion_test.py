@@ -46,7 +46,7 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "nonsense", ""), [])
 
     def test_options(self):
-        for command in ("run", "ls", "devices", "tenant", "policy", "doctor", "help"):
+        for command in ("run", "ls", "devices", "tenant", "policy", "sim", "doctor", "help"):
             known = options_of_help(self.help(self.prefix.gantry, command))
             self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
         self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))
@@ -91,10 +91,19 @@ class Completion(CommandTest):
     def test_policies(self):
         self.assertEqual(self.offered("gantry", "policy", ""), [])
         self.assertEqual(self.offered("gantry", "policy", "", address=self.address),
-                         ["credit", "credit-hs", "fair", "rr", "strict", "xenocredit"])
+                         ["credit", "credit-hs", "fair", "none", "rr", "strict", "xenocredit"])
         self.assertEqual(self.offered("gantry", "policy", "cr", address=self.address), ["credit", "credit-hs"])
-        self.assertEqual(self.offered("gantryd", "--policy", ""), ["fair", "credit", "credit-hs", "strict", "rr", "xenocredit"])
+        self.assertEqual(self.offered("gantryd", "--policy", ""), ["none", "fair", "credit", "credit-hs", "strict", "rr", "xenocredit"])
         self.assertEqual(self.offered("gantryd", "--policy", "=", "x"), ["xenocredit"])
+
+    def test_simulations(self):
+        self.file("lab.sim")
+        self.assertEqual(self.offered("gantry", "sim", "--policy", ""), ["fair", "credit", "credit-hs", "strict", "rr", "xenocredit", "all"])
+        self.assertEqual(self.offered("gantry", "sim", "--policy", "=", "x"), ["xenocredit"])
+        self.assertEqual(self.offered("gantry", "sim", "--trace", "la"), ["lab.sim"])
+        self.assertEqual(self.offered("gantry", "sim", "--cost", "l"), ["lab.sim"])
+        # Tenants of a simulation are no tenants of a gantryd.
+        self.assertEqual(self.offered("gantry", "sim", "--tenant", "d", address=self.address), [])
 
     def test_programs(self):
         bin_dir = os.path.join(self.dir, "bin")

@@ -8,7 +8,7 @@ import unittest
 
 from commands_harness import CommandTest, as_nobody
 
-POLICIES = ["fair", "credit", "credit-hs", "strict", "rr", "xenocredit"]
+POLICIES = ["none", "fair", "credit", "credit-hs", "strict", "rr", "xenocredit"]
 
 
 class Policies(CommandTest):

@@ -567,7 +567,7 @@ void gn_device_init(struct gn_vgpu *v, uint32_t index)
     struct gn_grant_page *page = v->boot->grants.base;
     d->vgpu = v;
     d->index = index;
-    d->turn.slot = page && index < GN_GRANT_DEVICES ? &page->slots[index] : NULL;
+    d->turn.slot = v->boot->takes_turns && index < GN_GRANT_DEVICES ? &page->slots[index] : NULL;
     d->turn.tell_fd = v->boot->tell_fd;
     gn_list_init(&d->queues);
     pthread_mutex_init(&d->role, NULL);
