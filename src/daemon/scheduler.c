@@ -54,7 +54,7 @@ static void dispatch(struct device *d, uint64_t now)
                 continue;
             }
             if (!presses && sh->pressed_ns) {
-                /* Who waited is gone. What was held while he did is charged when it comes back: it is little. */
+                /* Who waited is gone. What was held while he did is not charged: it is little. */
                 gn_grant_ease(sh->slot);
                 sh->pressed_ns = 0;
             }
