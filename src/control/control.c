@@ -95,8 +95,10 @@ static void add_share(json_t *list, const struct gn_control_share *s)
 {
     json_t *o = json_object();
     json_object_set_new(o, "name", text(s->name));
-    json_object_set_new(o, "share", json_real(s->share));
-    json_object_set_new(o, "entitled", json_real(s->entitled));
+    if (s->share >= 0) {
+        json_object_set_new(o, "share", json_real(s->share));
+        json_object_set_new(o, "entitled", json_real(s->entitled));
+    }
     json_object_set_new(o, "device_ns", number(s->device_ns));
     json_object_set_new(o, "used_ns", number(s->used_ns));
     json_object_set_new(o, "waited_ns", number(s->waited_ns));

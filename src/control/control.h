@@ -19,7 +19,7 @@
 /* A vGPU and one of its devices. */
 struct gn_control_share {
     const char *name; /* the device's */
-    double share;     /* of what was charged of it in the last second or two, 0 to 1 */
+    double share;     /* of what was charged of it in the last second or two, 0 to 1; below 0, as entitled: it takes no turns */
     double entitled;  /* to, by weight, among those that had work in that time */
     uint64_t device_ns, used_ns, waited_ns, grants;
     bool interactive;

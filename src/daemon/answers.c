@@ -37,11 +37,14 @@ static void read_counters(const struct gn_vgpu_record *v, struct gn_counters *re
     (void)!pread(v->counters_fd, ret, sizeof *ret, 0);
 }
 
-/* The i-th of the vGPU's devices; nothing is known of those that nobody schedules. */
-static struct gn_control_share share_of(const struct gn_shares *shares, uint32_t i, const char *name)
+/* The i-th of the vGPU's devices. */
+static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, const char *name)
 {
+    const struct gn_shares *shares = &v->shares;
     struct gn_control_share out = {.name = name};
-    if (!shares->joined || i >= shares->n)
+    if (!v->takes_turns)
+        out.share = out.entitled = -1;
+    if (!v->takes_turns || !shares->joined || i >= shares->n)
         return out;
     const struct gn_share *sh = &shares->all[i];
     out.share = sh->part;
@@ -73,7 +76,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         for (uint32_t i = 0; i < p->n_devices; i++) {
             if (!(v->devices >> i & 1))
                 continue;
-            devices[n_devices] = share_of(&v->shares, n_devices, p->devices[i].facts.name);
+            devices[n_devices] = share_of(v, n_devices, p->devices[i].facts.name);
             n_devices++;
         }
         struct gn_control_vgpu out = {

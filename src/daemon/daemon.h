@@ -95,6 +95,7 @@ struct gn_vgpu_record {
     uint32_t weight;
     struct gn_lease_holder lease;
     struct gn_shares shares;
+    bool takes_turns; /* its worker waits for grants */
     uint32_t n_segments;
 
     bool spawning; /* the template has not answered yet */

@@ -61,8 +61,7 @@ void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, ui
     ret->used_ns = c.used_ns;
     ret->waited_ns = e->waited_ns + (e->node.ready ? now - e->ready_at_ns : 0);
     ret->n_grants = c.n_grants;
-    /* Below it when a waiter has left: what he waited is not charged. */
-    ret->lately_ns = c.used_ns > share->before.used_ns ? c.used_ns - share->before.used_ns : 0;
+    ret->lately_ns = c.used_ns - share->before.used_ns;
     ret->holds = holder(&s->devices[share->device]) == share && state == GN_GRANT_HELD;
     ret->busy = ret->holds || e->node.ready || ret->lately_ns || c.n_grants != share->before.n_grants;
     ret->weight = e->node.weight;

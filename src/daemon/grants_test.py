@@ -54,7 +54,8 @@ class Player:
 
 class Grants(unittest.TestCase):
     def start(self, *args):
-        self.gantryd = Gantryd(*args, env=FAKE)
+        policy = () if {"--policy", "--config"} & set(args) else ("--policy", "fair")
+        self.gantryd = Gantryd(*args, *policy, env=FAKE)
         self.addCleanup(self.gantryd.__exit__)
         self.operator = self.gantryd.client()
         self.addCleanup(self.operator.close)

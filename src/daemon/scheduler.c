@@ -28,7 +28,7 @@ static struct gn_share *share_of(struct gn_sched_entity *e)
 static void came_back(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
 {
     gn_sched_yield(&d->sched, gn_share_used(sh, now), more_work, now);
-    sh->granted_ns = sh->pressed_ns = 0;
+    sh->granted_ns = sh->pressed_ns = sh->owed_ns = 0;
 }
 
 static bool has_cap(const struct gn_share *sh)
@@ -54,8 +54,9 @@ static void dispatch(struct device *d, uint64_t now)
                 continue;
             }
             if (!presses && sh->pressed_ns) {
-                /* Who waited is gone. What was held while he did is not charged: it is little. */
+                /* Who waited is gone. What was held while he did is charged when it comes back. */
                 gn_grant_ease(sh->slot);
+                sh->owed_ns = gn_share_used(sh, now);
                 sh->pressed_ns = 0;
             }
             return;

@@ -33,7 +33,7 @@ struct gn_scheduler {
 /* What it held counts from when it cost somebody else something. */
 static inline uint64_t gn_share_used(const struct gn_share *sh, uint64_t now)
 {
-    return sh->pressed_ns ? now - sh->pressed_ns : 0;
+    return sh->owed_ns + (sh->pressed_ns ? now - sh->pressed_ns : 0);
 }
 
 /* figures.c: once a second what is charged is counted, for the share of late. The lock is held. */

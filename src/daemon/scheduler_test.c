@@ -174,6 +174,26 @@ static void turns_go_by_weight(void **state)
     stop();
 }
 
+/* Whoever waits and goes away has waited. */
+static void a_waiter_that_leaves_is_charged_for(void **state)
+{
+    struct gn_share_figures f;
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    takes(&b);
+    until_pressed(&a);
+    for (const uint64_t end = gn_now_ns() + 5000000; gn_now_ns() < end;)
+        pause_a_little();
+    gn_scheduler_leave(scheduler, &b);
+    const uint64_t end = gn_now_ns() + PATIENCE_NS;
+    while (gn_grant_is_pressed(slot(&a)) && gn_now_ns() < end)
+        pause_a_little();
+    gn_scheduler_figures(scheduler, &a, 0, &f);
+    assert_true(f.used_ns >= 5000000);
+    stop();
+}
+
 static void another_policy_keeps_the_waiters(void **state)
 {
     start(0, 1, 1);
@@ -297,6 +317,7 @@ int main(void)
         cmocka_unit_test(who_works_is_pressed_and_gives),
         cmocka_unit_test(whose_end_comes_holds_nobody_up),
         cmocka_unit_test(turns_go_by_weight),
+        cmocka_unit_test(a_waiter_that_leaves_is_charged_for),
         cmocka_unit_test(another_policy_keeps_the_waiters),
         cmocka_unit_test(who_never_gives_is_named),
         cmocka_unit_test(a_cap_is_kept_and_lifted),

@@ -470,7 +470,7 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
                                      .events_bytes = v->events_bytes,
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
-                                     .takes_turns = v->daemon->takes_turns,
+                                     .takes_turns = v->takes_turns,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
     if (v->remote) {
         b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
@@ -544,6 +544,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
     v->devices = devices;
     v->tenant = tenant;
+    v->takes_turns = d->takes_turns;
     tenant->n_vgpus++;
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;

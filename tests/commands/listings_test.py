@@ -77,7 +77,7 @@ class Listings(CommandTest):
         self.assertEqual(set(plain["copies"]), {"two", "mapped", "bypass"})
         for key in ("calls", "sync_calls", "memory_bytes", "leased_bytes"):
             self.assertEqual(plain[key], 0)
-        nothing = {"share": 0, "entitled": 0, "device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False}
+        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False}
         self.assertEqual(plain["devices"], [dict(nothing, name="Fake Device One"), dict(nothing, name="Fake Device Two")])
         self.add_tenant("team.a")
         limited = self.vgpu(self.attach(weight=7, memory=3 << 30, tenant=b"team.a"))
@@ -94,8 +94,8 @@ class Listings(CommandTest):
         rows = {line.split()[0]: line for line in lines[1:]}
         self.assertRegex(first, "^[0-9a-f]{8}$")
         self.assertEqual(rows[first].split()[1:],
-                         ["default", str(os.getpid()), "test", "idle", "100", "0%", "0", "-", "0", "0", "shm", "remote", "Fake", "Platform"])
-        self.assertEqual(rows[second].split()[5:9], ["1000", "0%", "0", "1.5G"])
+                         ["default", str(os.getpid()), "test", "idle", "100", "-", "0", "-", "0", "0", "shm", "remote", "Fake", "Platform"])
+        self.assertEqual(rows[second].split()[5:9], ["1000", "-", "0", "1.5G"])
         # Aligned: each column's words all begin, or all end, where its title does.
         for line in (rows[first], rows[second]):
             for (start, end), (word_start, word_end) in zip(columns(lines[0]), columns(line)):

@@ -7,6 +7,7 @@ Status 0: right; 1: a sentence says what is wrong.
 """
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -241,6 +242,28 @@ def worker_killed_anywhere(case):
                 gantry.settle(before)
 
 
+def turns(case):
+    """Under a policy, with slices of a millisecond: all get through, whoever else dies while he has the device or waits for it."""
+    with case.gantry(args=["--policy", "fair", "--slice", "1"]) as gantry:
+        with gantry.program([case.edges, "life"]) as p:
+            p.end()
+        before = gantry.settle_first()
+        for victim, n in (("churn", 40), ("one_queue", 600), ("dag", 150)):
+            names = ["churn", "dag", "one_queue", "live_events", "deferred"]
+            programs = [gantry.program([case.edges, name]) for name in names]
+            with contextlib.ExitStack() as stack:
+                for p in programs:
+                    stack.enter_context(p)
+                dies = programs[names.index(victim)]
+                after_calls(gantry, dies, n)
+                dies.process.kill()
+                dies.process.wait()
+                for p in programs:
+                    if p is not dies:
+                        p.end()
+            gantry.settle(before)
+
+
 def lost_daemon(case):
     for program in ("lost_waits", "lost_kernel"):
         gantry = case.gantry()
@@ -384,6 +407,7 @@ CASES = {
     "crowd": crowd,
     "killed-anywhere": killed_anywhere,
     "worker-killed-anywhere": worker_killed_anywhere,
+    "turns": turns,
 }
 
 
