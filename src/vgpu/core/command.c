@@ -495,7 +495,7 @@ void gn_vgpu_flush(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
         struct gn_vdevice *d = &v->devices[i];
-        if (gn_list_empty(&d->queues) || pthread_mutex_trylock(&d->role))
+        if (!atomic_load_explicit(&d->n_queues, memory_order_relaxed) || pthread_mutex_trylock(&d->role))
             continue;
         if (!d->blocks)
             flush_device(d, 1);
@@ -598,6 +598,7 @@ struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uin
     gn_list_init(&q->open);
     pthread_mutex_lock(&v->lock);
     gn_list_append(&q->device->queues, &q->link);
+    atomic_fetch_add_explicit(&q->device->n_queues, 1, memory_order_relaxed);
     pthread_mutex_unlock(&v->lock);
     return q;
 }
@@ -607,6 +608,7 @@ void gn_queue_free(struct gn_vqueue *q)
     struct gn_vgpu *v = q->device->vgpu;
     pthread_mutex_lock(&v->lock);
     gn_list_remove(&q->link);
+    atomic_fetch_sub_explicit(&q->device->n_queues, 1, memory_order_relaxed);
     pthread_mutex_unlock(&v->lock);
     gn_command_unref(q->last);
     free(q);

@@ -228,7 +228,8 @@ struct gn_vqueue {
 struct gn_vdevice {
     struct gn_vgpu *vgpu;
     uint32_t index;
-    struct gn_list queues;
+    struct gn_list queues;    /* vgpu->lock */
+    _Atomic uint32_t n_queues; /* of them, for who only asks whether there are any */
     pthread_mutex_t role;     /* whoever holds it is the one who submits */
     struct gn_turn turn;
     _Atomic bool dirty;       /* something may have become ready */
