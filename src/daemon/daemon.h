@@ -18,7 +18,7 @@
 #include "link/tls.h"
 
 /*
- * gantryd's objects and who ends whom. One thread owns all of it.
+ * gantryd's objects and who ends whom. One thread owns all of it; the scheduler's own (scheduler.h) touches nothing here.
  *
  *   connection --1:1-- vGPU --n:1-- host (a driver's template process)
  *

@@ -10,9 +10,7 @@
 #include "shm/slot_ring.h"
 
 #include "base/clock.h"
-
 #include "base/fault.h"
-
 #include "shm/futex.h"
 #include "shm/tsan_peer.h"
 
