@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #define HOLD_NS     500000u    /* a program that waited is woken, decides and sends meanwhile */
-#define AHEAD_NS    100000000u /* with nobody waiting */
 #define TELL_EVERY  8u         /* with nobody waiting: of so many commands one tells of its end */
 #define AHEAD_LEAST 2u /* the driver has so many, however long they take: else the device waits for us in between */
 
@@ -35,14 +34,12 @@ static bool begin(struct gn_turn *t)
     return false;
 }
 
-/* Is there time for no more than the driver has? left_ns is until the end of the slice. */
-static bool has_enough(struct gn_turn *t, bool pressed, uint64_t left_ns)
+/* How many commands that tell of their end the driver may have: what takes it left_ns. */
+static uint32_t most_given(const struct gn_turn *t, bool pressed, uint64_t left_ns)
 {
-    const uint64_t n = atomic_load_explicit(&t->n_given, memory_order_seq_cst);
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
-    if (n < AHEAD_LEAST)
-        return false;
-    return each ? n * each >= left_ns : pressed;
+    const uint64_t n = each ? left_ns / each : pressed ? 0 : UINT32_MAX;
+    return n < AHEAD_LEAST ? AHEAD_LEAST : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
 bool gn_turn_allows(struct gn_vdevice *d)
@@ -55,7 +52,7 @@ bool gn_turn_allows(struct gn_vdevice *d)
         return false;
     }
     const bool pressed = gn_grant_is_pressed(t->slot);
-    uint64_t left_ns = AHEAD_NS;
+    uint64_t left_ns = t->slice_ns;
     if (pressed) {
         const uint64_t held_ns = gn_now_ns() - t->began_ns;
         if (t->over || held_ns >= t->slice_ns) {
@@ -65,11 +62,14 @@ bool gn_turn_allows(struct gn_vdevice *d)
         }
         left_ns = t->slice_ns - held_ns;
     }
-    if (!has_enough(t, pressed, left_ns))
+    const uint32_t most = most_given(t, pressed, left_ns);
+    if (atomic_load_explicit(&t->n_given, memory_order_seq_cst) < most)
         return true;
-    /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. */
-    atomic_store_explicit(&t->held_up, true, memory_order_seq_cst);
-    return !has_enough(t, pressed, left_ns);
+    /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. Not for each
+     * end: half of what the driver has is enough to keep the device busy meanwhile. */
+    const uint32_t low = pressed ? most : most / 2 + 1;
+    atomic_store_explicit(&t->held_up, low, memory_order_seq_cst);
+    return atomic_load_explicit(&t->n_given, memory_order_seq_cst) < low;
 }
 
 uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
@@ -108,9 +108,9 @@ void gn_turn_over(struct gn_vdevice *d, uint64_t submit_ns)
     const uint64_t old = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
     atomic_store_explicit(&t->service_ns, old ? (3 * old + took) / 4 : took, memory_order_relaxed);
     gn_count(&t->slot->device_ns, (int64_t)took);
-    atomic_fetch_sub_explicit(&t->n_given, 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&t->held_up, memory_order_seq_cst) &&
-        atomic_exchange_explicit(&t->held_up, false, memory_order_seq_cst)) {
+    const uint32_t n = atomic_fetch_sub_explicit(&t->n_given, 1, memory_order_seq_cst) - 1;
+    if (n < atomic_load_explicit(&t->held_up, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&t->held_up, 0, memory_order_seq_cst)) {
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
         gn_device_wake(d);
     }
@@ -167,16 +167,14 @@ void gn_turn_end(struct gn_vdevice *d)
     if (!t->held || !t->over)
         return;
     each_queue(d, finish);
-    pthread_mutex_lock(&d->vgpu->lock);
-    const bool again = gn_device_has_ready_locked(d);
-    pthread_mutex_unlock(&d->vgpu->lock);
     t->held = t->over = false;
-    atomic_store_explicit(&t->wanted, again, memory_order_seq_cst);
-    gn_grant_give(t->slot, again);
+    /*
+     * Wanted again, whether there is anything ready or not: who has used up a slice goes on, and a program that waits for each of its
+     * commands has none ready in this moment. If it stopped wanting it would lose its place, and what it is owed, every time.
+     */
+    atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
+    gn_grant_give(t->slot, true);
     tell(t);
-    /* What has become ready since asks for itself. */
-    if (!again)
-        atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
 }
 
 /* The last command of a queue whose ends nobody asked for is over. The driver's thread. */

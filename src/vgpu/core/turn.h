@@ -13,8 +13,9 @@ struct gn_command;
 
 /*
  * A vGPU's turns on one device: the worker's end of the grant. Whoever submits asks before each command. Alone, a vGPU holds
- * its grant, and the driver is given what takes it about a tenth of a second, so that who comes waits no longer; when others want the device, too (the slot is pressed), it gives the driver
- * no more than what is left of its slice takes, lets that drain, and gives the grant back.
+ * its grant, and the driver is given what takes it about a slice, so that who comes waits no longer; when others want the device,
+ * too (the slot is pressed), it gives the driver no more than what is left of its slice takes, lets that drain, and gives the grant
+ * back.
  */
 struct gn_turn {
     struct gn_grant_slot *slot; /* NULL: nobody schedules this device. Set once, as tell_fd */
@@ -27,7 +28,7 @@ struct gn_turn {
     uint32_t n_untold; /* given in a row of whose ends the driver is not to tell */
     /* any thread */
     _Atomic bool wanted;     /* the submit thread waits for it */
-    _Atomic bool held_up;    /* something ready waits for what the driver has to get less */
+    _Atomic uint32_t held_up; /* something ready waits for the driver to have fewer than so many; 0: nothing does */
     _Atomic bool rests;      /* somebody has found nothing left to do, and is to see to it */
     _Atomic bool watched;    /* the last command of some queue will tell of its end */
     _Atomic uint32_t n_given; /* commands that the driver has and whose ends it will tell */
