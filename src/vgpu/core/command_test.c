@@ -401,9 +401,60 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     unscheduled();
 }
 
+/* Who comes later waits no longer than that. */
+static void test_alone_the_driver_has_a_slice_of_work_and_is_refilled_at_half(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    atomic_store(&device.turn.service_ns, 100);
+    for (uint32_t i = 0; i < 10; i++)
+        enqueue(&plain, i);
+    hand(400, false);
+    assert_int_equal(n_given, 4);
+    gn_command_over(given[0], 0);
+    assert_false(atomic_load(&device.dirty));
+    gn_command_over(given[1], 0);
+    assert_true(atomic_load(&device.dirty));
+    /* What was measured is not of this device. */
+    atomic_store(&device.turn.service_ns, 100);
+    gn_device_pump(&device);
+    assert_int_equal(n_given, 6);
+    atomic_store(&device.turn.service_ns, 1);
+    for (uint32_t i = 2; i < 10; i++) {
+        gn_command_over(given[i], 0);
+        gn_device_pump(&device);
+    }
+    unscheduled();
+}
+
+/* A program that waits for each of its commands has none ready when its slice ends. */
+static void test_who_has_used_up_a_slice_stays_in_line(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    enqueue(&plain, 0);
+    hand(LONG, true);
+    assert_true(told());
+    device.turn.over = true;
+    gn_command_over(given[0], 0);
+    end_turn();
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
+    assert_true(told());
+    /* It had no more to do after all. */
+    hand(LONG, true);
+    gn_turn_rest(&device);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
+    assert_true(told());
+    unscheduled();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone_the_driver_has_a_slice_of_work_and_is_refilled_at_half),
+        cmocka_unit_test(test_who_has_used_up_a_slice_stays_in_line),
         cmocka_unit_test(test_nothing_goes_to_the_driver_without_a_grant),
         cmocka_unit_test(test_what_nobody_asks_about_is_waited_for),
         cmocka_unit_test(test_the_slice_ends_with_an_empty_driver),
