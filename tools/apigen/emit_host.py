@@ -215,6 +215,10 @@ def emit_source(api, out):
             fields.append(f".creates = {kind(c.kind)}")
         kept = [f"offsetof(struct gn_wire_{c.name}, {w})" for w in parents(c)
                 if next((p for p in c.params if p.name == w and p.mode == "handle"), None)]
+        if "by" in c.track:
+            key = c.track[c.track.index("by") + 1]
+            fields.append(f".key_at = offsetof(struct gn_wire_{c.name}, {key})")
+            fields.append(f".key_bytes = sizeof(((struct gn_wire_{c.name} *)0)->{key})")
         if kept:
             fields.append(f".parents = {{{', '.join(kept)}}}")
             fields.append(f".n_parents = {len(kept)}")

@@ -336,7 +336,7 @@ class Checker:
             self.fail(f"has {ins} inputs, and a request has room for 6")
 
     def track(self, names):
-        """track parent X.. | changes X | writes X.. | writes args | creates KIND parent X.."""
+        """track parent X.. | changes X [by Y] | writes X.. | writes args | creates KIND parent X.."""
         words = list(self.call.track)
         if not words:
             return
@@ -349,6 +349,11 @@ class Checker:
                 self.fail("'track creates KIND' goes on with parent")
         if first not in ("parent", "changes", "writes"):
             self.fail(f"'track {first}' is none of parent, changes, writes, creates")
+        if first == "changes" and "by" in words:
+            key = words[words.index("by") + 1:]
+            del words[words.index("by"):]
+            if len(key) != 1 or key[0] not in names or names[key[0]].mode not in ("value", "handle"):
+                self.fail("'track changes X by' goes on with one value")
         if not words:
             self.fail(f"'track {first}' names no parameter")
         for word in words:

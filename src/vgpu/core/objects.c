@@ -105,15 +105,6 @@ void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind)
     gn_object_unref(o);
 }
 
-static void free_records(struct gn_record *r)
-{
-    while (r) {
-        struct gn_record *next = r->next;
-        free(r);
-        r = next;
-    }
-}
-
 /* Set in the vGPU's own threads. The driver's threads report completions, and releasing an object there could wait for
  * that very thread: they leave it to a submit thread. */
 static _Thread_local bool own_thread;
@@ -127,7 +118,7 @@ static void bury(struct gn_vobject *o)
 {
     o->vgpu->api->release(o);
     gn_lease_give(&o->vgpu->lease, o->charged_bytes);
-    free_records(o->records);
+    gn_object_forget_records(o);
     free(o);
 }
 
@@ -158,32 +149,4 @@ void gn_objects_bury(struct gn_vgpu *v)
         bury(o);
         o = next;
     }
-}
-
-/* What lay in the data area is appended, and its span made to point there, so that the record stands alone. */
-void gn_object_record(struct gn_vobject *o, const struct gn_request *r)
-{
-    uint64_t bytes = gn_align_up(r->n_bytes, 8);
-    for (uint32_t i = 0; i < r->n_ins; i++)
-        bytes += gn_align_up(r->ins[i].span->bytes, 8);
-    struct gn_record *record = calloc(1, sizeof *record + bytes);
-    if (!record)
-        return;
-    record->op = ((const struct gn_msg *)gn_request_message(r))->op;
-    record->n_bytes = (uint32_t)bytes;
-    memcpy(record->bytes, r->bytes, r->n_bytes);
-    uint64_t at = gn_align_up(r->n_bytes, 8);
-    for (uint32_t i = 0; i < r->n_ins; i++) {
-        size_t span_at = (size_t)((const unsigned char *)r->ins[i].span - r->bytes);
-        struct gn_span span = {GN_SPAN_INLINE, r->ins[i].span->bytes, at};
-        memcpy(record->bytes + at, r->ins[i].bytes, span.bytes);
-        memcpy(record->bytes + span_at, &span, sizeof span);
-        at += gn_align_up(span.bytes, 8);
-    }
-    pthread_mutex_lock(&o->vgpu->objects.lock);
-    struct gn_record **end = &o->records;
-    while (*end)
-        end = &(*end)->next;
-    *end = record;
-    pthread_mutex_unlock(&o->vgpu->objects.lock);
 }

@@ -66,7 +66,7 @@ void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t b
             r->fault = true;
             return NULL;
         }
-        from = r->bytes + span->offset;
+        from = r->whole + span->offset;
         /* A driver may want its types aligned as C does. */
         if (span->offset % 8 == 0)
             return (void *)from;
@@ -136,8 +136,11 @@ void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t 
 {
     if (span->segment == GN_SPAN_NULL)
         return NULL;
-    bool fits = span->segment == GN_SPAN_INLINE ? gn_range_ok(span->offset, span->bytes, GN_REPLY_MAX_BYTES)
-                                                : gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes) != NULL;
+    bool fits = r->anew;
+    if (span->segment == GN_SPAN_INLINE)
+        fits |= gn_range_ok(span->offset, span->bytes, GN_REPLY_MAX_BYTES);
+    else if (!fits)
+        fits = gn_vgpu_area(r->vgpu, span->segment, span->offset, span->bytes) != NULL;
     if (span->bytes != bytes || !fits || r->n_outs == GN_REQUEST_MAX_OUTS) {
         r->fault = true;
         return NULL;
@@ -196,7 +199,7 @@ int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *
     }
     o->charged_bytes = r->charged_bytes;
     r->charged_bytes = 0;
-    gn_object_record(o, r);
+    gn_object_record(o, r, result);
     if (r->vgpu->api->made(o)) {
         gn_object_take_out(r->vgpu, id, kind);
         return r->vgpu->api->out_of_memory;
@@ -206,14 +209,16 @@ int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *
 
 void gn_request_changed(struct gn_request *r, struct gn_vobject *o)
 {
-    if (o && !r->result)
-        gn_object_record(o, r);
+    const struct gn_vgpu_api *api = r->vgpu->api;
+    if (o && (!r->result || (api->changes_though && api->changes_though(r->result))))
+        gn_object_record(o, r, r->result);
 }
 
 void gn_request_init(struct gn_request *r, struct gn_vgpu *v)
 {
     memset(r, 0, offsetof(struct gn_request, bytes));
     r->vgpu = v;
+    r->whole = r->bytes;
     gn_list_init(&r->link);
     gn_list_init(&r->blobs);
 }
@@ -258,4 +263,6 @@ void gn_request_fini(struct gn_request *r)
         free(b);
     }
     gn_lease_give(&r->vgpu->lease, r->charged_bytes);
+    if (r->record)
+        gn_request_forget_record(r);
 }

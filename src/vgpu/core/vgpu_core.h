@@ -7,6 +7,7 @@
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
 #include "vgpu/core/lease.h"
+#include "vgpu/core/records.h"
 #include "vgpu/core/turn.h"
 #include "vgpu/vgpu.h"
 #include "wire/wire.h"
@@ -42,15 +43,6 @@ struct gn_remote_host;
 
 /* ---- objects */
 
-/* The request that made or changed an object, whole and private: replaying the records of the live objects, parents
- * first, makes them anew (Crane 4.1.1: what exists and what it was made from, never the history). */
-struct gn_record {
-    struct gn_record *next;
-    uint16_t op;
-    uint32_t n_bytes;
-    unsigned char bytes[];
-};
-
 struct gn_vobject {
     /* set once */
     struct gn_vgpu *vgpu;
@@ -62,7 +54,8 @@ struct gn_vobject {
     /* any thread */
     _Atomic uint32_t n_refs;  /* the table's, and each pending command's and slow request's */
     /* objects lock */
-    struct gn_record *records;
+    struct gn_record_link *records;
+    bool unsaveable; /* there was no memory for one */
     struct gn_vobject *next_dead;
 };
 
@@ -71,6 +64,7 @@ struct gn_objects {
     uint32_t *generations[GN_OBJECT_CHUNKS]; /* the latest of each index: an older one is stale, a newer one a lie */
     pthread_mutex_t lock;
     struct gn_vobject *dead;                 /* lock */
+    uint64_t last_serial;                    /* lock: of the records */
 };
 
 /* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no memory. */
@@ -87,7 +81,6 @@ static inline bool gn_object_ref_if_held(struct gn_vobject *o)
         ;
     return n != 0;
 }
-void gn_object_record(struct gn_vobject *o, const struct gn_request *r);
 /* A thread of the vGPU's own says so once, and may then call the driver's releases. */
 void gn_objects_own_thread(void);
 /* Releases what the driver's threads let go of. */
@@ -128,6 +121,9 @@ struct gn_request {
         struct gn_vobject **objects;
         uint64_t n;
     } arrays[2];
+    struct gn_record *record; /* of what it has made or changed; NULL: nothing yet */
+    const unsigned char *whole; /* what inline spans name: bytes, or, of a record that is served anew, more than those */
+    bool anew;                  /* it is: nobody waits for its outputs */
     _Alignas(16) struct gn_list blobs; /* private memory, freed with the request; aligned as what is in it */
     _Alignas(16) unsigned char bytes[GN_MSG_MAX_BYTES];
 };
@@ -144,6 +140,7 @@ struct gn_request_class {
     void (*admit)(struct gn_vgpu *, struct gn_command *);
     int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits, void *const *waits,
                       void **event);
+    uint16_t key_at, key_bytes; /* of what changes an object: where the message says what of it */
     uint16_t creates;     /* GN_KIND_*, 0: nothing */
     uint32_t writes;      /* bit i: the command writes refs[i]; GN_WRITES_ARGS: what its arguments say */
     uint32_t n_parents;
@@ -339,6 +336,8 @@ struct gn_vgpu_api {
     uint32_t n_requests;
     int (*start)(struct gn_vgpu *v);
     int (*made)(struct gn_vobject *o); /* a new object is in the table: fill in its detail; not 0: no memory */
+    /* What a request changes, does it change although it ends so? NULL: never. */
+    bool (*changes_though)(int32_t result);
     void (*release)(struct gn_vobject *o);
     void (*flush)(struct gn_vgpu *v, void *queue);
     /* Calls over(c, status) once, from any thread, maybe before it returns. */

@@ -146,8 +146,8 @@ bool gn_program_prints(struct gn_vobject *o)
     static const char word[] = "printf";
     bool found = false;
     pthread_mutex_lock(&o->vgpu->objects.lock);
-    for (const struct gn_record *record = o->records; record && !found; record = record->next)
-        found = memmem(record->bytes, record->n_bytes, word, sizeof word - 1) != NULL;
+    for (const struct gn_record_link *l = o->records; l && !found; l = l->next)
+        found = memmem(l->record->bytes, l->record->n_bytes, word, sizeof word - 1) != NULL;
     pthread_mutex_unlock(&o->vgpu->objects.lock);
     return found;
 }

@@ -112,6 +112,12 @@ static int made(struct gn_vobject *o)
     }
 }
 
+/* A program that does not compile is one that did not: its log can be asked for. */
+static bool changes_though(int32_t result)
+{
+    return result == CL_BUILD_PROGRAM_FAILURE || result == CL_COMPILE_PROGRAM_FAILURE;
+}
+
 static void release(struct gn_vobject *o)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
@@ -235,6 +241,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .n_requests = GN_OP_MAX,
     .start = start,
     .made = made,
+    .changes_though = changes_though,
     .release = release,
     .flush = flush,
     .when_over = when_over,

@@ -281,7 +281,7 @@ const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {
     [GN_OP_clCreateProgram] = {.name = "clCreateProgram", .fixed_bytes = sizeof(struct gn_wire_clCreateProgram), .serve = host_clCreateProgram, .creates = GN_KIND_PROGRAM, .parents = {offsetof(struct gn_wire_clCreateProgram, context)}, .n_parents = 1},
     [GN_OP_Build] = {.name = "Build", .fixed_bytes = sizeof(struct gn_wire_Build), .serve = host_Build, .slow = true},
     [GN_OP_clGetFormats] = {.name = "clGetFormats", .fixed_bytes = sizeof(struct gn_wire_clGetFormats), .serve = host_clGetFormats},
-    [GN_OP_clSetProgramConstant] = {.name = "clSetProgramConstant", .fixed_bytes = sizeof(struct gn_wire_clSetProgramConstant), .serve = host_clSetProgramConstant},
+    [GN_OP_clSetProgramConstant] = {.name = "clSetProgramConstant", .fixed_bytes = sizeof(struct gn_wire_clSetProgramConstant), .serve = host_clSetProgramConstant, .key_at = offsetof(struct gn_wire_clSetProgramConstant, size), .key_bytes = sizeof(((struct gn_wire_clSetProgramConstant *)0)->size)},
     [GN_OP_clSetDevices] = {.name = "clSetDevices", .fixed_bytes = sizeof(struct gn_wire_clSetDevices), .serve = host_clSetDevices},
     [GN_OP_Load] = {.name = "Load", .fixed_bytes = sizeof(struct gn_wire_Load), .serve = host_Load},
     [GN_OP_Forget] = {.name = "Forget", .fixed_bytes = sizeof(struct gn_wire_Forget), .serve = host_Forget, .quiet = true},

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The records of live objects: see records.h. Written by the threads that serve requests, when a request has made or changed
+ * something; gathered by who saves. Never on the path of a command.
+ */
+#include "vgpu/core/records.h"
+
+#include "vgpu/core/vgpu_core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* By a list of its own, not by calls: what was made from what may be a long chain. */
+static void unref_locked(struct gn_record *r, struct gn_record **ret_dead)
+{
+    if (--r->n_refs)
+        return;
+    /* Its serial has no more use, and its place holds the list. */
+    r->serial = (uint64_t)(uintptr_t)*ret_dead;
+    *ret_dead = r;
+}
+
+static void put(struct gn_vgpu *v, struct gn_record *r)
+{
+    struct gn_record *dead = NULL;
+    if (!r)
+        return;
+    pthread_mutex_lock(&v->objects.lock);
+    unref_locked(r, &dead);
+    while (dead) {
+        struct gn_record *one = dead;
+        dead = (struct gn_record *)(uintptr_t)one->serial;
+        for (uint32_t i = 0; i < one->n_pins; i++)
+            unref_locked(one->pins[i], &dead);
+        free(one->pins);
+        free(one);
+    }
+    pthread_mutex_unlock(&v->objects.lock);
+}
+
+/* ---- making one */
+
+static uint32_t count_links(const struct gn_vobject *o)
+{
+    uint32_t n = 0;
+    for (const struct gn_record_link *l = o ? o->records : NULL; l; l = l->next)
+        n++;
+    return n;
+}
+
+static void pin_all(struct gn_record *record, const struct gn_vobject *o)
+{
+    for (const struct gn_record_link *l = o ? o->records : NULL; l; l = l->next) {
+        l->record->n_refs++;
+        record->pins[record->n_pins++] = l->record;
+    }
+}
+
+/* What the request names, but for what it changes: that has its records itself. */
+static int pin(struct gn_vgpu *v, struct gn_record *record, const struct gn_request *r, const struct gn_vobject *changed)
+{
+    uint64_t n = 0;
+    int rc = 0;
+    pthread_mutex_lock(&v->objects.lock);
+    for (uint32_t i = 0; i < r->n_held; i++)
+        n += r->held[i] != changed ? count_links(r->held[i]) : 0;
+    for (uint32_t a = 0; a < r->n_arrays; a++)
+        for (uint64_t i = 0; i < r->arrays[a].n; i++)
+            n += count_links(r->arrays[a].objects[i]);
+    if (n && (n > UINT32_MAX || !(record->pins = calloc(n, sizeof(struct gn_record *)))))
+        rc = -ENOMEM;
+    for (uint32_t i = 0; n && !rc && i < r->n_held; i++)
+        if (r->held[i] != changed)
+            pin_all(record, r->held[i]);
+    for (uint32_t a = 0; n && !rc && a < r->n_arrays; a++)
+        for (uint64_t i = 0; i < r->arrays[a].n; i++)
+            pin_all(record, r->arrays[a].objects[i]);
+    pthread_mutex_unlock(&v->objects.lock);
+    return rc;
+}
+
+/* What lay in the data area is appended, and its span made to point there, so that the record stands alone. */
+static struct gn_record *copy(const struct gn_request *r)
+{
+    uint64_t bytes = gn_align_up(r->n_bytes, 8);
+    for (uint32_t i = 0; i < r->n_ins; i++)
+        bytes += gn_align_up(r->ins[i].span->bytes, 8);
+    struct gn_record *record = bytes <= UINT32_MAX ? calloc(1, sizeof *record + bytes) : NULL;
+    if (!record)
+        return NULL;
+    record->op = ((const struct gn_msg *)gn_request_message(r))->op;
+    record->n_bytes = (uint32_t)bytes;
+    memcpy(record->bytes, r->whole, r->n_bytes);
+    uint64_t at = gn_align_up(r->n_bytes, 8);
+    for (uint32_t i = 0; i < r->n_ins; i++) {
+        size_t span_at = (size_t)((const unsigned char *)r->ins[i].span - r->bytes);
+        struct gn_span span = {GN_SPAN_INLINE, r->ins[i].span->bytes, at};
+        memcpy(record->bytes + at, r->ins[i].bytes, span.bytes);
+        memcpy(record->bytes + span_at, &span, sizeof span);
+        at += gn_align_up(span.bytes, 8);
+    }
+    return record;
+}
+
+/* Does the new one say again what the old one said? */
+static bool replaces(const struct gn_request *r, const struct gn_record *old, const struct gn_record *new)
+{
+    const struct gn_request_class *class = r->class;
+    return old->op == new->op && !memcmp(old->bytes + class->key_at, new->bytes + class->key_at, class->key_bytes);
+}
+
+void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result)
+{
+    struct gn_vgpu *v = o->vgpu;
+    struct gn_record_link *link = calloc(1, sizeof *link), *gone = NULL;
+    bool first = !r->record;
+    if (link && first) {
+        r->record = copy(r);
+        if (r->record) {
+            r->record->n_refs = 1;
+            r->record->result = result;
+        }
+    }
+    if (!link || !r->record || (first && pin(v, r->record, r, o))) {
+        /* It can be used, and not be moved: whoever saves finds that an object has no record, or an unfinished one. */
+        o->unsaveable = true;
+        free(link);
+        return;
+    }
+    pthread_mutex_lock(&v->objects.lock);
+    if (first)
+        r->record->serial = ++v->objects.last_serial;
+    link->record = r->record;
+    link->record->n_refs++;
+    struct gn_record_link **at = &o->records;
+    while (*at) {
+        struct gn_record_link *l = *at;
+        if (!gone && replaces(r, l->record, r->record)) {
+            *at = l->next;
+            gone = l;
+        } else {
+            at = &l->next;
+        }
+    }
+    *at = link;
+    pthread_mutex_unlock(&v->objects.lock);
+    if (gone)
+        put(v, gone->record);
+    free(gone);
+}
+
+void gn_object_forget_records(struct gn_vobject *o)
+{
+    while (o->records) {
+        struct gn_record_link *l = o->records;
+        o->records = l->next;
+        put(o->vgpu, l->record);
+        free(l);
+    }
+}
+
+void gn_request_forget_record(struct gn_request *r)
+{
+    put(r->vgpu, r->record);
+    r->record = NULL;
+}
+
+/* ---- gathering */
+
+struct heap {
+    struct gn_record **all;
+    uint32_t n, capacity;
+    int error;
+};
+
+static void add(struct heap *h, struct gn_record *r)
+{
+    if (h->n == h->capacity) {
+        uint32_t more = h->capacity ? 2 * h->capacity : 256;
+        struct gn_record **all = more > h->capacity ? realloc(h->all, more * sizeof(struct gn_record *)) : NULL;
+        if (!all) {
+            h->error = -ENOMEM;
+            return;
+        }
+        h->all = all;
+        h->capacity = more;
+    }
+    r->n_refs++;
+    h->all[h->n++] = r;
+}
+
+static int by_serial(const void *a, const void *b)
+{
+    const struct gn_record *const *x = a, *const *y = b;
+    return (*x)->serial < (*y)->serial ? -1 : (*x)->serial > (*y)->serial;
+}
+
+/* Sorts, and leaves each one once. */
+static void order(struct heap *h)
+{
+    uint32_t n = 0;
+    if (h->n)
+        qsort(h->all, h->n, sizeof(struct gn_record *), by_serial);
+    for (uint32_t i = 0; i < h->n; i++) {
+        if (n && h->all[n - 1] == h->all[i])
+            h->all[i]->n_refs--; /* the one that stays holds it */
+        else
+            h->all[n++] = h->all[i];
+    }
+    h->n = n;
+}
+
+int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_n)
+{
+    struct heap h = {0};
+    pthread_mutex_lock(&v->objects.lock);
+    for (uint32_t c = 0; c < GN_OBJECT_CHUNKS; c++) {
+        struct gn_vobject *_Atomic *chunk = atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed);
+        for (uint32_t i = 0; chunk && i < GN_OBJECT_CHUNK; i++) {
+            struct gn_vobject *o = atomic_load_explicit(&chunk[i], memory_order_relaxed);
+            if (o && o->unsaveable)
+                h.error = -ENODATA;
+            for (struct gn_record_link *l = o ? o->records : NULL; l && !h.error; l = l->next)
+                add(&h, l->record);
+        }
+    }
+    order(&h);
+    /* What a record holds has a lesser serial, and may hold others: so, until a round finds nothing new. */
+    for (uint32_t before = UINT32_MAX; !h.error && h.n != before;) {
+        before = h.n;
+        for (uint32_t i = 0; i < before && !h.error; i++)
+            for (uint32_t p = 0; p < h.all[i]->n_pins && !h.error; p++)
+                add(&h, h.all[i]->pins[p]);
+        order(&h);
+    }
+    pthread_mutex_unlock(&v->objects.lock);
+    if (h.error) {
+        gn_records_put(v, h.all, h.n);
+        return h.error;
+    }
+    *ret = h.all;
+    *ret_n = h.n;
+    return 0;
+}
+
+void gn_records_put(struct gn_vgpu *v, struct gn_record **records, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        put(v, records[i]);
+    free(records);
+}
