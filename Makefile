@@ -14,7 +14,7 @@ SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all help deps stage install test test-quick test-programs fuzz soak bench demo clean format check-format
+.PHONY: all help deps stage install test test-quick test-programs fuzz soak bench bench-fairness demo clean format check-format
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -46,6 +46,7 @@ help:
 	@echo 'make soak             kill processes at KILLS=500 random points under load, then scribble for SCRIBBLE_SECONDS=600; SEED=1'
 	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
 	@echo 'make bench            measure; results in $(BUILD)/bench/'
+	@echo 'make bench-fairness   the papers'"'"' experiments on shares of the device; FAIRNESS="--quick --only fig8" for a part; in $(BUILD)/bench/fairness/'
 	@echo 'make clean            remove all build folders'
 	@echo
 	@echo 'One suite: meson test -C $(BUILD) --suite SUITE; one test: meson test -C $(BUILD) NAME -v. See docs/testing.md.'
@@ -103,6 +104,10 @@ fuzz:
 bench: stage
 	@tools/deps.sh build bench
 	@$(MESON) test -C $(BUILD) --benchmark --no-rebuild --verbose
+
+bench-fairness: stage
+	@tools/deps.sh build bench
+	@bench/fairness/run.py --build $(BUILD) $(FAIRNESS)
 
 demo:
 	@tools/deps.sh build test

@@ -86,8 +86,8 @@ void gn_load_use_queue(struct gn_run *run, bool profiling)
         gn_load_need(clFinish(run->queue), "clFinish");
         clReleaseCommandQueue(run->queue);
     }
-    run->queue =
-        clCreateCommandQueue(run->context, run->device, profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &rc);
+    run->queue = clCreateCommandQueue(run->context, run->device,
+                                      profiling || run->summing ? CL_QUEUE_PROFILING_ENABLE : 0, &rc);
     gn_load_need(rc, "clCreateCommandQueue");
     run->profiling = profiling;
 }
@@ -117,6 +117,7 @@ void gn_load_close(struct gn_run *run)
     gn_load_reset(run);
     clReleaseCommandQueue(run->queue);
     clReleaseContext(run->context);
+    free(run->events);
 }
 
 void *gn_load_alloc(struct gn_run *run, size_t count, size_t item_bytes)
@@ -205,19 +206,42 @@ float gn_load_random_float(struct gn_run *run, float low, float high)
     return low + (high - low) * ((float)(gn_load_random(run) >> 8) / 16777216.0f);
 }
 
-/* Waits for the launch, so that samples need no second walk over thousands of events; only in the profiling
- * pass. */
-static void take_sample(struct gn_load_kernel *k, cl_event event)
+/* Time on the device of a command that is over; releases the event. */
+static uint64_t event_ns(cl_event event)
 {
     cl_ulong start = 0;
     cl_ulong end = 0;
 
-    gn_load_need(clWaitForEvents(1, &event), "clWaitForEvents");
     gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL),
                  "clGetEventProfilingInfo");
     gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL),
                  "clGetEventProfilingInfo");
     clReleaseEvent(event);
+    return end - start;
+}
+
+static void keep_event(struct gn_run *run, cl_event event)
+{
+    if (run->n_events == run->max_events) {
+        size_t want = run->max_events == 0 ? 1024 : run->max_events * 2;
+        cl_event *more = realloc(run->events, want * sizeof(cl_event));
+
+        if (more == NULL)
+            gn_load_die("out of memory: %zu events", want);
+        run->events = more;
+        run->max_events = want;
+    }
+    run->events[run->n_events++] = event;
+}
+
+/* Waits for the launch, so that samples need no second walk over thousands of events; only in the profiling
+ * pass. */
+static void take_sample(struct gn_load_kernel *k, cl_event event)
+{
+    uint64_t device_ns;
+
+    gn_load_need(clWaitForEvents(1, &event), "clWaitForEvents");
+    device_ns = event_ns(event);
     k->launches++;
     if (k->n_samples == k->max_samples) {
         size_t want = k->max_samples == 0 ? 64 : k->max_samples * 2;
@@ -228,7 +252,7 @@ static void take_sample(struct gn_load_kernel *k, cl_event event)
         k->samples_ns = more;
         k->max_samples = want;
     }
-    k->samples_ns[k->n_samples++] = end - start;
+    k->samples_ns[k->n_samples++] = device_ns;
 }
 
 static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, const size_t *global,
@@ -236,7 +260,7 @@ static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, c
 {
     cl_event event = NULL;
     cl_int rc = clEnqueueNDRangeKernel(run->queue, k->kernel, dims, NULL, global, local, 0, NULL,
-                                       run->profiling ? &event : NULL);
+                                       run->profiling || run->summing ? &event : NULL);
 
     if (rc != CL_SUCCESS)
         gn_load_die("clEnqueueNDRangeKernel(%s) failed: %d", k->name, rc);
@@ -244,6 +268,8 @@ static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, c
     run->launches++;
     if (run->profiling)
         take_sample(k, event);
+    else if (run->summing)
+        keep_event(run, event);
 }
 
 void gn_load_launch(struct gn_run *run, struct gn_load_kernel *k, size_t global, size_t local)
@@ -282,6 +308,8 @@ void gn_load_finish(struct gn_run *run)
 {
     gn_load_need(clFinish(run->queue), "clFinish");
     run->sync_calls++;
+    while (run->n_events > 0)
+        run->profiled_ns += event_ns(run->events[--run->n_events]);
 }
 
 bool gn_load_same_floats(const char *what, const float *got, const float *want, size_t n, float tolerance)

@@ -39,6 +39,9 @@ struct gn_run {
     cl_context context;
     size_t size;    /* the load's own measure of its problem, a multiple of load->granule */
     unsigned batch; /* launches, or steps, between two synchronous calls, where the load leaves it open */
+    size_t groups;  /* work-groups of a launch, and blocking reads a round, in spin alone */
+    unsigned reads;
+    bool summing; /* every launch's time on the device goes into profiled_ns, without waiting for it */
 
     cl_command_queue queue;
     bool profiling; /* queue has profiling and every launch is timed */
@@ -48,6 +51,10 @@ struct gn_run {
     uint64_t async_calls;
     uint64_t sync_calls;
     uint64_t launches;
+    uint64_t profiled_ns; /* where summing: of all launches that a gn_load_finish has followed */
+    cl_event *events;     /* those that none has */
+    size_t n_events;
+    size_t max_events;
 
     struct gn_load_kernel kernels[GN_LOAD_MAX_KERNELS]; /* [0] is the one that --kernel-us speaks of */
     size_t n_kernels;
@@ -69,6 +76,7 @@ struct gn_load {
     size_t max;
     double exponent; /* kernel time grows with size to this power */
     unsigned batch;  /* default of gn_run.batch */
+    size_t groups;   /* default of gn_run.groups */
     bool mean;       /* kernel_us is the mean over all launches, not the median of the main kernel's */
     /* What the load stands in for: FairGV's table 3; 0 where it gives none. Calls are per 10 ms. */
     double kernel_us;
@@ -83,7 +91,7 @@ struct gn_load {
 
 extern const struct gn_load gn_load_matrixmul, gn_load_blackscholes, gn_load_scan, gn_load_histogram,
     gn_load_convolution, gn_load_hotspot, gn_load_srad, gn_load_pathfinder, gn_load_nw, gn_load_walsh,
-    gn_load_cfd, gn_load_lavamd;
+    gn_load_cfd, gn_load_lavamd, gn_load_spin;
 
 /* Ends the program with status 1 and "gantry-load: ..." on stderr. */
 _Noreturn void gn_load_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -110,6 +118,9 @@ void gn_load_arg(struct gn_load_kernel *k, cl_uint index, size_t bytes, const vo
 /* Repeatable pseudo-random numbers: the same sequence after each gn_load_reset. */
 uint32_t gn_load_random(struct gn_run *run);
 float gn_load_random_float(struct gn_run *run, float low, float high);
+
+/* Takes orders from stdin until its end; see obey.c. After setup. sleep_ns: after every round. */
+void gn_load_obey(struct gn_run *run, uint64_t sleep_ns);
 
 /* For rounds: counted calls. Local sizes are always given: the loads use barriers. */
 void gn_load_launch(struct gn_run *run, struct gn_load_kernel *k, size_t global, size_t local);

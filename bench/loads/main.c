@@ -24,9 +24,9 @@
 #define CLOSE_ENOUGH    0.08
 
 static const struct gn_load *const loads[] = {
-    &gn_load_matrixmul,   &gn_load_blackscholes, &gn_load_scan, &gn_load_histogram,
-    &gn_load_convolution, &gn_load_hotspot,      &gn_load_srad, &gn_load_pathfinder,
-    &gn_load_nw,          &gn_load_walsh,        &gn_load_cfd,  &gn_load_lavamd,
+    &gn_load_matrixmul, &gn_load_blackscholes, &gn_load_scan,       &gn_load_histogram, &gn_load_convolution,
+    &gn_load_hotspot,   &gn_load_srad,         &gn_load_pathfinder, &gn_load_nw,        &gn_load_walsh,
+    &gn_load_cfd,       &gn_load_lavamd,       &gn_load_spin,
 };
 #define N_LOADS (sizeof(loads) / sizeof(loads[0]))
 
@@ -38,6 +38,11 @@ struct options {
     size_t size;      /* 0: the load's default */
     unsigned batch;   /* 0: the load's default */
     double kernel_us; /* 0: no calibration */
+    size_t groups;    /* 0: the load's default */
+    unsigned reads;
+    double sleep_us;
+    bool obey;
+    bool summing;
     bool profile;
     bool check;
     bool json;
@@ -58,7 +63,9 @@ static void on_signal(int number)
 
 static const char usage[] =
     "usage: gantry-load NAME [--seconds S | --iterations N] [--size N] [--kernel-us T] [--batch N]\n"
-    "                   [--check] [--json] [--no-profile] [--platform P] [--device D]\n"
+    "                   [--groups N] [--reads N] [--sleep-us T] [--check] [--json] [--no-profile]\n"
+    "                   [--platform P] [--device D]\n"
+    "       gantry-load NAME --obey [--sum-profile] [...]\n"
     "       gantry-load --list [--json]\n"
     "Runs one OpenCL load and prints what it took. SIGINT and SIGTERM end it after the current round.\n"
     "  --seconds S     measure for at least S seconds (default 2)\n"
@@ -67,6 +74,11 @@ static const char usage[] =
     "  --kernel-us T   find the size at which the kernel takes about T microseconds; 'table' takes T from "
     "FairGV\n"
     "  --batch N       launches or steps a round, where the load leaves it open\n"
+    "  --groups N, --reads N   work-groups of a launch, and blocking reads a round (spin alone)\n"
+    "  --sleep-us T    sleep after each round (with --obey)\n"
+    "  --obey          rounds when a line \"run SECONDS\" on stdin asks for them; a line of JSON answers "
+    "each\n"
+    "  --sum-profile   profile every launch and tell the sum (with --obey)\n"
     "  --check         compare the result with a reference computed on the CPU; a difference ends in status "
     "1\n"
     "  --no-profile    skip the pass that measures kernel times\n"
@@ -303,7 +315,12 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
         PLATFORM,
         DEVICE,
         LIST,
-        HELP
+        HELP,
+        GROUPS,
+        READS,
+        SLEEP_US,
+        OBEY,
+        SUM_PROFILE
     };
     static const struct option known[] = {
         {"seconds", required_argument, NULL, SECONDS},
@@ -311,6 +328,11 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
         {"size", required_argument, NULL, SIZE},
         {"kernel-us", required_argument, NULL, KERNEL_US},
         {"batch", required_argument, NULL, BATCH},
+        {"groups", required_argument, NULL, GROUPS},
+        {"reads", required_argument, NULL, READS},
+        {"sleep-us", required_argument, NULL, SLEEP_US},
+        {"obey", no_argument, NULL, OBEY},
+        {"sum-profile", no_argument, NULL, SUM_PROFILE},
         {"check", no_argument, NULL, CHECK},
         {"json", no_argument, NULL, JSON},
         {"no-profile", no_argument, NULL, NO_PROFILE},
@@ -341,6 +363,21 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
             break;
         case BATCH:
             o->batch = (unsigned)parse_number("--batch", optarg);
+            break;
+        case GROUPS:
+            o->groups = (size_t)parse_number("--groups", optarg);
+            break;
+        case READS:
+            o->reads = (unsigned)parse_number("--reads", optarg);
+            break;
+        case SLEEP_US:
+            o->sleep_us = parse_number("--sleep-us", optarg);
+            break;
+        case OBEY:
+            o->obey = true;
+            break;
+        case SUM_PROFILE:
+            o->summing = true;
             break;
         case CHECK:
             o->check = true;
@@ -397,12 +434,17 @@ int main(int argc, char **argv)
 
     run.load = parse(argc, argv, &o);
     run.batch = o.batch > 0 ? o.batch : run.load->batch;
+    run.groups = o.groups > 0 ? o.groups : run.load->groups;
+    run.reads = o.reads;
+    run.summing = o.summing;
     run.size = round_size(run.load, o.size > 0 ? (double)o.size : (double)run.load->size);
     if (o.size > 0 && run.size != o.size)
         fprintf(stderr, "gantry-load: size %zu, the nearest that %s can do\n", run.size, run.load->name);
     gn_load_open(&run, o.platform, o.device);
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
+    if (!o.obey) {
+        signal(SIGINT, on_signal);
+        signal(SIGTERM, on_signal);
+    }
     if (o.kernel_us > 0)
         calibrate(&run, o.kernel_us);
     run.load->setup(&run);
@@ -410,6 +452,11 @@ int main(int argc, char **argv)
         profile(&run);
     else if (run.load->kernel_us < 1e5)
         warm_up(&run);
+    if (o.obey) {
+        gn_load_obey(&run, (uint64_t)(o.sleep_us * 1e3));
+        gn_load_close(&run);
+        return 0;
+    }
     m = measure(&run, &o);
     if (o.check) {
         uint64_t counts[3] = {run.async_calls, run.sync_calls, run.launches};

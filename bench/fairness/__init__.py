@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiments on shares of the device; see docs/fairness.md."""

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The papers' measures, from what programs report. Pure arithmetic: measures_test.py holds it to worked examples."""
+
+import bisect
+import statistics
+
+
+def rounds_until(run, at_ns):
+    """How many rounds a program had done at a time: between two of its marks in a straight line.
+
+    run: an answer of `gantry-load --obey`, with marks as [time since the start of the run, rounds done].
+    """
+    times = [m[0] for m in run["marks"]]
+    t = at_ns - run["start_ns"]
+    i = bisect.bisect_right(times, t)
+    if i == 0 or (i == len(times) and t > times[-1]):
+        raise ValueError("outside the run")
+    if i == len(times):
+        return run["marks"][-1][1]
+    (t0, r0), (t1, r1) = run["marks"][i - 1], run["marks"][i]
+    return r0 + (r1 - r0) * (t - t0) / (t1 - t0)
+
+
+def common_window(runs, settle_ns):
+    """(from, to): all run, and have done so for settle_ns. Starts and ends are in nobody's rate."""
+    begin = max(r["start_ns"] for r in runs) + settle_ns
+    end = min(r["start_ns"] + r["marks"][-1][0] for r in runs)
+    if end <= begin:
+        raise ValueError("the programs did not run at the same time for long enough")
+    return begin, end
+
+
+def rates(runs, settle_ns):
+    """Rounds a second of each, in the window common to all."""
+    begin, end = common_window(runs, settle_ns)
+    return [(rounds_until(r, end) - rounds_until(r, begin)) * 1e9 / (end - begin) for r in runs]
+
+
+def ideal(alone, weights):
+    """FairGV 5.4.1's ideal fair throughput: what each does alone, by its part of the weights."""
+    return [a * w / sum(weights) for a, w in zip(alone, weights)]
+
+
+def min_max_ratio(measured, ideals):
+    """FairGV 5.4.1: least over greatest throughput, each over its ideal one. 1 is fair."""
+    x = [m / i for m, i in zip(measured, ideals)]
+    return min(x) / max(x)
+
+
+def shares(measured, alone):
+    """The part of the device that each had: its throughput over what it does alone."""
+    return [m / a for m, a in zip(measured, alone)]
+
+
+def aggregated_overhead(measured, alone):
+    """FairGV 5.4.1: ideal aggregated throughput over the measured one. With different programs, whose throughputs have no
+    common unit, each counts as the part of the device that it had; with the same program it is the same number."""
+    return 1 / sum(shares(measured, alone))
+
+
+def quantile(values, q):
+    """By linear interpolation between the nearest ranks, as numpy's default."""
+    v = sorted(values)
+    at = q * (len(v) - 1)
+    low = int(at)
+    return v[low] + (v[min(low + 1, len(v) - 1)] - v[low]) * (at - low)
+
+
+def spread(values):
+    return {"median": statistics.median(values), "p25": quantile(values, 0.25), "p75": quantile(values, 0.75),
+            "min": min(values), "max": max(values), "n": len(values)}
+
+
+def meets(values, at_least=None, at_most=None):
+    """A bar is missed when three quarters of the runs are past it: noise alone does not miss one, nor a lucky run meet it."""
+    if at_least is not None and quantile(values, 0.75) < at_least:
+        return False
+    return at_most is None or quantile(values, 0.25) <= at_most
+
+
+def sliding_shares(runs, alone, window_ns, step_ns, settle_ns=0):
+    """Each program's part of the device in every window of that length, by steps: a list of lists."""
+    begin, end = common_window(runs, settle_ns)
+    out = []
+    while begin + window_ns <= end:
+        out.append([(rounds_until(r, begin + window_ns) - rounds_until(r, begin)) * 1e9 / window_ns / a for r, a in zip(runs, alone)])
+        begin += step_ns
+    return out
+
+
+def worst_lag(windows, weights):
+    """The furthest that any program was from its part of what all had, over all windows, as a part of the device."""
+    worst = 0.0
+    for window in windows:
+        total = sum(window)
+        for share, weight in zip(window, weights):
+            worst = max(worst, abs(share - total * weight / sum(weights)))
+    return worst

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic of the fairness experiments against examples worked by hand."""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from fairness import measures as m  # noqa: E402
+
+
+def run(start_ns, marks):
+    return {"start_ns": start_ns, "marks": marks}
+
+
+class Rates(unittest.TestCase):
+    def test_rounds_between_marks_are_on_a_line(self):
+        r = run(1000, [[0, 0], [100, 10], [200, 12]])
+        self.assertEqual(m.rounds_until(r, 1000), 0)
+        self.assertEqual(m.rounds_until(r, 1050), 5)
+        self.assertEqual(m.rounds_until(r, 1150), 11)
+        self.assertEqual(m.rounds_until(r, 1200), 12)
+
+    def test_outside_the_run_nothing_is_guessed(self):
+        r = run(1000, [[0, 0], [100, 10]])
+        for at in (999, 1101):
+            with self.assertRaises(ValueError):
+                m.rounds_until(r, at)
+
+    def test_only_the_common_window_counts(self):
+        # The second starts late; the first goes on alone, faster, after the second has ended.
+        first = run(0, [[0, 0], [1000, 100], [2000, 150], [3000, 350]])
+        second = run(1000, [[0, 0], [1000, 20]])
+        self.assertEqual(m.common_window([first, second], 0), (1000, 2000))
+        self.assertEqual(m.rates([first, second], 0), [50e9 / 1000, 20e9 / 1000])
+        self.assertEqual(m.rates([first, second], 500), [25e9 / 500, 10e9 / 500])
+
+    def test_programs_that_never_ran_together(self):
+        with self.assertRaises(ValueError):
+            m.common_window([run(0, [[0, 0], [10, 1]]), run(20, [[0, 0], [10, 1]])], 0)
+
+
+class Fairness(unittest.TestCase):
+    def test_ideal(self):
+        self.assertEqual(m.ideal([60, 60, 60], [1, 2, 3]), [10, 20, 30])
+
+    def test_min_max_ratio(self):
+        self.assertEqual(m.min_max_ratio([10, 20, 30], [10, 20, 30]), 1)
+        self.assertEqual(m.min_max_ratio([5, 20, 30], [10, 20, 30]), 0.5)
+        # Equal shares under weights 1:2:3: 2 of the ideal against 2/3.
+        self.assertAlmostEqual(m.min_max_ratio([20, 20, 20], [10, 20, 30]), 1 / 3)
+
+    def test_overhead(self):
+        self.assertAlmostEqual(m.aggregated_overhead([10, 20, 20], [60, 60, 60]), 1.2)
+        # Half of each of two programs with other units is all of the device.
+        self.assertAlmostEqual(m.aggregated_overhead([5, 500], [10, 1000]), 1)
+
+    def test_lag(self):
+        self.assertAlmostEqual(m.worst_lag([[0.5, 0.5], [0.45, 0.55]], [1, 1]), 0.05)
+        # What nobody had is owed to nobody.
+        self.assertAlmostEqual(m.worst_lag([[0.2, 0.4]], [1, 2]), 0)
+
+    def test_sliding_windows(self):
+        a = run(0, [[0, 0], [100, 10], [200, 10]])
+        b = run(0, [[0, 0], [100, 0], [200, 10]])
+        self.assertEqual(m.sliding_shares([a, b], [0.1e9, 0.1e9], 100, 50), [[1, 0], [0.5, 0.5], [0, 1]])
+
+
+class Bars(unittest.TestCase):
+    def test_quantile(self):
+        self.assertEqual(m.quantile([4, 1, 3, 2], 0.5), 2.5)
+        self.assertEqual(m.quantile([1, 2, 3, 4, 5], 0.25), 2)
+        self.assertEqual(m.quantile([7], 0.25), 7)
+
+    def test_one_bad_run_misses_nothing_and_one_good_one_meets_nothing(self):
+        self.assertTrue(m.meets([0.99, 0.99, 0.99, 0.5], at_least=0.98))
+        self.assertFalse(m.meets([0.9, 0.9, 0.9, 0.9, 0.99], at_least=0.98))
+        self.assertTrue(m.meets([1.0, 1.0, 1.0, 1.5], at_most=1.02))
+        self.assertFalse(m.meets([1.1, 1.1, 1.1, 1.1, 1.0], at_most=1.02))
+        self.assertFalse(m.meets([2.2, 2.2, 2.2], at_least=1.9, at_most=2.1))
+
+
+if __name__ == "__main__":
+    unittest.main()
