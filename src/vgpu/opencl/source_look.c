@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads a program's text once: comments, strings and numbers are passed over, words looked up. Called after a build, on the helper
+ * thread. It does not preprocess: a word in a branch that is never compiled counts, too.
+ */
+#include "source_look.h"
+
+#include "base/checked.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_WORD 64u
+
+struct text {
+    const char *at, *end;
+    struct gn_source_facts *facts;
+};
+
+/* The next character, lines that a backslash joins being one; -1 at the end. *ret_next: what follows it. */
+static int look(const struct text *t, const char *at, const char **ret_next)
+{
+    while (at + 1 < t->end && at[0] == '\\' &&
+           (at[1] == '\n' || (at[1] == '\r' && at + 2 < t->end && at[2] == '\n')))
+        at += at[1] == '\n' ? 2 : 3;
+    if (at >= t->end)
+        return -1;
+    *ret_next = at + 1;
+    return (unsigned char)*at;
+}
+
+static int peek(const struct text *t)
+{
+    const char *next;
+    return look(t, t->at, &next);
+}
+
+static int take(struct text *t)
+{
+    return look(t, t->at, &t->at);
+}
+
+static bool is_word(int c)
+{
+    return c == '_' || c == '$' || c >= 0x80 || (c >= 0 && isalnum(c));
+}
+
+static void leave_whole(struct text *t, const char *why)
+{
+    if (!t->facts->whole)
+        t->facts->whole = why;
+}
+
+static bool is_one_of(const char *word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, list[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool starts_like(const char *word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(word, list[i], strlen(list[i])) == 0)
+            return true;
+    return false;
+}
+
+static uint32_t asks_of(const char *word)
+{
+    static const struct {
+        const char *name;
+        uint32_t asks;
+    } functions[] = {{"get_group_id", GN_ASKS_GROUP_ID},
+                     {"get_num_groups", GN_ASKS_NUM_GROUPS},
+                     {"get_global_size", GN_ASKS_GLOBAL_SIZE},
+                     {"get_global_offset", GN_ASKS_GLOBAL_OFFSET},
+                     {"get_global_linear_id", GN_ASKS_LINEAR_ID}};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(functions); i++)
+        if (strcmp(word, functions[i].name) == 0)
+            return functions[i].asks;
+    return 0;
+}
+
+/* A word's second half may be pasted or come by an escape: those are caught where they stand. */
+static void judge_word(struct text *t, const char *word)
+{
+    static const char *const loops[] = {"for", "while", "do", "goto"};
+    static const char *const waits[] = {"volatile", "__volatile", "__volatile__", "mem_fence", "read_mem_fence",
+                                        "write_mem_fence", "CLK_GLOBAL_MEM_FENCE"};
+    static const char *const waits_like[] = {"atomic", "atom_", "__atomic", "__c11_atomic", "__opencl_atomic", "__sync_"};
+    static const char *const strange[] = {"asm", "pipe", "__pipe", "enqueue_kernel", "_Pragma", "push_macro", "pop_macro", "poison"};
+    static const char *const strange_like[] = {"__asm", "__builtin", "__spirv", "__nv", "__amd", "__ockl", "_Z", "read_pipe", "write_pipe"};
+    struct gn_source_facts *f = t->facts;
+    f->asks |= asks_of(word);
+    f->loops |= is_one_of(word, loops, GN_ARRAY_SIZE(loops));
+    f->waits |= is_one_of(word, waits, GN_ARRAY_SIZE(waits)) || starts_like(word, waits_like, GN_ARRAY_SIZE(waits_like));
+    if (is_one_of(word, strange, GN_ARRAY_SIZE(strange)) || starts_like(word, strange_like, GN_ARRAY_SIZE(strange_like)))
+        leave_whole(t, "it names what is no part of the portable language");
+}
+
+/* What does not fit into `word` is cut off: no word that is looked for is so long. */
+static void take_word(struct text *t, char word[MAX_WORD])
+{
+    size_t n = 0;
+    while (is_word(peek(t))) {
+        const int c = take(t);
+        if (n + 1 < MAX_WORD)
+            word[n++] = (char)c;
+    }
+    word[n] = 0;
+}
+
+static void pass_number(struct text *t)
+{
+    int c = 0;
+    while (is_word(peek(t)) || peek(t) == '.' || ((c == 'e' || c == 'E' || c == 'p' || c == 'P') && (peek(t) == '+' || peek(t) == '-')))
+        c = take(t);
+}
+
+static void pass_quoted(struct text *t, int quote)
+{
+    int c;
+    while ((c = peek(t)) != -1 && c != '\n') {
+        (void)take(t);
+        if (c == quote)
+            return;
+        if (c == '\\' && peek(t) != '\n')
+            (void)take(t);
+    }
+}
+
+/* At a '/': true when it began a comment, which is passed. A newline that ends one is left. */
+static bool pass_comment(struct text *t)
+{
+    if (peek(t) == '/') {
+        while (peek(t) != -1 && peek(t) != '\n')
+            (void)take(t);
+        return true;
+    }
+    if (peek(t) != '*')
+        return false;
+    int before = 0, c;
+    (void)take(t);
+    while ((c = take(t)) != -1 && !(before == '*' && c == '/'))
+        before = c;
+    return true;
+}
+
+static void pass_blanks(struct text *t)
+{
+    for (;;) {
+        const int c = peek(t);
+        const char *before = t->at;
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f')
+            (void)take(t);
+        else if (c == '/' && (take(t), pass_comment(t)))
+            continue;
+        else {
+            if (c == '/')
+                t->at = before;
+            return;
+        }
+    }
+}
+
+/* Behind the '#' of a line. Its words are read on by the caller, for which `tests` says whether they are a condition's. */
+static void take_directive(struct text *t, bool *tests)
+{
+    static const char *const files[] = {"include", "include_next", "import", "embed"};
+    static const char *const conditions[] = {"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "undef"};
+    char word[MAX_WORD];
+    pass_blanks(t);
+    take_word(t, word);
+    if (is_one_of(word, files, GN_ARRAY_SIZE(files)))
+        leave_whole(t, "it includes files");
+    *tests = is_one_of(word, conditions, GN_ARRAY_SIZE(conditions));
+    if (strcmp(word, "define") == 0) {
+        pass_blanks(t);
+        take_word(t, word);
+        if (asks_of(word))
+            leave_whole(t, "it defines a function that tells where a group stands");
+        judge_word(t, word);
+    }
+}
+
+static void look_at(struct text *t)
+{
+    char word[MAX_WORD];
+    bool line_begins = true, directive = false, tests = false;
+    int c;
+    while ((c = peek(t)) != -1) {
+        if (is_word(c) && !(c >= '0' && c <= '9')) {
+            take_word(t, word);
+            judge_word(t, word);
+            if (tests && asks_of(word))
+                leave_whole(t, "it looks at a function that tells where a group stands");
+            line_begins = false;
+            continue;
+        }
+        if (c >= '0' && c <= '9') {
+            pass_number(t);
+            line_begins = false;
+            continue;
+        }
+        (void)take(t);
+        if (c == '\n') {
+            line_begins = true;
+            directive = tests = false;
+            continue;
+        }
+        if (c == '/' && pass_comment(t))
+            continue;
+        if (c == '%' && peek(t) == ':') {
+            (void)take(t);
+            c = '#';
+        }
+        if (c == '#' && line_begins) {
+            directive = true;
+            take_directive(t, &tests);
+        } else if (c == '#') {
+            if (peek(t) == '#' || peek(t) == '%')
+                leave_whole(t, "it pastes words together");
+            t->facts->quotes |= directive;
+        } else if (c == '"' || c == '\'') {
+            pass_quoted(t, c);
+        } else if (c == '\\' || (c == '?' && peek(t) == '?')) {
+            leave_whole(t, "it spells characters by their number");
+        }
+        line_begins = line_begins && isspace(c);
+    }
+}
+
+void gn_source_look(struct gn_source_facts *f, const char *text, size_t n)
+{
+    struct text t = {text, text + n, f};
+    look_at(&t);
+}
+
+void gn_source_look_options(struct gn_source_facts *f, const char *options)
+{
+    static const char *const strange[] = {"-include", "-imacros", "-Xclang", "CLC++", "-x ", "@"};
+    struct text t = {options, options + strlen(options), f};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(strange); i++)
+        if (strstr(options, strange[i]))
+            leave_whole(&t, "its build options do more than define words");
+    /* Quotes and backslashes are the option parser's: what stands between them counts. */
+    while (t.at < t.end) {
+        char word[MAX_WORD];
+        const int c = (unsigned char)*t.at;
+        if (!is_word(c)) {
+            if (c == '#' || (c == '%' && t.at + 1 < t.end && t.at[1] == ':'))
+                leave_whole(&t, "it pastes words together");
+            t.at++;
+            continue;
+        }
+        const uint32_t asks = f->asks;
+        take_word(&t, word);
+        judge_word(&t, word);
+        if (strstr(word, "get_g") || strstr(word, "get_num_groups") || f->asks != asks)
+            leave_whole(&t, "its build options name a function that tells where a group stands");
+    }
+}
+
+void gn_source_judge(struct gn_source_facts *f)
+{
+    if (f->whole)
+        return;
+    if (f->loops && f->waits)
+        f->whole = "its groups may wait for each other";
+    else if (f->quotes && f->asks)
+        f->whole = "it makes text of its own words";
+}
