@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ends of a stream that are descriptors. Called by a writer's or a reader's one thread. A wait is never without an end: each
+ * ends when something moves, when nothing has for the time agreed, or when somebody says stop.
+ */
+#include "base/clock.h"
+#include "stream/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { UNKNOWN, SOCKET, PLAIN_FILE, OTHER };
+
+/* Looks once what it is. A pipe that blocked would hold us beyond every limit. */
+static void look(struct gn_stream_fd *f)
+{
+    struct stat st;
+    if (f->kind != UNKNOWN)
+        return;
+    f->kind = OTHER;
+    if (fstat(f->fd, &st) < 0)
+        return;
+    if (S_ISSOCK(st.st_mode))
+        f->kind = SOCKET;
+    else if (S_ISREG(st.st_mode))
+        f->kind = PLAIN_FILE;
+    else {
+        int flags = fcntl(f->fd, F_GETFL);
+        if (flags >= 0 && !(flags & O_NONBLOCK))
+            fcntl(f->fd, F_SETFL, flags | O_NONBLOCK);
+    }
+}
+
+static int wait_for(struct gn_stream_fd *f, short what, struct gn_error *err)
+{
+    struct pollfd p[2] = {{.fd = f->fd, .events = what}, {.fd = f->stop_fd, .events = POLLIN}};
+    uint64_t until_ns = gn_now_ns() + (uint64_t)f->stall_ms * 1000000;
+    for (;;) {
+        uint64_t now_ns = gn_now_ns();
+        int left_ms = !f->stall_ms ? -1 : now_ns >= until_ns ? 0 : (int)((until_ns - now_ns + 999999) / 1000000);
+        int n = poll(p, 2, left_ms);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return gn_fail(err, errno, NULL, "cannot wait for the stream's other end: %s", strerror(errno));
+        if (p[1].revents)
+            return gn_fail(err, ECANCELED, NULL, "the transfer was given up");
+        if (n == 0)
+            return gn_fail(err, ETIMEDOUT, "look whether the other side and the network between are alive",
+                           "the stream has not moved for %u ms", f->stall_ms);
+        return 0;
+    }
+}
+
+/* A peer that is quick, or a file, never makes us wait: so it is asked before each piece as well. */
+static int may_go_on(const struct gn_stream_fd *f, struct gn_error *err)
+{
+    struct pollfd p = {.fd = f->stop_fd, .events = POLLIN};
+    if (f->stop_fd >= 0 && poll(&p, 1, 0) > 0)
+        return gn_fail(err, ECANCELED, NULL, "the transfer was given up");
+    return 0;
+}
+
+/* Drops n bytes off the front. */
+static void advance(struct iovec **iov, int *n_iov, size_t n)
+{
+    while (*n_iov && n >= (*iov)->iov_len) {
+        n -= (*iov)->iov_len;
+        ++*iov;
+        --*n_iov;
+    }
+    if (*n_iov) {
+        (*iov)->iov_base = (char *)(*iov)->iov_base + n;
+        (*iov)->iov_len -= n;
+    }
+}
+
+static int at_most(int n)
+{
+    return n < 1024 ? n : 1024; /* IOV_MAX */
+}
+
+static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
+{
+    struct gn_stream_fd *f = ctx;
+    int rc = may_go_on(f, err);
+    look(f);
+    for (advance(&iov, &n, 0); rc == 0 && n;) {
+        ssize_t done;
+        if (f->kind == SOCKET) {
+            struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)at_most(n)};
+            done = sendmsg(f->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        } else {
+            done = writev(f->fd, iov, at_most(n));
+        }
+        if (done > 0) {
+            f->n_bytes += (uint64_t)done;
+            advance(&iov, &n, (size_t)done);
+        } else if (done < 0 && errno == EAGAIN) {
+            rc = wait_for(f, POLLOUT, err);
+        } else if (done == 0 || errno != EINTR) {
+            int code = done == 0 ? EIO : errno;
+            return gn_fail(err, code, code == ENOSPC || code == EDQUOT ? "make room, or write elsewhere" : NULL,
+                           "cannot write the stream: %s", strerror(code));
+        }
+    }
+    return rc;
+}
+
+static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
+{
+    struct gn_stream_fd *f = ctx;
+    int rc = may_go_on(f, err);
+    look(f);
+    for (advance(&iov, &n, 0); rc == 0 && n;) {
+        ssize_t done;
+        if (f->kind == SOCKET) {
+            struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)at_most(n)};
+            done = recvmsg(f->fd, &m, MSG_DONTWAIT);
+        } else {
+            done = readv(f->fd, iov, at_most(n));
+        }
+        if (done > 0) {
+            f->n_bytes += (uint64_t)done;
+            advance(&iov, &n, (size_t)done);
+        } else if (done == 0) {
+            return -ENODATA;
+        } else if (errno == EAGAIN) {
+            rc = wait_for(f, POLLIN, err);
+        } else if (errno != EINTR) {
+            return gn_fail(err, errno, NULL, "cannot read the stream: %s", strerror(errno));
+        }
+    }
+    return rc;
+}
+
+struct gn_stream_sink gn_stream_sink_of_fd(struct gn_stream_fd *fd)
+{
+    return (struct gn_stream_sink){fd_write, fd};
+}
+
+struct gn_stream_source gn_stream_source_of_fd(struct gn_stream_fd *fd)
+{
+    return (struct gn_stream_source){fd_read, fd};
+}

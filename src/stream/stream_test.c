@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the writer says is what the reader hears; whatever is cut, altered, newer or too much is one sentence. */
+#include "base/checked.h"
+#include "stream/hash.h"
+#include "stream/stream_samples.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct gn_sample_file sample(enum gn_stream_packing packing, unsigned char *buffer)
+{
+    struct gn_sample_file f = {0};
+    struct gn_stream_writer *w;
+    struct gn_stream_sink sink = gn_sample_sink(&f);
+    const struct gn_stream_options o = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "gantry test", .packing = packing};
+    assert_int_equal(gn_stream_writer_create(&sink, &o, &w, NULL), 0);
+    if (gn_sample_write(w, buffer) < 0)
+        fail_msg("%s", gn_stream_writer_error(w)->what);
+    assert_int_equal(gn_stream_writer_counts(w)->stream_bytes, f.n);
+    assert_int_equal(gn_stream_writer_counts(w)->pages, 25);
+    gn_stream_writer_destroy(w);
+    return f;
+}
+
+struct loaded {
+    unsigned char buffer[GN_SAMPLE_BUFFER_BYTES];
+    uint32_t n_entries[GN_STREAM_N_TABLES], n_parts, n_rounds;
+    struct gn_error err;
+};
+
+static int take_pages(struct gn_stream_reader *r, const struct gn_stream_section *s, struct loaded *l)
+{
+    void *where[GN_STREAM_MOST_RUNS];
+    for (uint32_t i = 0; i < s->n_runs; i++)
+        where[i] = l->buffer + s->runs[i].first_page * 4096;
+    return gn_stream_take_pages(r, where);
+}
+
+static int load(struct gn_sample_file *f, const struct gn_stream_limits *limits, struct loaded *l)
+{
+    struct gn_stream_source source = gn_sample_source(f);
+    struct gn_stream_reader *r;
+    struct gn_stream_section s = {0};
+    memset(l, 0, sizeof *l);
+    memset(l->buffer, 0xee, sizeof l->buffer);
+    int rc = gn_stream_reader_create(&source, limits, &r, &l->err);
+    if (rc < 0)
+        return rc;
+    while (rc == 0 && s.what != GN_STREAM_IS_COMMIT) {
+        struct gn_stream_entry e;
+        struct gn_stream_part p;
+        rc = gn_stream_next(r, &s);
+        if (rc == 0 && s.what == GN_STREAM_IS_PAGES)
+            rc = take_pages(r, &s, l);
+        l->n_rounds += rc == 0 && s.what == GN_STREAM_IS_ROUND;
+        while (rc == 0 && s.what == GN_STREAM_IS_TABLE && gn_stream_next_entry(r, &e)) {
+            l->n_entries[s.table]++;
+            while (gn_stream_next_part(&e, &p))
+                l->n_parts++;
+        }
+    }
+    if (rc == 0)
+        rc = gn_stream_expect_end(r);
+    l->err = *gn_stream_reader_error(r);
+    gn_stream_reader_destroy(r);
+    return rc;
+}
+
+static void comes_back(enum gn_stream_packing packing)
+{
+    static unsigned char buffer[GN_SAMPLE_BUFFER_BYTES];
+    static struct loaded l;
+    struct gn_sample_file f = sample(packing, buffer);
+    if (load(&f, NULL, &l) < 0)
+        fail_msg("%s", l.err.what);
+    assert_memory_equal(l.buffer, buffer, sizeof buffer);
+    const uint32_t entries[GN_STREAM_N_TABLES] = {1, 1, 5, 2, 1, 1, 1, 0};
+    assert_memory_equal(l.n_entries, entries, sizeof entries);
+    assert_int_equal(l.n_parts, 2 + 5 + 6 + 2 + 1 + 3 + 1);
+    assert_int_equal(l.n_rounds, 2);
+    gn_sample_free(&f);
+}
+
+static void raw_comes_back(void **state)
+{
+    comes_back(GN_STREAM_RAW);
+}
+
+static void packed_comes_back(void **state)
+{
+    comes_back(GN_STREAM_ZSTD);
+}
+
+static bool is_a_sentence(const struct gn_error *err)
+{
+    return err->what[0] && !strchr(err->what, '\n') && memchr(err->what, 0, sizeof err->what);
+}
+
+static void cut_anywhere_is_refused(void **state)
+{
+    static unsigned char buffer[GN_SAMPLE_BUFFER_BYTES];
+    static struct loaded l;
+    struct gn_sample_file f = sample(GN_STREAM_ZSTD, buffer);
+    size_t whole = f.n;
+    for (f.n = 0; f.n < whole; f.n++) {
+        assert_int_equal(load(&f, NULL, &l), -EBADMSG);
+        assert_true(is_a_sentence(&l.err));
+    }
+    gn_sample_free(&f);
+}
+
+static void every_bit_counts(void **state)
+{
+    static unsigned char buffer[GN_SAMPLE_BUFFER_BYTES];
+    static struct loaded l;
+    struct gn_sample_file f = sample(GN_STREAM_ZSTD, buffer);
+    for (size_t bit = 0; bit < 8 * f.n; bit++) {
+        f.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        if (load(&f, NULL, &l) != -EBADMSG || !is_a_sentence(&l.err))
+            fail_msg("bit %zu of byte %zu: %s", bit % 8, bit / 8, l.err.what);
+        f.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    assert_int_equal(load(&f, NULL, &l), 0);
+    gn_sample_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(raw_comes_back),
+        cmocka_unit_test(packed_comes_back),
+        cmocka_unit_test(cut_anywhere_is_refused),
+        cmocka_unit_test(every_bit_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
