@@ -17,7 +17,7 @@ clinfo clpeak hashcat ffmpeg x264 python3-numpy python3-opencv python3-pyopencl 
 python3-simtk libopenmm-plugins'
 
 # The loads are our own; whole programs are measured with these.
-bench='ocl-icd-opencl-dev pocl-opencl-icd clpeak ffmpeg hashcat'
+bench='ocl-icd-opencl-dev pocl-opencl-icd clpeak ffmpeg hashcat gnuplot-nox'
 
 # libFuzzer comes with clang.
 fuzz='clang libclang-rt-dev'

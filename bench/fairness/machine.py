@@ -21,8 +21,10 @@ START_S = 60
 class Cores:
     def __init__(self, device=None, programs=None):
         allowed = sorted(os.sched_getaffinity(0))
-        self.device = allowed[0] if device is None else device
-        others = [c for c in allowed if c != self.device] or allowed
+        device = allowed[0] if device is None else device
+        others = [c for c in allowed if c != device] or allowed
+        self.all = ",".join(str(c) for c in allowed)
+        self.of_device = str(device)
         self.programs = others if programs is None else programs
 
     def of_program(self, number, n):
@@ -30,11 +32,22 @@ class Cores:
         return self.programs[number * len(self.programs) // n]
 
 
+class EveryCore:
+    """Nobody is kept anywhere: for more devices than cores can be set aside for."""
+
+    def __init__(self, cores):
+        self.of_device = cores.all
+        self.all = cores.all
+
+    def of_program(self, number, n):
+        return self.all
+
+
 class Daemon(Gantry):
     """A gantryd with a tenant for each entry of tenants ({name: {setting: value}}), on the device's core."""
 
     def __init__(self, stage, driver, cores, policy, tenants, more=()):
-        super().__init__(stage, driver, prefix=["taskset", "-c", str(cores.device)])
+        super().__init__(stage, driver, prefix=["taskset", "-c", cores.of_device])
         self.policy = policy
         self.tenants = tenants
         self.more = list(more)
@@ -111,18 +124,19 @@ class Scene:
     programs: [(load options, tenant)]. Phases run some of them at once, for a time.
     """
 
-    def __init__(self, context, programs, tenants, policy, native=True, daemon_options=(), more=()):
+    def __init__(self, context, programs, tenants, policy, native=True, daemon_options=(), driver=None, cores=None):
         self.context = context
         self.wanted = programs
         self.with_native = native
-        self.extra = list(more)
-        self.daemon = Daemon(context.stage, context.driver, context.cores, policy, tenants, daemon_options)
+        self.driver = context.driver | (driver or {})
+        self.cores = cores or context.cores
+        self.daemon = Daemon(context.stage, self.driver, self.cores, policy, tenants, daemon_options)
         self.programs = []
         self.natives = {}
 
     def __enter__(self):
         load = os.path.join(self.context.build, "bench/loads/gantry-load")
-        cores = self.context.cores
+        cores = self.cores
         self.daemon.start()
         try:
             for number, (options, tenant) in enumerate(self.wanted):
@@ -132,7 +146,7 @@ class Scene:
                 self.programs[-1].ready()
             for options, _ in self.wanted:
                 if self.with_native and options not in self.natives:
-                    environment = clean_environment() | self.context.driver | {"POCL_AFFINITY": "1"}
+                    environment = clean_environment() | self.driver | {"POCL_AFFINITY": "1"}
                     self.natives[options] = Program([load, *options, "--obey", "--no-profile"], environment, cores.programs[0],
                                                     f"{' '.join(options)} (native)").ready()
         except BaseException:

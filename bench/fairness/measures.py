@@ -30,10 +30,20 @@ def common_window(runs, settle_ns):
     return begin, end
 
 
+def rate(run, begin_ns, end_ns):
+    """Rounds a second between the first and the last round that ended in the window. A straight line through a round that went on when others
+    had stopped would flatter the slow; it is drawn only where there are no two ends."""
+    inside = [(t, r) for t, r in run["marks"] if begin_ns <= run["start_ns"] + t <= end_ns]
+    if len(inside) >= 2:
+        (t0, r0), (t1, r1) = inside[0], inside[-1]
+        return (r1 - r0) * 1e9 / (t1 - t0)
+    return (rounds_until(run, end_ns) - rounds_until(run, begin_ns)) * 1e9 / (end_ns - begin_ns)
+
+
 def rates(runs, settle_ns):
     """Rounds a second of each, in the window common to all."""
     begin, end = common_window(runs, settle_ns)
-    return [(rounds_until(r, end) - rounds_until(r, begin)) * 1e9 / (end - begin) for r in runs]
+    return [rate(r, begin, end) for r in runs]
 
 
 def ideal(alone, weights):
@@ -81,6 +91,7 @@ def meets(values, at_least=None, at_most=None):
 def sliding_shares(runs, alone, window_ns, step_ns, settle_ns=0):
     """Each program's part of the device in every window of that length, by steps: a list of lists."""
     begin, end = common_window(runs, settle_ns)
+    end -= settle_ns
     out = []
     while begin + window_ns <= end:
         out.append([(rounds_until(r, begin + window_ns) - rounds_until(r, begin)) * 1e9 / window_ns / a for r, a in zip(runs, alone)])

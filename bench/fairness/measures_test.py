@@ -35,6 +35,12 @@ class Rates(unittest.TestCase):
         self.assertEqual(m.rates([first, second], 0), [50e9 / 1000, 20e9 / 1000])
         self.assertEqual(m.rates([first, second], 500), [25e9 / 500, 10e9 / 500])
 
+    def test_who_goes_on_when_others_have_stopped_is_not_flattered(self):
+        # A round each 100 while two run; the last is faster, since the other has stopped at 250.
+        slow = run(0, [[0, 0], [100, 1], [200, 2], [260, 3]])
+        other = run(0, [[0, 0], [50, 1], [250, 5]])
+        self.assertEqual(m.rates([slow, other], 0), [1e9 / 100, 5e9 / 250])
+
     def test_programs_that_never_ran_together(self):
         with self.assertRaises(ValueError):
             m.common_window([run(0, [[0, 0], [10, 1]]), run(20, [[0, 0], [10, 1]])], 0)

@@ -7,6 +7,7 @@ import platform
 
 from harness.table import MET, MISSED
 
+from .draw import draw
 from .experiments import EXPERIMENTS
 
 
@@ -63,9 +64,10 @@ def processor():
 
 
 def write(out, names, policies):
-    """Tables of what is there, among those asked for; also into out/report.md and out/report.json."""
+    """Tables and figures of what is there, among those asked for; also into out/report.md and out/report.json."""
     lines = [f"On {processor()}, {os.cpu_count()} cores.", ""]
     data = []
+    drawn = {name: (EXPERIMENTS[name].title, []) for name in names}
     for policy in policies:
         for name in names:
             try:
@@ -75,9 +77,16 @@ def write(out, names, policies):
                 continue
             text, rows = table_of(name, kept)
             lines += text
+            if "result" in kept:
+                drawn[name][1].append((policy, kept["result"]))
             data.append({"experiment": name, "policy": policy, "quick": kept["quick"], "rows": rows, "error": kept.get("error")})
     bars = [r["met"] for d in data for r in d["rows"] if r["met"] is not None]
     lines.append(f"Bars: {sum(bars)} met, {len(bars) - sum(bars)} missed.")
+    files, complaint = draw(out, drawn)
+    if files:
+        lines += ["", "Figures: " + ", ".join(os.path.relpath(f, out) for f in files) + f" in {out}."]
+    if complaint:
+        lines += ["", complaint]
     text = "\n".join(lines)
     with open(os.path.join(out, "report.md"), "w") as f:
         f.write(text + "\n")

@@ -17,8 +17,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from fairness import report  # noqa: E402
-from fairness.experiments import EXPERIMENTS, LOADS  # noqa: E402
+from fairness.experiments import EXPERIMENTS  # noqa: E402
 from fairness.machine import Cores  # noqa: E402
+from fairness.programs import LOADS  # noqa: E402
 from harness.targets import BenchError  # noqa: E402
 
 

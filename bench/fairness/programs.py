@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of the experiments, as gantry-load's options."""
+
+# A round of about 50 ms where a load leaves its length open, so that a window holds many; the rest as FairGV's table 3 has it.
+# lavaMD's two seconds a kernel would make a window of minutes: it is smaller, 0.1 s.
+LOADS = {
+    "matrixMul": ("matrixMul", "--batch", "250"),
+    "hotspot": ("hotspot", "--batch", "300"),
+    "BlackScholes": ("BlackScholes",),
+    "srad": ("srad", "--batch", "8"),
+    "scan": ("scan",),
+    "histogram": ("histogram",),
+    "convolutionSeparable": ("convolutionSeparable",),
+    "pathfinder": ("pathfinder",),
+    "nw": ("nw",),
+    "fastWalshTransform": ("fastWalshTransform",),
+    "cfd": ("cfd",),
+    "lavaMD": ("lavaMD", "--size", "4"),
+}
+
+# FairGV's figure 11: its background program has kernels of 21 to 1,605 us, by the size of its matrices.
+BACKGROUND = {f"matrixMul of {size} rows": ("matrixMul", "--size", str(size), "--batch", str(batch))
+              for size, batch in ((32, 2400), (48, 600), (64, 250), (80, 120), (96, 80), (112, 50), (128, 30))}
+
+# A kernel, its end waited for, and three numbers read: FairGV's srad makes 64 synchronous calls a millisecond.
+CHATTY = ("spin", "--size", "2000", "--batch", "1", "--reads", "3")
+
+# 200 us, each waited for.
+SHORT = ("spin", "--size", "9400", "--batch", "1")
+# A second, in as many groups of 4 us as make 1,500 of them a slice, and in so few that nobody can split it.
+LONG_MANY_GROUPS = ("spin", "--size", "3000", "--groups", "250000", "--batch", "1")
+LONG_FEW_GROUPS = ("spin", "--size", "47000000", "--batch", "1")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares by weight: one program in several vGPUs, many processes of one tenant, lag between tenants, caps."""
+
+from . import measures as m
+from .machine import SETTLE_NS, Scene
+from .mix import Mix
+from .programs import LOADS
+from .rows import bar, figure, noise
+
+
+class Weights:
+    """The same program in several vGPUs: FairGV's figures 8 and 9."""
+
+    by_load = True
+
+    def __init__(self, title, weights, mmr, loads, paper, factor=1):
+        self.title = title
+        self.weights = weights
+        self.mmr = mmr
+        self.loads = loads
+        self.paper = paper
+        self.factor = factor
+
+    def run(self, context, policy):
+        result = {}
+        for name in context.loads or self.loads:
+            context.progress(name)
+            programs = [(LOADS[name], f"t{i}", w) for i, w in enumerate(self.weights)]
+            result[name] = Mix(programs, factor=self.factor).run(context, policy)
+        return result
+
+    def rows(self, result):
+        for name, r in result.items():
+            yield bar(f"{name}: MMR", r["mmr"], at_least=self.mmr, paper=self.paper[0])
+            yield bar(f"{name}: overhead", r["overhead"], at_most=1.02, paper=self.paper[1])
+            yield bar(f"{name}: alone over native", r["alone_over_native"][0], at_least=0.98)
+            for row in noise(r):
+                yield row | {"what": f"{name}: {row['what']}"}
+
+
+class Crowd:
+    """More processes gain a tenant nothing."""
+
+    title = "A tenant with 8 processes against one with 1, equal weights"
+
+    def run(self, context, policy):
+        programs = [(LOADS["matrixMul"], "many", 1 / 8)] * 8 + [(LOADS["matrixMul"], "one", 1)]
+        return Mix(programs, tenants={"many": {"weight": 1}, "one": {"weight": 1}}, native=False).run(context, policy)
+
+    def rows(self, r):
+        # Of what both had: what is lost is the overhead's, not a tenant's.
+        many = [sum(s[:8]) / sum(s) for s in r["shares"]]
+        yield bar("8 processes: part of what both had", many, 0.5 * 0.97, 0.5 * 1.03)
+        yield bar("1 process: part of what both had", [1 - x for x in many], 0.5 * 0.97, 0.5 * 1.03)
+        yield figure("the 8 among themselves: least over greatest", [min(s[:8]) / max(s[:8]) for s in r["shares"]])
+        yield figure("aggregated overhead", r["overhead"])
+
+
+class Lag:
+    """How far a busy tenant gets from its part, over any second and any ten."""
+
+    title = "Lag between busy tenants, weights 1:2:3, different programs"
+    weights = (1, 2, 3)
+    # Short rounds: their ends are what is known.
+    programs = (("matrixMul", "--size", "32", "--batch", "100"), ("matrixMul", "--batch", "10"), ("hotspot", "--batch", "15"))
+
+    def run(self, context, policy):
+        runs = 2 if context.quick else 5
+        seconds = 3 if context.quick else 20
+        second, ten = [], []
+        with Scene(context, [(p, f"t{i}") for i, p in enumerate(self.programs)], {f"t{i}": {"weight": w} for i, w in enumerate(self.weights)},
+                   policy, native=False) as scene:
+            scene.together(0.3)
+            for n in range(runs):
+                alone = [m.rates([scene.alone(i, context.seconds)], SETTLE_NS)[0] for i in range(3)]
+                together = scene.together(seconds)
+                second.append(m.worst_lag(m.sliding_shares(together, alone, 10**9, 10**8, SETTLE_NS), self.weights))
+                windows = m.sliding_shares(together, alone, min(10, seconds - 1) * 10**9, 10**9, SETTLE_NS)
+                ten.append(max(abs(s * sum(self.weights) / (w * sum(window)) - 1) for window in windows for s, w in zip(window, self.weights)))
+                context.progress(f"{n + 1} of {runs} runs")
+        return {"second": second, "ten": ten}
+
+    def rows(self, r):
+        yield bar("over any 1 s: worst distance, of the device", r["second"], at_most=0.03)
+        yield bar("over any 10 s: worst distance, of the tenant's part", r["ten"], at_most=0.03)
+
+
+class Cap:
+    """A cap holds for a tenant that is alone, and beside others."""
+
+    title = "A cap of 25 %"
+
+    def run(self, context, policy):
+        alone, beside = [], []
+        with Scene(context, [(LOADS["matrixMul"], "capped"), (LOADS["matrixMul"], "free")], {"capped": {"cap": "0.25"}, "free": {}}, policy,
+                   native=False) as scene:
+            scene.together(0.3)
+            for n in range(context.quick_pairs if context.quick else context.pairs):
+                def rate(run):
+                    return m.rates([run], SETTLE_NS)[0]
+                steps = [lambda: rate(scene.alone(1, context.seconds)), lambda: rate(scene.alone(0, context.seconds)),
+                         lambda: m.rates(scene.together(context.seconds), SETTLE_NS)[0]]
+                if n % 2:
+                    both, capped, free = [s() for s in steps[::-1]]
+                else:
+                    free, capped, both = [s() for s in steps]
+                alone.append(capped / free)
+                beside.append(both / free)
+                context.progress(f"{n + 1} pairs")
+        return {"alone": alone, "beside": beside}
+
+    def rows(self, r):
+        yield bar("alone: part of the device", r["alone"], 0.25 * 0.98, 0.25 * 1.02)
+        yield bar("beside one of equal weight: part of the device", r["beside"], at_most=0.25 * 1.02)
