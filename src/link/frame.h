@@ -71,6 +71,12 @@ int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret);
 /* As gn_frame_read, waiting at most timeout_ms (-1: for ever); -ETIMEDOUT then, which is not sticky. */
 int gn_frame_wait(struct gn_frame_reader *r, int timeout_ms, struct gn_frame *ret);
 
+/* Nothing of a frame has come that was not given out whole. */
+static inline bool gn_frame_reader_rests(const struct gn_frame_reader *r)
+{
+    return r->complete || !r->have;
+}
+
 /* The frame's descriptor i, the caller's from now on; -1 if it was taken or is not there. Close-on-exec. */
 int gn_frame_take_fd(struct gn_frame_reader *r, int i);
 

@@ -209,6 +209,8 @@ static void calm(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
     const bool idle = gn_turn_is_idle(&d->turn);
+    if (gn_gate_is_closed(&v->gate))
+        gn_gate_tell(v);
     /* The program is likely to go on at once: its next message should meet a thread that looks for it, and if none comes that
      * thread gives the grant up. */
     const bool looks = !v->remote && ((idle && gn_grant_is_pressed(d->turn.slot)) ||
@@ -434,7 +436,7 @@ static void drain(struct gn_vdevice *d)
             if ((c = next_ready(q)))
                 break;
         }
-        if (c && !gn_turn_allows(d))
+        if (c && (gn_gate_is_closed(&v->gate) || !gn_turn_allows(d)))
             c = NULL;
         if (c)
             gn_list_remove(&c->link);
@@ -543,7 +545,7 @@ static void *submit_thread(void *arg)
     for (;;) {
         bool came = sleep_on(d);
         pthread_mutex_lock(&d->role);
-        if (came)
+        if (came && !gn_gate_is_closed(&v->gate))
             gn_turn_came(d);
         do {
             while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))

@@ -106,7 +106,7 @@ int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait)
     return rc;
 }
 
-static void wake(struct gn_lease *l)
+void gn_lease_wake(struct gn_lease *l)
 {
     const uint64_t one = 1;
     (void)!write(l->wake_fd, &one, sizeof one); /* full is awake, too */
@@ -128,7 +128,7 @@ void gn_lease_give(struct gn_lease *l, uint64_t bytes)
     gn_counter_set(&l->counters->memory_bytes, l->used_bytes);
     if (l->tight) {
         shed_locked(l);
-        wake(l);
+        gn_lease_wake(l);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -164,7 +164,7 @@ void gn_lease_shed(struct gn_lease *l)
         atomic_store_explicit(&l->recall, false, memory_order_relaxed);
         l->owed = true;
         shed_locked(l);
-        wake(l);
+        gn_lease_wake(l);
     }
     pthread_mutex_unlock(&l->lock);
 }

@@ -66,6 +66,8 @@ static inline bool gn_lease_is_recalled(const struct gn_lease *l)
 }
 void gn_lease_shed(struct gn_lease *l);
 
+/* Wakes the control thread, which sees to what it may owe. Any thread. */
+void gn_lease_wake(struct gn_lease *l);
 /* The control thread, when wake_fd is readable: sends what is owed. 0, or -errno: gantryd is gone. */
 int gn_lease_settle(struct gn_lease *l);
 

@@ -181,6 +181,7 @@ void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boo
 {
     gn_worker_control_init(&ears->control, boot->control_fd);
     gn_frame_reader_init(&ears->session, boot->session_fd);
+    ears->deaf = false;
 }
 
 /* False: the program is gone. */
@@ -224,7 +225,7 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
             return -EPIPE;
     if (r < 0 || gn_lease_settle(&v->lease))
         return -EPIPE;
-    while ((r = gn_frame_read(&ears->session, &frame)) == 1) {
+    while (!ears->deaf && (r = gn_frame_read(&ears->session, &frame)) == 1) {
         if (frame.op == GN_SESSION_FOLDERS && !frame.flags && !frame.n_payload) {
             take_folders(v, &ears->session, &frame);
         } else if (frame.op != GN_SESSION_FILE || frame.flags || gn_vgpu_take_file(&ears->session, &frame)) {
@@ -245,12 +246,15 @@ static void *control_thread(void *arg)
     gn_objects_own_thread();
     gn_vgpu_ears_init(&ears, v->boot);
     for (;;) {
-        struct pollfd p[3] = {{.fd = v->boot->session_fd, .events = POLLIN},
+        /* While the vGPU is on its way to another worker, what the program says is for that one to hear. */
+        const bool deaf = gn_gate_deaf(v, gn_frame_reader_rests(&ears.session));
+        struct pollfd p[3] = {{.fd = deaf ? -1 : v->boot->session_fd, .events = POLLIN},
                               {.fd = v->boot->control_fd, .events = POLLIN},
                               {.fd = v->lease.wake_fd, .events = POLLIN}};
         int n = poll(p, 3, gn_lease_is_recalled(&v->lease) ? SHED_TIMEOUT_MS : -1);
         if (n == 0)
             gn_lease_shed(&v->lease);
+        ears.deaf = deaf;
         if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0)
             break;
     }
@@ -285,10 +289,16 @@ static void *helper_thread(void *arg)
         struct gn_request *r = gn_list_first(&h->queue, struct gn_request, link);
         gn_list_remove(&r->link);
         v->n_helped--;
+        v->n_helping++;
         pthread_mutex_unlock(&v->helper_lock);
         GN_FAULT("worker-slow-request");
         gn_vgpu_answer(v, r);
         free(r);
+        pthread_mutex_lock(&v->helper_lock);
+        v->n_helping--;
+        pthread_mutex_unlock(&v->helper_lock);
+        if (gn_gate_is_closed(&v->gate))
+            gn_gate_tell(v);
     }
     return NULL;
 }
@@ -374,6 +384,10 @@ static void ring_loop(struct gn_vgpu *v)
     const uint64_t spin_ns = v->ring.waiter.policy.spin_ns;
     struct gn_request r;
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed)) {
+        if (gn_gate_is_closed(&v->gate)) {
+            gn_gate_stand(v);
+            continue;
+        }
         gn_request_init(&r, v);
         int n = gn_ring_try_receive(&v->ring, r.bytes);
         if (n > 0) {
@@ -417,6 +431,8 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     v->segments[0] = boot->data;
     atomic_init(&v->n_segments, 1);
     gn_lost_init(&v->lost);
+    if (gn_gate_init(&v->gate))
+        return -ENOMEM;
     pthread_mutex_init(&v->lock, NULL);
     pthread_mutex_init(&v->objects.lock, NULL);
     pthread_mutex_init(&v->segments_lock, NULL);
@@ -455,6 +471,7 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
 {
     if (gn_vgpu_open(v, boot, api))
         return 1;
+    v->listens = true;
     if (gn_devices_start(v) || start_thread(control_thread, v)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);
         return 1;

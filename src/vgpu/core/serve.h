@@ -20,6 +20,7 @@ void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r);
 struct gn_vgpu_ears {
     struct gn_worker_control control;
     struct gn_frame_reader session;
+    bool deaf; /* to the session */
 };
 
 void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boot);

@@ -235,6 +235,27 @@ void gn_turn_rest(struct gn_vdevice *d)
         gn_device_wake(d);
 }
 
+void gn_turn_leave(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
+    if (!t->slot)
+        return;
+    pthread_mutex_lock(&d->role);
+    const bool was_wanted = atomic_exchange_explicit(&t->wanted, false, memory_order_seq_cst);
+    bool news = false;
+    if (t->held) {
+        gn_grant_give(t->slot, false);
+        news = true;
+    } else if (was_wanted) {
+        news = gn_grant_decline(t->slot);
+    }
+    t->held = t->over = false;
+    pthread_mutex_unlock(&d->role);
+    if (news)
+        tell(t);
+    gn_device_wake(d); /* it may sleep on a grant that nobody wants any more */
+}
+
 void gn_turn_came(struct gn_vdevice *d)
 {
     if (!d->turn.held)

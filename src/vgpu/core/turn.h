@@ -50,6 +50,9 @@ bool gn_turn_tracks(struct gn_vdevice *d);
 void gn_turn_end(struct gn_vdevice *d);
 /* Rests on the grant if there is nothing to do. Any thread that holds no lock. */
 void gn_turn_rest(struct gn_vdevice *d);
+/* Gives up the grant, or the wish for it: for a while nothing goes to the driver, which has nothing left. Any thread that holds no
+ * lock. */
+void gn_turn_leave(struct gn_vdevice *d);
 /*
  * Held, pressed, and the driver has nothing: how long to wait for the program before the grant is given back (FairGV 3.2.2,
  * hybrid spinning; here who waits sleeps). The time is charged like any other. 0: not at all. Any thread.

@@ -6,6 +6,7 @@
 #include "shm/counters.h"
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
+#include "vgpu/core/gate.h"
 #include "vgpu/core/lease.h"
 #include "vgpu/core/records.h"
 #include "vgpu/core/turn.h"
@@ -372,6 +373,8 @@ struct gn_vgpu {
     struct gn_lost lost;
     bool on_processors; /* some device of it is this machine's processors */
     _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
+    struct gn_gate gate;
+    bool listens; /* set once: there is a control thread */
 
     /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */
     struct gn_segment segments[GN_MAX_SEGMENTS];
@@ -390,7 +393,7 @@ struct gn_vgpu {
     pthread_mutex_t helper_lock;
     pthread_cond_t helper_wake;
     struct gn_helper builder, lessee; /* of slow requests; of those that need a larger lease */
-    uint32_t n_helped;                /* helper_lock: in their queues */
+    uint32_t n_helped, n_helping;     /* helper_lock: in their queues, and taken out of them and not over */
     void (*help)(struct gn_vgpu *v, const struct gn_request *request); /* set once: what becomes of slow requests */
 
     struct gn_list folders; /* helper_lock: descriptors that came for requests */

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Closing the gate: who must have stopped, and how that is known. Run by a thread of its own (whoever saves), never by those that
+ * it waits for. No lock is held while waiting for the driver.
+ *
+ * The order matters. The ring thread first: nothing new is admitted. Then the helpers: what they serve may make objects. Then the
+ * devices' role, once: whoever submits afterwards sees the closed gate. Then the driver, and last the ends that it reports on
+ * threads of its own, since those may come after its queues are finished.
+ */
+#include "vgpu/core/gate.h"
+
+#include "vgpu/core/vgpu_core.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int gn_gate_init(struct gn_gate *g)
+{
+    pthread_condattr_t attr;
+    memset(g, 0, sizeof *g);
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    int r = pthread_cond_init(&g->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    return -r;
+}
+
+void gn_gate_stand(struct gn_vgpu *v)
+{
+    struct gn_gate *g = &v->gate;
+    /* The message that was served last is over: its slots are the program's, and whoever takes the ring over begins behind it. */
+    gn_ring_release(&v->ring);
+    gn_vgpu_flush(v);
+    pthread_mutex_lock(&g->lock);
+    g->ring_stands = true;
+    pthread_cond_broadcast(&g->wake);
+    while (atomic_load_explicit(&g->closed, memory_order_relaxed))
+        pthread_cond_wait(&g->wake, &g->lock);
+    g->ring_stands = false;
+    pthread_mutex_unlock(&g->lock);
+}
+
+void gn_gate_tell(struct gn_vgpu *v)
+{
+    struct gn_gate *g = &v->gate;
+    pthread_mutex_lock(&g->lock);
+    g->n_ends++;
+    pthread_cond_broadcast(&g->wake);
+    pthread_mutex_unlock(&g->lock);
+}
+
+bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary)
+{
+    struct gn_gate *g = &v->gate;
+    if (!gn_gate_is_closed(g))
+        return false;
+    pthread_mutex_lock(&g->lock);
+    bool deaf = g->deaf && at_boundary;
+    if (g->deafened != deaf) {
+        g->deafened = deaf;
+        pthread_cond_broadcast(&g->wake);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return deaf;
+}
+
+/* Until `is` says so, or the time is over. The gate's lock is held, and let go of meanwhile. */
+static int wait_locked(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v), const struct timespec *until)
+{
+    struct gn_gate *g = &v->gate;
+    for (;;) {
+        const uint64_t n_ends = g->n_ends;
+        pthread_mutex_unlock(&g->lock);
+        bool done = is(v);
+        pthread_mutex_lock(&g->lock);
+        if (done)
+            return 0;
+        /* What came between the look and the lock has counted. */
+        if (n_ends == g->n_ends && pthread_cond_timedwait(&g->wake, &g->lock, until) == ETIMEDOUT)
+            return -ETIMEDOUT;
+    }
+}
+
+static bool ring_stands(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->gate.lock);
+    bool stands = v->gate.ring_stands;
+    pthread_mutex_unlock(&v->gate.lock);
+    return stands;
+}
+
+static bool helpers_rest(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->helper_lock);
+    bool rest = !v->n_helped && !v->n_helping;
+    pthread_mutex_unlock(&v->helper_lock);
+    return rest;
+}
+
+static bool is_drained(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->gate.lock);
+    bool drained = !v->gate.draining;
+    pthread_mutex_unlock(&v->gate.lock);
+    return drained;
+}
+
+static bool is_deaf(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->gate.lock);
+    bool deaf = v->gate.deafened;
+    pthread_mutex_unlock(&v->gate.lock);
+    return deaf;
+}
+
+/* Has every end been told? */
+static bool ends_are_told(struct gn_vgpu *v)
+{
+    bool told = true;
+    pthread_mutex_lock(&v->lock);
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        const struct gn_vdevice *d = &v->devices[i];
+        told &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst);
+        gn_list_for_each(q, &d->queues, const struct gn_vqueue, link) told &= gn_list_empty(&q->open) && !q->telling;
+    }
+    pthread_mutex_unlock(&v->lock);
+    return told;
+}
+
+/* ---- the driver */
+
+struct drain {
+    struct gn_vgpu *vgpu;
+    struct gn_vobject **queues; /* with a reference each */
+    uint32_t n;
+};
+
+static void *drain_thread(void *arg)
+{
+    struct drain *d = arg;
+    struct gn_vgpu *v = d->vgpu;
+    gn_objects_own_thread();
+    /* All are flushed before one is waited for: it may wait for another. */
+    for (uint32_t i = 0; i < d->n; i++)
+        v->api->flush(v, d->queues[i]->driver);
+    for (uint32_t i = 0; i < d->n; i++) {
+        v->api->finish(v, d->queues[i]->driver);
+        gn_object_unref(d->queues[i]);
+    }
+    free(d->queues);
+    free(d);
+    pthread_mutex_lock(&v->gate.lock);
+    v->gate.draining = false;
+    v->gate.n_ends++;
+    pthread_cond_broadcast(&v->gate.wake);
+    pthread_mutex_unlock(&v->gate.lock);
+    return NULL;
+}
+
+/* The queues of all devices, held. */
+static int hold_queues(struct gn_vgpu *v, struct drain *d)
+{
+    uint32_t most = 0;
+    pthread_mutex_lock(&v->lock);
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        most += atomic_load_explicit(&v->devices[i].n_queues, memory_order_relaxed);
+    d->queues = calloc(most ? most : 1, sizeof(struct gn_vobject *));
+    for (uint32_t i = 0; d->queues && i < v->n_devices; i++)
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+        {
+            if (d->n < most && gn_object_ref_if_held(q->object))
+                d->queues[d->n++] = q->object;
+        }
+    pthread_mutex_unlock(&v->lock);
+    return d->queues ? 0 : -ENOMEM;
+}
+
+static int start_drain(struct gn_vgpu *v)
+{
+    pthread_t thread;
+    struct drain *d = calloc(1, sizeof *d);
+    if (d)
+        d->vgpu = v;
+    int r = d ? hold_queues(v, d) : -ENOMEM;
+    if (r) {
+        free(d);
+        return r;
+    }
+    v->gate.draining = true;
+    r = -pthread_create(&thread, NULL, drain_thread, d);
+    if (r) {
+        v->gate.draining = false;
+        for (uint32_t i = 0; i < d->n; i++)
+            gn_object_unref(d->queues[i]);
+        free(d->queues);
+        free(d);
+        return r;
+    }
+    pthread_detach(thread);
+    return 0;
+}
+
+/* ---- */
+
+/* Whoever had a device's role has then given the driver what he had in hand; the next one sees the gate. */
+static int seal_devices(struct gn_vgpu *v, const struct timespec *until)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        int r = pthread_mutex_clocklock(&v->devices[i].role, CLOCK_MONOTONIC, until);
+        if (r)
+            return -r;
+        pthread_mutex_unlock(&v->devices[i].role);
+    }
+    return 0;
+}
+
+int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
+{
+    struct gn_gate *g = &v->gate;
+    const uint64_t at_ns = gn_now_ns() + timeout_ns;
+    const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
+    const char *what = "a request that the driver does not return from";
+    int r = 0;
+
+    pthread_mutex_lock(&g->lock);
+    if (g->draining) {
+        pthread_mutex_unlock(&g->lock);
+        return gn_fail(err, EBUSY, "wait until its kernels have ended", "the device still works on what an earlier try waited for");
+    }
+    g->deaf = true;
+    atomic_store_explicit(&g->closed, true, memory_order_seq_cst);
+    pthread_mutex_unlock(&g->lock);
+    gn_ring_nudge(&v->ring);
+
+    pthread_mutex_lock(&g->lock);
+    r = wait_locked(v, ring_stands, &until);
+    if (!r) {
+        what = "a build";
+        r = wait_locked(v, helpers_rest, &until);
+    }
+    pthread_mutex_unlock(&g->lock);
+    if (!r) {
+        what = "the device's work";
+        r = seal_devices(v, &until);
+    }
+    if (!r)
+        r = start_drain(v);
+    pthread_mutex_lock(&g->lock);
+    if (!r)
+        r = wait_locked(v, is_drained, &until);
+    if (!r)
+        r = wait_locked(v, ends_are_told, &until);
+    if (!r && v->boot->session_fd >= 0 && v->listens) {
+        what = "the program's socket";
+        pthread_mutex_unlock(&g->lock);
+        gn_lease_wake(&v->lease); /* the control thread looks at the gate */
+        pthread_mutex_lock(&g->lock);
+        r = wait_locked(v, is_deaf, &until);
+    }
+    pthread_mutex_unlock(&g->lock);
+    for (uint32_t i = 0; !r && i < v->n_devices; i++)
+        gn_turn_leave(&v->devices[i]);
+    if (!r)
+        return 0;
+    gn_gate_open(v);
+    if (r == -ETIMEDOUT)
+        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "%s took longer than the drain may take", what);
+    return gn_fail(err, -r, NULL, "cannot wait for the device: %s", strerror(-r));
+}
+
+void gn_gate_open(struct gn_vgpu *v)
+{
+    struct gn_gate *g = &v->gate;
+    pthread_mutex_lock(&g->lock);
+    g->deaf = g->deafened = false;
+    atomic_store_explicit(&g->closed, false, memory_order_seq_cst);
+    pthread_cond_broadcast(&g->wake);
+    pthread_mutex_unlock(&g->lock);
+    gn_lease_wake(&v->lease);
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        atomic_store_explicit(&v->devices[i].dirty, true, memory_order_seq_cst);
+        gn_device_wake(&v->devices[i]);
+    }
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_GATE_H
+#define GN_VGPU_GATE_H
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gn_vgpu;
+struct gn_vdevice;
+
+/*
+ * The gate in front of a vGPU. Open, it is one load of a word that nobody writes. Closed, nothing that the program asks for
+ * begins: its requests wait in the ring, its commands in their queues, and its threads do not notice but for the time. What had
+ * begun goes on to its end, and its end is told. Then the vGPU is quiet: no thread of its own or of the driver's changes what it
+ * consists of, and it can be saved (Crane 4.1.1; gMig 3.3.1 calls it the stop). Commands that wait for an event nobody has set
+ * yet stay pending and are saved so.
+ */
+struct gn_gate {
+    _Atomic bool closed;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;   /* CLOCK_MONOTONIC */
+    /* lock */
+    bool ring_stands;      /* the ring thread is at the gate */
+    bool draining;         /* a thread waits for the driver, maybe of an earlier try */
+    bool deaf, deafened;   /* the control thread is to let the session's socket be; it does */
+    uint64_t n_ends;       /* goes up when something is over while the gate is closed */
+};
+
+int gn_gate_init(struct gn_gate *g);
+
+static inline bool gn_gate_is_closed(const struct gn_gate *g)
+{
+    return __builtin_expect(atomic_load_explicit(&g->closed, memory_order_relaxed), false);
+}
+
+/*
+ * Closes it and waits until the vGPU is quiet, at most timeout_ns: 0, or -ETIMEDOUT, -EBUSY (an earlier try's wait for the driver
+ * still goes on), -ENOMEM with a sentence, and then the gate is open again and nothing has changed. Any thread but the ring
+ * thread and the control thread; one at a time.
+ */
+int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err);
+/* What waited goes on. */
+void gn_gate_open(struct gn_vgpu *v);
+
+/* The ring thread, when it sees that the gate is closed: until it is open. */
+void gn_gate_stand(struct gn_vgpu *v);
+/* Something that may be waited for is over. Any thread that holds none of the vGPU's locks. */
+void gn_gate_tell(struct gn_vgpu *v);
+/* The control thread: is the session's socket to be let be? at_boundary: no part of a frame has been read. */
+bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary);
+
+#endif

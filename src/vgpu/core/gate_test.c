@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Closing the gate of a vGPU whose driver does as the test says. */
+#include "vgpu/core/vgpu_core.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define KIND_QUEUE 1u
+#define LONG_NS    UINT64_C(20000000000)
+#define SHORT_NS   UINT64_C(50000000)
+
+/* ---- a driver that ends what it has when it is finished, and finishes when the test lets it */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool holds;         /* finishes do not return */
+    bool tells_late;    /* ends are told by the test */
+    struct gn_command *given[8];
+    uint32_t n_given, n_finishing;
+} driver = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+static int some_driver_event;
+
+static void admit(struct gn_vgpu *v, struct gn_command *c)
+{
+    (void)v, (void)c;
+}
+
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits,
+                      void **event)
+{
+    (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
+    *event = &some_driver_event;
+    return 0;
+}
+
+static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
+{
+    (void)v, (void)event;
+    pthread_mutex_lock(&driver.lock);
+    driver.given[driver.n_given++] = c;
+    pthread_mutex_unlock(&driver.lock);
+    return 0;
+}
+
+static void end_all(void)
+{
+    pthread_mutex_lock(&driver.lock);
+    while (driver.n_given) {
+        struct gn_command *c = driver.given[--driver.n_given];
+        pthread_mutex_unlock(&driver.lock);
+        gn_command_over(c, 0);
+        pthread_mutex_lock(&driver.lock);
+    }
+    pthread_mutex_unlock(&driver.lock);
+}
+
+static void finish_queue(struct gn_vgpu *v, void *queue)
+{
+    (void)v, (void)queue;
+    pthread_mutex_lock(&driver.lock);
+    driver.n_finishing++;
+    pthread_cond_broadcast(&driver.wake);
+    while (driver.holds)
+        pthread_cond_wait(&driver.wake, &driver.lock);
+    driver.n_finishing--;
+    bool late = driver.tells_late;
+    pthread_mutex_unlock(&driver.lock);
+    if (!late)
+        end_all();
+}
+
+static void let_finish(void)
+{
+    pthread_mutex_lock(&driver.lock);
+    driver.holds = false;
+    pthread_cond_broadcast(&driver.wake);
+    pthread_mutex_unlock(&driver.lock);
+}
+
+static void until_finishing(void)
+{
+    pthread_mutex_lock(&driver.lock);
+    while (!driver.n_finishing)
+        pthread_cond_wait(&driver.wake, &driver.lock);
+    pthread_mutex_unlock(&driver.lock);
+}
+
+static void flush(struct gn_vgpu *v, void *queue)
+{
+    (void)v, (void)queue;
+}
+
+static void release_event(struct gn_vgpu *v, void *event)
+{
+    (void)v, (void)event;
+}
+
+static bool is_over(struct gn_vgpu *v, void *event)
+{
+    (void)v, (void)event;
+    return true;
+}
+
+static void release(struct gn_vobject *o)
+{
+    gn_queue_free(o->detail);
+}
+
+static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
+static const struct gn_vgpu_api api = {.when_over = when_over,
+                                       .release_event = release_event,
+                                       .release = release,
+                                       .flush = flush,
+                                       .finish = finish_queue,
+                                       .is_over = is_over,
+                                       .queue_kind = KIND_QUEUE,
+                                       .wait_failed = -14};
+
+static struct gn_vgpu vgpu;
+static struct gn_vdevice device;
+static struct gn_counters counters;
+static struct gn_vgpu_boot boot = {.session_fd = -1};
+static struct gn_grant_page grants;
+static _Alignas(64) unsigned char ring_memory[GN_RING_BYTES(64)];
+static struct gn_ring_producer producer;
+static uint64_t queue_id;
+static pthread_t ring_thread;
+static _Atomic bool ends;
+static _Atomic uint32_t n_served;
+
+/* The ring thread's part, and nothing more. */
+static void *serve_ring(void *arg)
+{
+    unsigned char message[GN_RING_MAX_BYTES];
+    (void)arg;
+    gn_objects_own_thread();
+    while (!atomic_load(&ends)) {
+        if (gn_gate_is_closed(&vgpu.gate))
+            gn_gate_stand(&vgpu);
+        else if (gn_ring_try_receive(&vgpu.ring, message) > 0)
+            atomic_fetch_add(&n_served, 1);
+        else if (gn_ring_spin(&vgpu.ring) == -EAGAIN)
+            gn_ring_park(&vgpu.ring, 0);
+    }
+    return NULL;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&vgpu, 0, sizeof vgpu);
+    memset(&device, 0, sizeof device);
+    memset(&grants, 0, sizeof grants);
+    memset(ring_memory, 0, sizeof ring_memory);
+    driver.holds = driver.tells_late = false;
+    driver.n_given = 0;
+    vgpu.api = &api;
+    vgpu.boot = &boot;
+    vgpu.counters = &counters;
+    vgpu.devices = &device;
+    vgpu.n_devices = 1;
+    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(vgpu.events != MAP_FAILED);
+    gn_lost_init(&vgpu.lost);
+    struct gn_waiter waiter = {gn_spin_policy_default(), &vgpu.lost};
+    assert_int_equal(gn_ring_producer_init(&producer, (void *)ring_memory, 64, 0, waiter), 0);
+    assert_int_equal(gn_ring_consumer_init(&vgpu.ring, (void *)ring_memory, 64, 0, waiter), 0);
+    pthread_mutex_init(&vgpu.lock, NULL);
+    pthread_mutex_init(&vgpu.objects.lock, NULL);
+    pthread_mutex_init(&vgpu.helper_lock, NULL);
+    assert_int_equal(gn_gate_init(&vgpu.gate), 0);
+    assert_int_equal(gn_lease_init(&vgpu.lease, -1, &counters), 0);
+    boot.grants.base = &grants;
+    boot.tell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    gn_device_init(&vgpu, 0);
+    gn_objects_own_thread();
+    queue_id = gn_id_make(7, 1);
+    struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, KIND_QUEUE, &some_driver_event);
+    assert_non_null(queue);
+    queue->detail = gn_queue_new(&vgpu, queue, 0, true, false);
+    atomic_store(&ends, false);
+    atomic_store(&n_served, 0);
+    assert_int_equal(pthread_create(&ring_thread, NULL, serve_ring, NULL), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    atomic_store(&ends, true);
+    if (gn_gate_is_closed(&vgpu.gate))
+        gn_gate_open(&vgpu);
+    gn_lost_declare(&vgpu.lost);
+    gn_ring_nudge(&vgpu.ring);
+    pthread_join(ring_thread, NULL);
+    munmap(vgpu.events, GN_EVENT_TABLE_BYTES);
+    close(boot.tell_fd);
+    return 0;
+}
+
+/* A command with this event, that waits for another (GN_NO_EVENT: none). */
+static void enqueue(uint32_t event, uint32_t wait)
+{
+    struct {
+        struct gn_msg msg;
+        struct gn_command_head head;
+        uint32_t waits[2];
+    } m = {.msg = {.size = sizeof m}, .head = {.queue = queue_id, .event = event, .waits = {.segment = GN_SPAN_NULL}}};
+    if (wait != GN_NO_EVENT) {
+        m.head.waits = (struct gn_span){GN_SPAN_INLINE, 4, sizeof m.msg + sizeof m.head};
+        m.waits[0] = wait;
+    }
+    gn_event_arm(gn_event_at(vgpu.events, event));
+    gn_command_admit(&vgpu, &plain, (void *)&m, sizeof m, 0);
+}
+
+static enum gn_event_phase phase(uint32_t event)
+{
+    return gn_event_phase(gn_event_at(vgpu.events, event), NULL);
+}
+
+static uint32_t n_pending(void)
+{
+    uint32_t n = 0;
+    const struct gn_vqueue *q = gn_list_first(&device.queues, struct gn_vqueue, link);
+    gn_list_for_each(c, &q->pending, const struct gn_command, link) n++;
+    return n;
+}
+
+static void test_what_has_begun_ends_and_what_waits_stays(void **state)
+{
+    struct gn_error err;
+    (void)state;
+    assert_int_equal(gn_user_event_new(&vgpu, 9), 0);
+    enqueue(1, GN_NO_EVENT);
+    enqueue(2, 9);
+    assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
+    assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
+    assert_int_equal(phase(1), GN_EVENT_DONE);
+    assert_int_equal(phase(2), GN_EVENT_QUEUED);
+    assert_int_equal(n_pending(), 1);
+    /* Set now, it makes the command ready; nothing is given to the driver. */
+    assert_int_equal(gn_user_event_set(&vgpu, 9, 0), 0);
+    assert_int_equal(phase(2), GN_EVENT_QUEUED);
+    gn_gate_open(&vgpu);
+    gn_device_pump(&device);
+    assert_int_equal(phase(2), GN_EVENT_SUBMITTED);
+    end_all();
+    assert_int_equal(phase(2), GN_EVENT_DONE);
+}
+
+static void test_requests_wait_in_the_ring(void **state)
+{
+    struct gn_error err;
+    uint64_t before = 0, end = 0;
+    const uint32_t word = 1;
+    (void)state;
+    assert_int_equal(gn_ring_send(&producer, &word, sizeof word, NULL, 0, &before), 0);
+    while (!gn_ring_passed(&producer, before))
+        ;
+    assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
+    assert_int_equal(gn_ring_send(&producer, &word, sizeof word, NULL, 0, &end), 0);
+    assert_int_equal(atomic_load(&n_served), 1);
+    assert_int_equal(vgpu.ring.head, before);
+    gn_gate_open(&vgpu);
+    while (!gn_ring_passed(&producer, end))
+        ;
+    assert_int_equal(atomic_load(&n_served), 2);
+}
+
+/* The driver's word on an end may come after its queue is finished. */
+static void *close_gate(void *arg)
+{
+    struct gn_error err;
+    int r = gn_gate_close(&vgpu, LONG_NS, &err);
+    *(int *)arg = r;
+    return NULL;
+}
+
+static void test_ends_that_are_told_late_are_waited_for(void **state)
+{
+    pthread_t thread;
+    int r = 1;
+    (void)state;
+    driver.tells_late = driver.holds = true;
+    enqueue(1, GN_NO_EVENT);
+    assert_int_equal(pthread_create(&thread, NULL, close_gate, &r), 0);
+    until_finishing();
+    let_finish();
+    end_all();
+    pthread_join(thread, NULL);
+    assert_int_equal(r, 0);
+    assert_int_equal(phase(1), GN_EVENT_DONE);
+    gn_gate_open(&vgpu);
+}
+
+static void test_a_drain_that_takes_too_long_is_given_up(void **state)
+{
+    struct gn_error err;
+    (void)state;
+    driver.holds = true;
+    enqueue(1, GN_NO_EVENT);
+    assert_int_equal(gn_gate_close(&vgpu, SHORT_NS, &err), -ETIMEDOUT);
+    assert_non_null(strstr(err.what, "longer"));
+    assert_false(gn_gate_is_closed(&vgpu.gate));
+    /* The program goes on. */
+    enqueue(2, GN_NO_EVENT);
+    assert_int_equal(phase(2), GN_EVENT_SUBMITTED);
+    /* The first wait goes on, too; until it is over, there is no second one. */
+    assert_int_equal(gn_gate_close(&vgpu, SHORT_NS, &err), -EBUSY);
+    let_finish();
+    pthread_mutex_lock(&vgpu.gate.lock);
+    while (vgpu.gate.draining)
+        pthread_cond_wait(&vgpu.gate.wake, &vgpu.gate.lock);
+    pthread_mutex_unlock(&vgpu.gate.lock);
+    assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
+    assert_int_equal(phase(2), GN_EVENT_DONE);
+    gn_gate_open(&vgpu);
+}
+
+static void test_the_grant_is_given_up_and_asked_for_anew(void **state)
+{
+    struct gn_error err;
+    (void)state;
+    device.turn.slot = &grants.slots[0];
+    device.turn.tell_fd = boot.tell_fd;
+    enqueue(1, GN_NO_EVENT);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_WANTED);
+    assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_NONE);
+    assert_int_equal(n_pending(), 1);
+    gn_gate_open(&vgpu);
+    gn_device_pump(&device);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_WANTED);
+    assert_true(gn_grant_hand(device.turn.slot, 1000000, false));
+    gn_turn_came(&device);
+    gn_device_pump(&device);
+    assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
+    assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_RESTING); /* gantryd's as soon as it presses */
+    assert_int_equal(phase(1), GN_EVENT_DONE);
+    gn_gate_open(&vgpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_has_begun_ends_and_what_waits_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_requests_wait_in_the_ring, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ends_that_are_told_late_are_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_drain_that_takes_too_long_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_grant_is_given_up_and_asked_for_anew, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
