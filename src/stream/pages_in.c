@@ -145,10 +145,13 @@ int gn_stream_take_pages(struct gn_stream_reader *r, void *const *where)
     if (r->section.what != GN_STREAM_IS_PAGES || r->section.n_runs == 0)
         return gn_stream_reader_fail(r, EINVAL, NULL, "there are no pages to take");
     const struct gn_known_memory *m = gn_known_memory_find(&r->memories, r->pages.memory);
-    if (!r->scratch)
-        r->scratch = malloc(2 * MOST);
-    if (!r->scratch)
+    bool packed = r->pages.packing == GN_STREAM_ZSTD;
+    for (uint32_t i = 0; i < r->section.n_runs; i++)
+        if (!r->section.runs[i].zeros && !(where && where[i]))
+            passed += gn_stream_run_bytes(r, &r->section, i);
+    if (gn_buffer_room(&r->scratch, passed) < 0 || gn_buffer_room(&r->packed, packed ? r->bulk_left : 0) < 0)
         return gn_stream_reader_fail(r, ENOMEM, NULL, "no memory left to read the stream");
+    passed = 0;
     for (uint32_t i = 0; i < r->section.n_runs; i++) {
         const struct gn_stream_run_head *run = &r->section.runs[i];
         uint64_t bytes = gn_stream_pages_bytes(m, r->about.page_bytes, run->first_page, run->n_pages);
@@ -158,20 +161,20 @@ int gn_stream_take_pages(struct gn_stream_reader *r, void *const *where)
         if (run->zeros)
             continue;
         if (!at) {
-            at = r->scratch + passed;
+            at = r->scratch.bytes + passed;
             passed += bytes;
         }
         to[n++] = (struct iovec){at, bytes};
     }
     uint64_t bulk = r->bulk_left;
     r->bulk_left = 0;
-    if (r->pages.packing == GN_STREAM_ZSTD) {
-        struct iovec packed = {r->scratch + MOST, bulk};
-        if (gn_stream_fetch(r, &packed, 1, bulk) < 0)
+    if (packed) {
+        struct iovec whole = {r->packed.bytes, bulk};
+        if (gn_stream_fetch(r, &whole, 1, bulk) < 0)
             return r->failed;
-        if (gn_stream_checksum(r->scratch + MOST, bulk) != r->pages.packed_checksum)
+        if (gn_stream_checksum(r->packed.bytes, bulk) != r->pages.packed_checksum)
             return gn_stream_damaged(r, "its pages are damaged");
-        if (unpack(r, r->scratch + MOST, bulk, to, n) < 0)
+        if (unpack(r, r->packed.bytes, bulk, to, n) < 0)
             return r->failed;
     } else {
         memcpy(iov, to, (size_t)n * sizeof *to);

@@ -438,7 +438,8 @@ void gn_stream_reader_destroy(struct gn_stream_reader *r)
     if (!r)
         return;
     free(r->body.bytes);
-    free(r->scratch);
+    free(r->scratch.bytes);
+    free(r->packed.bytes);
     ZSTD_freeDCtx(r->zstd);
     gn_known_fini(&r->objects);
     gn_known_memories_fini(&r->memories);

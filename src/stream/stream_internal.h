@@ -73,7 +73,7 @@ struct gn_stream_reader {
     const unsigned char *entry; /* the next one */
     struct gn_stream_pages pages;
     uint64_t bulk_left;
-    unsigned char *scratch; /* GN_STREAM_MOST_PAGES_BYTES, twice */
+    struct gn_buffer scratch, packed; /* pages that nobody takes; a packed bulk */
     void *zstd;
 };
 

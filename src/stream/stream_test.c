@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the writer says is what the reader hears; whatever is cut, altered, newer or too much is one sentence. */
 #include "base/checked.h"
-#include "stream/hash.h"
+#include "stream/hash_variant.h"
 #include "stream/stream_samples.h"
 
 #include <errno.h>
@@ -130,9 +130,31 @@ static void every_bit_counts(void **state)
     gn_sample_free(&f);
 }
 
+/* All variants that this processor has agree, at every length. */
+static void hashes_agree(void **state)
+{
+    static unsigned char bytes[5000];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * 131 >> 3);
+    for (size_t n = 0; n <= sizeof bytes; n += n < 1100 ? 1 : 61) {
+        struct gn_stream_hash h = gn_stream_hash_any(bytes, n);
+        assert_true(gn_stream_hash_equal(h, gn_stream_hash(bytes, n)));
+#ifdef GN_HASH_WIDE
+        if (__builtin_cpu_supports("avx2"))
+            assert_true(gn_stream_hash_equal(h, gn_stream_hash_avx2(bytes, n)));
+        if (__builtin_cpu_supports("avx512f"))
+            assert_true(gn_stream_hash_equal(h, gn_stream_hash_avx512(bytes, n)));
+#endif
+    }
+    /* From xxHash's own description: the empty input. */
+    struct gn_stream_hash none = gn_stream_hash("", 0);
+    assert_true(none.high == 0x99aa06d3014798d8 && none.low == 0x6001c324468d497f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hashes_agree),
         cmocka_unit_test(raw_comes_back),
         cmocka_unit_test(packed_comes_back),
         cmocka_unit_test(cut_anywhere_is_refused),
