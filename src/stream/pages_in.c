@@ -8,7 +8,6 @@
 #include "stream/stream_internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
