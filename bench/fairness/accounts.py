@@ -35,7 +35,7 @@ class Accounting:
         result = {}
         for name, paper in PAPER.items():
             context.progress(name)
-            program = (*LOADS[name], "--sum-profile")
+            program = (*(w for w in LOADS[name] if w != "--ahead"), "--sum-profile")
             charged, told, share = [], [], []
             with Scene(context, [(program, "a"), (program, "b")], {"a": {}, "b": {}}, policy, native=False) as scene:
                 scene.together(0.3)
@@ -63,8 +63,8 @@ class AccountingCost:
     """What turns and their accounts cost two busy programs."""
 
     title = "Two of the same program, equal weights: what turns and accounting cost"
-    sizes = {"matrixMul of 32 rows": (("matrixMul", "--size", "32", "--batch", "2400"), 1.03),
-             "matrixMul of 48 rows": (("matrixMul", "--size", "48", "--batch", "600"), 1.01),
+    sizes = {"matrixMul of 32 rows": (("matrixMul", "--size", "32", "--batch", "480", "--ahead"), 1.03),
+             "matrixMul of 48 rows": (("matrixMul", "--size", "48", "--batch", "110", "--ahead"), 1.01),
              "matrixMul": (LOADS["matrixMul"], 1.01)}
 
     def run(self, context, policy):

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of the experiments, as gantry-load's options."""
 
-# A round of about 50 ms where a load leaves its length open, so that a window holds many; the rest as FairGV's table 3 has it.
-# lavaMD's two seconds a kernel would make a window of minutes: it is smaller, 0.1 s.
+# A round of about 10 ms where a load leaves its length open, with the next one in the queue before its end, so that a window holds many and the
+# device never waits for the program; the rest as FairGV's table 3 has it. lavaMD's two seconds a kernel would make a window of minutes: it is smaller, and so is nw.
 LOADS = {
-    "matrixMul": ("matrixMul", "--batch", "250"),
-    "hotspot": ("hotspot", "--batch", "300"),
+    "matrixMul": ("matrixMul", "--batch", "50", "--ahead"),
+    "hotspot": ("hotspot", "--batch", "70", "--ahead"),
     "BlackScholes": ("BlackScholes",),
     "srad": ("srad", "--batch", "8"),
     "scan": ("scan",),
     "histogram": ("histogram",),
     "convolutionSeparable": ("convolutionSeparable",),
     "pathfinder": ("pathfinder",),
-    "nw": ("nw",),
+    "nw": ("nw", "--size", "1792"),
     "fastWalshTransform": ("fastWalshTransform",),
     "cfd": ("cfd",),
-    "lavaMD": ("lavaMD", "--size", "4"),
+    "lavaMD": ("lavaMD", "--size", "3"),
 }
 
 # FairGV's figure 11: its background program has kernels of 21 to 1,605 us, by the size of its matrices.
-BACKGROUND = {f"matrixMul of {size} rows": ("matrixMul", "--size", str(size), "--batch", str(batch))
-              for size, batch in ((32, 2400), (48, 600), (64, 250), (80, 120), (96, 80), (112, 50), (128, 30))}
+BACKGROUND = {f"matrixMul of {size} rows": ("matrixMul", "--size", str(size), "--batch", str(batch), "--ahead")
+              for size, batch in ((32, 480), (48, 110), (64, 50), (80, 25), (96, 14), (112, 9), (128, 6))}
 
 # A kernel, its end waited for, and three numbers read: FairGV's srad makes 64 synchronous calls a millisecond.
 CHATTY = ("spin", "--size", "2000", "--batch", "1", "--reads", "3")

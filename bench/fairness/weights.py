@@ -26,7 +26,7 @@ class Weights:
         for name in context.loads or self.loads:
             context.progress(name)
             programs = [(LOADS[name], f"t{i}", w) for i, w in enumerate(self.weights)]
-            result[name] = Mix(programs, factor=self.factor).run(context, policy)
+            result[name] = Mix(programs, factor=self.factor, alone_factor=1).run(context, policy)
         return result
 
     def rows(self, result):
@@ -62,7 +62,7 @@ class Lag:
     title = "Lag between busy tenants, weights 1:2:3, different programs"
     weights = (1, 2, 3)
     # Short rounds: their ends are what is known.
-    programs = (("matrixMul", "--size", "32", "--batch", "100"), ("matrixMul", "--batch", "10"), ("hotspot", "--batch", "15"))
+    programs = (("matrixMul", "--size", "32", "--batch", "100", "--ahead"), ("matrixMul", "--batch", "10", "--ahead"), ("hotspot", "--batch", "15", "--ahead"))
 
     def run(self, context, policy):
         runs = 2 if context.quick else 5

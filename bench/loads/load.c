@@ -114,6 +114,7 @@ void gn_load_reset(struct gn_run *run)
 
 void gn_load_close(struct gn_run *run)
 {
+    gn_load_drain(run);
     gn_load_reset(run);
     clReleaseCommandQueue(run->queue);
     clReleaseContext(run->context);
@@ -304,8 +305,35 @@ void gn_load_write(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, 
     run->sync_calls++;
 }
 
+/* A round's work is in the queue before the last one's end is waited for. */
+static void finish_behind(struct gn_run *run)
+{
+    cl_event here;
+
+    gn_load_need(clEnqueueMarkerWithWaitList(run->queue, 0, NULL, &here), "clEnqueueMarkerWithWaitList");
+    gn_load_need(clFlush(run->queue), "clFlush");
+    if (run->behind != NULL) {
+        gn_load_need(clWaitForEvents(1, &run->behind), "clWaitForEvents");
+        clReleaseEvent(run->behind);
+    }
+    run->behind = here;
+    run->sync_calls++;
+}
+
+void gn_load_drain(struct gn_run *run)
+{
+    gn_load_need(clFinish(run->queue), "clFinish");
+    if (run->behind != NULL)
+        clReleaseEvent(run->behind);
+    run->behind = NULL;
+}
+
 void gn_load_finish(struct gn_run *run)
 {
+    if (run->ahead) {
+        finish_behind(run);
+        return;
+    }
     gn_load_need(clFinish(run->queue), "clFinish");
     run->sync_calls++;
     while (run->n_events > 0)

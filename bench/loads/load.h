@@ -41,6 +41,8 @@ struct gn_run {
     unsigned batch; /* launches, or steps, between two synchronous calls, where the load leaves it open */
     size_t groups;  /* work-groups of a launch, and blocking reads a round, in spin alone */
     unsigned reads;
+    bool ahead; /* gn_load_finish waits for what there was at the last one, so the device never waits for the
+                   program */
     bool summing; /* every launch's time on the device goes into profiled_ns, without waiting for it */
 
     cl_command_queue queue;
@@ -51,6 +53,7 @@ struct gn_run {
     uint64_t async_calls;
     uint64_t sync_calls;
     uint64_t launches;
+    cl_event behind;      /* where ahead: the last gn_load_finish's place in the queue */
     uint64_t profiled_ns; /* where summing: of all launches that a gn_load_finish has followed */
     cl_event *events;     /* those that none has */
     size_t n_events;
@@ -130,6 +133,8 @@ void gn_load_copy(struct gn_run *run, cl_mem from, cl_mem to, size_t bytes);
 void gn_load_read(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, void *to);
 void gn_load_write(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, const void *from);
 void gn_load_finish(struct gn_run *run);
+/* Waits for everything, also where ahead; not counted. */
+void gn_load_drain(struct gn_run *run);
 
 /* True when every pair differs by at most tolerance * max(1, |want|); says the first that does not on stderr.
  */

@@ -42,6 +42,7 @@ struct options {
     unsigned reads;
     double sleep_us;
     bool obey;
+    bool ahead;
     bool summing;
     bool profile;
     bool check;
@@ -65,7 +66,7 @@ static const char usage[] =
     "usage: gantry-load NAME [--seconds S | --iterations N] [--size N] [--kernel-us T] [--batch N]\n"
     "                   [--groups N] [--reads N] [--sleep-us T] [--check] [--json] [--no-profile]\n"
     "                   [--platform P] [--device D]\n"
-    "       gantry-load NAME --obey [--sum-profile] [...]\n"
+    "       gantry-load NAME --obey [--ahead | --sum-profile] [...]\n"
     "       gantry-load --list [--json]\n"
     "Runs one OpenCL load and prints what it took. SIGINT and SIGTERM end it after the current round.\n"
     "  --seconds S     measure for at least S seconds (default 2)\n"
@@ -78,6 +79,7 @@ static const char usage[] =
     "  --sleep-us T    sleep after each round (with --obey)\n"
     "  --obey          rounds when a line \"run SECONDS\" on stdin asks for them; a line of JSON answers "
     "each\n"
+    "  --ahead         never leave the device without work: wait for a round when the next is queued\n"
     "  --sum-profile   profile every launch and tell the sum (with --obey)\n"
     "  --check         compare the result with a reference computed on the CPU; a difference ends in status "
     "1\n"
@@ -320,6 +322,7 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
         READS,
         SLEEP_US,
         OBEY,
+        AHEAD,
         SUM_PROFILE
     };
     static const struct option known[] = {
@@ -332,6 +335,7 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
         {"reads", required_argument, NULL, READS},
         {"sleep-us", required_argument, NULL, SLEEP_US},
         {"obey", no_argument, NULL, OBEY},
+        {"ahead", no_argument, NULL, AHEAD},
         {"sum-profile", no_argument, NULL, SUM_PROFILE},
         {"check", no_argument, NULL, CHECK},
         {"json", no_argument, NULL, JSON},
@@ -375,6 +379,9 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
             break;
         case OBEY:
             o->obey = true;
+            break;
+        case AHEAD:
+            o->ahead = true;
             break;
         case SUM_PROFILE:
             o->summing = true;
@@ -453,6 +460,7 @@ int main(int argc, char **argv)
     else if (run.load->kernel_us < 1e5)
         warm_up(&run);
     if (o.obey) {
+        run.ahead = o.ahead;
         gn_load_obey(&run, (uint64_t)(o.sleep_us * 1e3));
         gn_load_close(&run);
         return 0;

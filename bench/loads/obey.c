@@ -122,6 +122,7 @@ void gn_load_obey(struct gn_run *run, uint64_t sleep_ns)
             gn_load_die("an order is \"run SECONDS\", not \"%.*s\"", (int)strcspn(line, "\n"), line);
         run->async_calls = run->sync_calls = run->launches = run->profiled_ns = 0;
         rounds(run, sleep_ns, (uint64_t)(seconds * 1e9), r);
+        gn_load_drain(run);
         answer(run, r);
     }
     free(r);
