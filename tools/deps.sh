@@ -8,7 +8,7 @@
 #   tools/deps.sh --check [GROUP]...         print the missing ones and exit 1 if there are any
 set -u
 
-build='gcc libc6-dev pkg-config meson ninja-build python3 opencl-c-headers libjansson-dev libssl-dev libbsd-dev libxxhash-dev libzstd-dev'
+build='gcc libc6-dev pkg-config meson ninja-build python3 opencl-c-headers libjansson-dev libssl-dev libbsd-dev libxxhash-dev libzstd-dev libncurses-dev'
 
 # Drivers and a loader, unit tests, tools that look at what was built, and the real programs that the suite runs.
 test='libcmocka-dev binutils ocl-icd-opencl-dev pocl-opencl-icd oclgrind strace valgrind procps openssl

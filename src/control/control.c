@@ -95,6 +95,7 @@ static void add_share(json_t *list, const struct gn_control_share *s)
 {
     json_t *o = json_object();
     json_object_set_new(o, "name", text(s->name));
+    json_object_set_new(o, "index", number(s->index));
     if (s->share >= 0) {
         json_object_set_new(o, "share", json_real(s->share));
         json_object_set_new(o, "entitled", json_real(s->entitled));
@@ -144,6 +145,7 @@ static void add_device(void *arg, const struct gn_control_device *d)
 {
     json_t *list = arg, *o = json_object();
     json_object_set_new(o, "name", text(d->name));
+    json_object_set_new(o, "index", number(d->index));
     json_object_set_new(o, "vendor", text(d->vendor));
     json_object_set_new(o, "api", text(d->api));
     json_object_set_new(o, "platform", text(d->platform));

@@ -19,6 +19,7 @@
 /* A vGPU and one of its devices. */
 struct gn_control_share {
     const char *name; /* the device's */
+    uint32_t index;   /* gantryd's number for it, as in gn_control_device */
     double share;     /* of what was charged of it in the last second or two, 0 to 1; below 0, as entitled: it takes no turns */
     double entitled;  /* to, by weight, among those that had work in that time */
     uint64_t device_ns, used_ns, waited_ns, grants;
@@ -46,6 +47,7 @@ struct gn_control_vgpu {
 };
 
 struct gn_control_device {
+    uint32_t index; /* gantryd's number for it, as long as that runs */
     const char *name;
     const char *vendor;
     const char *api;

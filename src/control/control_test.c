@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 static const struct gn_control_share shares[] = {
-    {"Card A", 0.25, 1 / 3.0, 1, 2, 3, UINT64_MAX, false},
-    {"Card B", 0, 1, 0, 0, 0, 0, true},
+    {"Card A", 0, 0.25, 1 / 3.0, 1, 2, 3, UINT64_MAX, false},
+    {"Card B", 1, 0, 1, 0, 0, 0, 0, true},
 };
 
 static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
@@ -39,7 +39,8 @@ static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgp
 
 static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg)
 {
-    struct gn_control_device d = {.name = "Card A",
+    struct gn_control_device d = {.index = 4,
+                                  .name = "Card A",
                                   .vendor = "V",
                                   .api = "opencl",
                                   .platform = "Vendor",
@@ -134,9 +135,9 @@ static char *ask(const char *request)
 }
 
 #define DEVICES                                                                                              \
-    "\"devices\":[{\"name\":\"Card A\",\"share\":0.25,\"entitled\":0.333333,\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,"          \
+    "\"devices\":[{\"name\":\"Card A\",\"index\":0,\"share\":0.25,\"entitled\":0.333333,\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,"          \
     "\"grants\":9223372036854775807,\"interactive\":false},"                                                 \
-    "{\"name\":\"Card B\",\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"                 \
+    "{\"name\":\"Card B\",\"index\":1,\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"                 \
     "\"interactive\":true}]"
 
 static void ls_lists_vgpus_by_the_contract(void **state)
@@ -162,7 +163,7 @@ static void devices_are_listed(void **state)
 {
     char *reply = ask("{\"request\":\"devices\",\"version\":1}");
     assert_string_equal(
-        reply, "{\"version\":1,\"devices\":[{\"name\":\"Card A\",\"vendor\":\"V\",\"api\":\"opencl\","
+        reply, "{\"version\":1,\"devices\":[{\"name\":\"Card A\",\"index\":4,\"vendor\":\"V\",\"api\":\"opencl\","
                "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","
                "\"compute_units\":0,"
                "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"

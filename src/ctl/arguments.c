@@ -187,6 +187,30 @@ static int set_cost(struct gn_ctl_args *args, const char *value, struct gn_error
     return 0;
 }
 
+static int set_once(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->once = true;
+    return 0;
+}
+
+static int set_sort(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->sort = value; /* the command judges it */
+    return 0;
+}
+
+/* Seconds, with a point. */
+static int set_delay(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    const size_t n = strlen(value);
+    char *tail = NULL;
+    const double seconds = n && n <= 9 && strspn(value, "0123456789.") == n ? strtod(value, &tail) : 0;
+    if (!tail || *tail || seconds < 0.1 || seconds > 3600)
+        return gn_fail(err, EINVAL, "write seconds from 0.1 to 3600", "\"%.100s\" is no such time", value);
+    args->delay_ns = (uint64_t)(seconds * 1e9);
+    return 0;
+}
+
 static int set_json(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->json = true;
@@ -229,6 +253,9 @@ static const struct option {
     {"seed", GN_OPTION_SIM, true, set_seed},
     {"trace", GN_OPTION_SIM, true, set_trace},
     {"cost", GN_OPTION_SIM, false, set_cost},
+    {"once", GN_OPTION_TOP, false, set_once},
+    {"delay", GN_OPTION_TOP, true, set_delay},
+    {"sort", GN_OPTION_TOP, true, set_sort},
     {"help", 0, false, set_help},
 };
 

@@ -27,12 +27,18 @@ int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn
 int gn_ctl_ask_text(const char *connect, const char *text, json_t **ret, struct gn_error *err)
 {
     struct gn_link *link = NULL;
-    char *reply = NULL;
     int rc = gn_link_connect_control(connect, &link, err);
     if (rc)
         return rc;
-    rc = gn_link_control(link, text, &reply, err);
+    rc = gn_ctl_ask_on(link, text, ret, err);
     gn_link_close(link);
+    return rc;
+}
+
+int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err)
+{
+    char *reply = NULL;
+    int rc = gn_link_control(link, text, &reply, err);
     if (rc)
         return rc;
     json_t *root = json_loads(reply, JSON_REJECT_DUPLICATES, NULL);

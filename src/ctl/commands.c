@@ -52,6 +52,29 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry ls\n"
      "  gantry ls --json | jq '.vgpus[] | {id, program, devices}'\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON, 0, gn_ctl_ls},
+    {"top", "[OPTION]...", "watch who gets what of the devices",
+     "Shows tenants and their vGPUs, once a second: share of the device of late against\n"
+     "what they are entitled to, with a bar in which | marks that; device memory and its\n"
+     "limit; calls a second, and of them those that were waited for; the part of the\n"
+     "time that they had work and another one had the device; device time so far; and\n"
+     "their class: interactive (waits for its commands as it goes) or bulk. Above, how\n"
+     "busy each device is. A narrow terminal shows less.\n"
+     "\n"
+     "Keys: q quit, h help, space pause, arrows and page keys scroll, d one device alone.\n"
+     "Sort by s share, n name, m memory, c calls, y sync calls, w waiting, t device time;\n"
+     "r reverses. Without colours when NO_COLOR is set.\n"
+     "\n"
+     "  --once          print one frame as plain text, and end: for scripts. The columns\n"
+     "                  stand always in the same order, each a word; - is nothing\n"
+     "  --delay S       seconds from frame to frame, 0.1 to 3600; otherwise 1. Rates are\n"
+     "                  of this time, so --once takes as long\n"
+     "  --sort KEY      share, name, memory, calls, sync, wait or time; otherwise share\n" JSON_HELP CONNECT_HELP
+         HELP_HELP "\n"
+     "Examples:\n"
+     "  gantry top\n"
+     "  gantry top --once --sort wait\n"
+     "  gantry top --once --json | jq '.vgpus[] | {id, calls_per_s, waiting}'\n",
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_TOP, 0, gn_ctl_top},
     {"devices", "[OPTION]...", "list the devices that gantryd offers",
      "Lists the devices that gantryd offers, one line each: name, type (\"cpu as gpu\":\n"
      "a CPU shown to programs as a GPU), compute units, clock, memory, the largest\n"
@@ -208,6 +231,7 @@ void gn_ctl_print_overview(void)
            "  export GANTRY_CONNECT=unix:/tmp/g.sock\n"
            "  gantry run -- clinfo -l         a program, unchanged, on a vGPU\n"
            "  gantry ls                       who uses the devices now\n"
+           "  gantry top                      and what each gets of them, live\n"
            "  gantry tenant add blue --memory 4G --uid alice\n"
            "  gantry sim --tenant a:3 --tenant b:1    what shares come of it, without a device\n"
            "  gantry doctor                   when something does not work\n"

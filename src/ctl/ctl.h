@@ -46,6 +46,9 @@ struct gn_ctl_args {
     uint32_t cap, floor; /* in millionths; 0: none */
     struct gn_ctl_words uids, gids, modes, devices;
     struct gn_ctl_sim_args sim;
+    bool once;
+    uint64_t delay_ns; /* of top; 0: not given */
+    const char *sort;
     bool json;
     bool help;
     char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
@@ -69,6 +72,7 @@ enum {
     GN_OPTION_TENANT = 1u << 3,   /* weight, cap, floor, memory, uid, gid, token-file, mode, device */
     GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most 3 words */
     GN_OPTION_SIM = 1u << 5,      /* those of struct gn_ctl_sim_args */
+    GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
 };
 
 /* commands.c: NULL name at the end. */
@@ -106,6 +110,9 @@ int gn_ctl_flush(const struct gn_ctl_args *args);
  * its name. */
 int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err);
 int gn_ctl_ask_text(const char *connect, const char *text, json_t **ret, struct gn_error *err);
+/* The same on a connection that is there already: gn_link_connect_control. */
+struct gn_link;
+int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err);
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args);
 
@@ -130,6 +137,7 @@ int gn_ctl_ls(const struct gn_ctl_args *args);
 int gn_ctl_devices(const struct gn_ctl_args *args);
 int gn_ctl_tenant(const struct gn_ctl_args *args);
 int gn_ctl_policy(const struct gn_ctl_args *args);
+int gn_ctl_top(const struct gn_ctl_args *args);
 int gn_ctl_sim(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);
 int gn_ctl_help(const struct gn_ctl_args *args);

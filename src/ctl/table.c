@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
-#include <wctype.h>
 
 #include "ctl/ctl.h"
+#include "ctl/text.h"
 
 #define GAP 2
 
@@ -29,49 +28,6 @@ void gn_table_fini(struct gn_table *t)
     memset(t, 0, sizeof *t);
 }
 
-/* A copy that is safe to print. */
-static char *printable(const char *text)
-{
-    char *out = malloc(strlen(text) + 1), *to = out;
-    mbstate_t state;
-    if (!out)
-        return NULL;
-    memset(&state, 0, sizeof state);
-    while (*text) {
-        wchar_t wide;
-        size_t n = mbrtowc(&wide, text, strlen(text), &state);
-        if (n == (size_t)-1 || n == (size_t)-2 || n == 0 || !iswprint((wint_t)wide)) {
-            bool whole = n != (size_t)-1 && n != (size_t)-2 && n != 0;
-            *to++ = '?';
-            text += whole ? n : 1;
-            memset(&state, 0, sizeof state);
-            continue;
-        }
-        memcpy(to, text, n);
-        to += n;
-        text += n;
-    }
-    *to = 0;
-    return out;
-}
-
-static int width(const char *text)
-{
-    mbstate_t state;
-    int sum = 0;
-    memset(&state, 0, sizeof state);
-    while (*text) {
-        wchar_t wide;
-        size_t n = mbrtowc(&wide, text, strlen(text), &state);
-        if (n == 0 || n == (size_t)-1 || n == (size_t)-2)
-            return sum + (int)strlen(text);
-        int w = wcwidth(wide);
-        sum += w > 0 ? w : 0;
-        text += n;
-    }
-    return sum;
-}
-
 void gn_table_add(struct gn_table *t, const char *text)
 {
     if (t->n_cells == t->capacity) {
@@ -84,7 +40,7 @@ void gn_table_add(struct gn_table *t, const char *text)
         t->cells = grown;
         t->capacity = more;
     }
-    t->cells[t->n_cells] = printable(text && *text ? text : "-");
+    t->cells[t->n_cells] = gn_text_printable(text && *text ? text : "-");
     if (t->cells[t->n_cells])
         t->n_cells++;
     else
@@ -106,7 +62,7 @@ void gn_table_add_size(struct gn_table *t, unsigned long long bytes)
 
 static void print_cell(const struct gn_table *t, int column, const char *text, int wide)
 {
-    int pad = wide - width(text);
+    int pad = wide - gn_text_width(text);
     bool last = column == t->n_columns - 1, right = t->columns[column].right;
     printf("%*s%s", right ? pad : 0, "", text);
     if (last)
@@ -122,10 +78,10 @@ int gn_table_print(const struct gn_table *t)
     if (t->failed)
         return -ENOMEM;
     for (size_t c = 0; c < n_columns; c++) {
-        widths[c] = width(t->columns[c].title);
+        widths[c] = gn_text_width(t->columns[c].title);
         for (size_t i = c; i < t->n_cells; i += n_columns)
-            if (width(t->cells[i]) > widths[c])
-                widths[c] = width(t->cells[i]);
+            if (gn_text_width(t->cells[i]) > widths[c])
+                widths[c] = gn_text_width(t->cells[i]);
     }
     for (size_t c = 0; c < n_columns; c++)
         print_cell(t, (int)c, t->columns[c].title, widths[c]);

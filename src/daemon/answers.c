@@ -37,11 +37,20 @@ static void read_counters(const struct gn_vgpu_record *v, struct gn_counters *re
     (void)!pread(v->counters_fd, ret, sizeof *ret, 0);
 }
 
+/* The number of a platform's first device. */
+static uint32_t first_device(const struct gn_machine *m, uint32_t platform)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < platform; i++)
+        n += m->platforms[i].n_devices;
+    return n;
+}
+
 /* The i-th of the vGPU's devices. */
-static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, const char *name)
+static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, uint32_t index, const char *name)
 {
     const struct gn_shares *shares = &v->shares;
-    struct gn_control_share out = {.name = name};
+    struct gn_control_share out = {.name = name, .index = index};
     if (!v->takes_turns)
         out.share = out.entitled = -1;
     if (!v->takes_turns || !shares->joined || i >= shares->n)
@@ -53,6 +62,7 @@ static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t
     out.used_ns = sh->figures.used_ns;
     out.waited_ns = sh->figures.waited_ns;
     out.grants = sh->figures.n_grants;
+    out.interactive = sh->figures.interactive;
     return out;
 }
 
@@ -76,7 +86,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         for (uint32_t i = 0; i < p->n_devices; i++) {
             if (!(v->devices >> i & 1))
                 continue;
-            devices[n_devices] = share_of(v, n_devices, p->devices[i].facts.name);
+            devices[n_devices] = share_of(v, n_devices, first_device(&d->machine, v->platform) + i, p->devices[i].facts.name);
             n_devices++;
         }
         struct gn_control_vgpu out = {
@@ -136,6 +146,7 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
             if (!(his >> j & 1))
                 continue;
             struct gn_control_device out = {
+                .index = first_device(&d->machine, i) + j,
                 .name = f->name,
                 .vendor = f->vendor,
                 .api = p->api,

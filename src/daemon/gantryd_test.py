@@ -154,7 +154,7 @@ class Attaching(unittest.TestCase):
                                 "worker_pid": a.worker, "platform": "Fake Platform", "link": "shm", "mode": "remote",
                                 "state": "idle", "weight": 7, "memory_bytes": 0, "leased_bytes": 0, "memory_limit_bytes": 4096,
                                 "calls": 0, "sync_calls": 0, "copies": {"two": 0, "mapped": 0, "bypass": 0},
-                                "devices": [dict(nothing, name="Fake Device One"), dict(nothing, name="Fake Device Two")]})
+                                "devices": [dict(nothing, name="Fake Device One", index=0), dict(nothing, name="Fake Device Two", index=1)]})
         d = json.loads(a.client.control(b'{"version":1,"request":"devices"}'))["devices"]
         self.assertEqual([(x["name"], x["type"], x["present_as"], x["vgpus"]) for x in d],
                          [("Fake Device One", "gpu", "gpu", 1), ("Fake Device Two", "accelerator", "accelerator", 1)])

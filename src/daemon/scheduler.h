@@ -37,6 +37,7 @@ struct gn_share_figures {
     uint64_t lately_ns; /* of used_ns, what the last second or two have added */
     bool busy;          /* it had work in that time */
     bool holds;         /* and has the device now */
+    bool interactive;   /* its program waits for its commands as it goes */
     uint32_t weight, tenant_weight;
 };
 

@@ -105,6 +105,10 @@ class Completion(CommandTest):
         # Tenants of a simulation are no tenants of a gantryd.
         self.assertEqual(self.offered("gantry", "sim", "--tenant", "d", address=self.address), [])
 
+    def test_top(self):
+        self.assertEqual(self.offered("gantry", "top", "--sort", "=", "c"), ["calls"])
+        self.assertEqual(self.offered("gantry", "top", "--sort", "t", ""), ["--once", "--delay", "--sort", "--json", "--connect", "--help"])
+
     def test_programs(self):
         bin_dir = os.path.join(self.dir, "bin")
         os.mkdir(bin_dir)

@@ -15,7 +15,7 @@ from gantryd_harness import ATTACHED, CONTROL, ERROR, HELLO, WELCOME, Gantryd, f
 
 VGPU_KEYS = {"id", "tenant", "program", "pid", "worker_pid", "platform", "link", "mode", "state", "weight", "memory_bytes",
              "leased_bytes", "calls", "sync_calls", "copies", "devices"}
-DEVICE_KEYS = {"name", "vendor", "api", "platform", "platform_index", "type", "present_as", "compute_units", "clock_mhz",
+DEVICE_KEYS = {"index", "name", "vendor", "api", "platform", "platform_index", "type", "present_as", "compute_units", "clock_mhz",
                "memory_bytes", "max_allocation_bytes", "local_memory_bytes", "version", "driver_version", "vgpus",
                "leased_bytes"}
 
@@ -78,7 +78,7 @@ class Listings(CommandTest):
         for key in ("calls", "sync_calls", "memory_bytes", "leased_bytes"):
             self.assertEqual(plain[key], 0)
         nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False}
-        self.assertEqual(plain["devices"], [dict(nothing, name="Fake Device One"), dict(nothing, name="Fake Device Two")])
+        self.assertEqual(plain["devices"], [dict(nothing, index=0, name="Fake Device One"), dict(nothing, index=1, name="Fake Device Two")])
         self.add_tenant("team.a")
         limited = self.vgpu(self.attach(weight=7, memory=3 << 30, tenant=b"team.a"))
         self.assertEqual(set(limited), VGPU_KEYS | {"memory_limit_bytes"})
@@ -241,7 +241,7 @@ class Usage(CommandTest):
         self.assertEqual((overview.returncode, overview.stderr), (0, ""))
         self.assertEqual(self.prefix.run("help").stdout, overview.stdout)
         commands = [line.split()[0] for line in overview.stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
-        self.assertEqual(commands, ["run", "ls", "devices", "tenant", "policy", "sim", "doctor", "help"])
+        self.assertEqual(commands, ["run", "ls", "top", "devices", "tenant", "policy", "sim", "doctor", "help"])
         for command in commands:
             shown = self.prefix.run("help", command)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
