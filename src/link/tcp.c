@@ -28,6 +28,8 @@
 /* Small records must not queue behind more bulk data than this inside the kernel. */
 #define NOT_SENT_BYTES (256 << 10)
 #define BACKLOG        1024
+/* Every kernel has this congestion control and lets everybody have it. It does not pace. */
+#define UNPACED "reno"
 
 ssize_t gn_tcp_send(struct gn_tcp *t, const struct iovec *iov, int n)
 {
@@ -136,6 +138,23 @@ static void set(int fd, int level, int option, int value)
     (void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
+union name {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static bool is_on_this_machine(int fd)
+{
+    union name here = {{0}}, there = {{0}};
+    socklen_t n = sizeof here, m = sizeof there;
+    if (getsockname(fd, &here.any, &n) < 0 || getpeername(fd, &there.any, &m) < 0 || here.any.sa_family != there.any.sa_family)
+        return false;
+    if (here.any.sa_family == AF_INET6)
+        return !memcmp(&here.v6.sin6_addr, &there.v6.sin6_addr, sizeof here.v6.sin6_addr);
+    return here.any.sa_family == AF_INET && here.v4.sin_addr.s_addr == there.v4.sin_addr.s_addr;
+}
+
 void gn_tcp_set_up(int fd)
 {
     set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -145,6 +164,12 @@ void gn_tcp_set_up(int fd)
     set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
     set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOT_SENT_BYTES);
+    /*
+     * Where nothing leaves the machine nothing can be congested, and a control that paces (BBR) sets a timer for every segment: in a
+     * virtual machine an exit each, a quarter of what the sender did, and as slow as it had measured itself to be.
+     */
+    if (is_on_this_machine(fd))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, UNPACED, sizeof UNPACED - 1);
 }
 
 static int resolve(const struct gn_address *a, int flags, struct addrinfo **ret, struct gn_error *err)
@@ -197,11 +222,7 @@ int gn_tcp_dial(const struct gn_address *a, uint64_t deadline_ns, struct gn_erro
 int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_error *err)
 {
     struct addrinfo *at;
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } bound;
+    union name bound;
     socklen_t n = sizeof bound;
     int rc = resolve(a, AI_PASSIVE, &at, err);
     if (rc)

@@ -43,7 +43,10 @@ int gn_tcp_recv_all(struct gn_tcp *t, void *bytes, size_t n, uint64_t deadline_n
 int gn_tcp_dial(const struct gn_address *a, uint64_t deadline_ns, struct gn_error *err);
 /* A listening socket; ret_port gets its port (what port 0 became). */
 int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_error *err);
-/* No delay of small writes, keep-alive, a bound on what waits unsent: for both ends of a session. */
+/*
+ * For both ends of a session, once it is connected: no delay of small writes, keep-alive (who is silent for 11 seconds, or takes
+ * nothing for 12, is gone), a bound on what waits unsent, no pacing where both ends are on this machine.
+ */
 void gn_tcp_set_up(int fd);
 
 #endif

@@ -108,7 +108,7 @@ def wait_until(condition, seconds):
 
 
 class Daemon:
-    def __init__(self, stage, work, args=(), env=None, cache=None):
+    def __init__(self, stage, work, args=(), env=None, cache=None, prefix=()):
         self.stage = os.path.abspath(stage)
         self.work = work
         os.makedirs(work, exist_ok=True)
@@ -120,6 +120,7 @@ class Daemon:
         self.mark = "GANTRY_TEST_MARK=" + uuid.uuid4().hex
         self.log_path = os.path.join(work, "gantryd.log")
         self.args = list(args)
+        self.prefix = list(prefix)   # a program that becomes what it is given, as nsenter does
         self.extra_env = dict(env or {})
         self.cache = cache or os.path.join(work, "cache")
         os.makedirs(self.cache, exist_ok=True)
@@ -141,7 +142,7 @@ class Daemon:
         return env
 
     def __enter__(self):
-        command = [os.path.join(self.stage, "bin/gantryd"), "--socket", self.socket] + self.args
+        command = self.prefix + [os.path.join(self.stage, "bin/gantryd"), "--socket", self.socket] + self.args
         self.process = subprocess.Popen(command, env=self.daemon_env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, start_new_session=True)
         try:

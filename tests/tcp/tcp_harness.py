@@ -36,8 +36,8 @@ class Relay:
 class Wanderer:
     """A program; say() hands it a word, heard() is its answer, an OpenCL error code."""
 
-    def __init__(self, env, stdout=None):
-        self.process = subprocess.Popen([os.environ["WANDERER"]], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, env, prefix=()):
+        self.process = subprocess.Popen([*prefix, os.environ["WANDERER"]], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.lines, self.rest = [], b""
         self.ready = self.line()
 
@@ -94,9 +94,10 @@ class TcpCase(unittest.TestCase):
         self.addCleanup(self.work.cleanup)
         self.cache = os.path.join(os.path.dirname(os.environ["WANDERER"]), "pocl-cache")
 
-    def gantry(self, *more, grace=None, env=None):
+    def gantry(self, *more, grace=None, env=None, prefix=()):
         args = ["--listen", "tcp:127.0.0.1:0", "--tcp-grace", str(grace or self.GRACE_S), *self.ARGS, *more]
-        return daemon.Daemon(STAGE, self.work.name, args=args, cache=self.cache, env={"GANTRY_LOG": "info", **(env or {})})
+        return daemon.Daemon(STAGE, self.work.name, args=args, cache=self.cache, prefix=prefix,
+                             env={"GANTRY_LOG": "info", **(env or {})})
 
     def relay(self, gantry, delay_us=0):
         relay = Relay(self.port(gantry), delay_us)
