@@ -65,8 +65,9 @@ struct gn_stream_out {
     _Atomic uint64_t n_sends;  /* counter */
 };
 
-#define GN_OUT_RING_BYTES    (1u << 21)
-#define GN_OUT_ACK_DUE_BYTES (256u << 10)
+#define GN_OUT_RING_BYTES (1u << 21)
+/* An acknowledgement costs its sender as much as tens of kilobytes do; half a ring is left meanwhile. */
+#define GN_OUT_ACK_DUE_BYTES (GN_OUT_RING_BYTES / 2)
 
 int gn_out_init(struct gn_stream_out *o);
 void gn_out_fini(struct gn_stream_out *o);

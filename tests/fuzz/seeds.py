@@ -115,5 +115,36 @@ def seeds(w):
         m(w.message("SvmFill", queue=handle(3), event=5, address=BASE, pattern=b"abcd", pattern_size=4, size=4096, reply=0)))
 
 
+# The front end's (guest_fuzz.c): what the program does, and what it is answered in between: how (16: each word its own), a number out
+# of `ODD`, and, with 16, six more.
+ODD = {0: 0, 1: 1, 2: 2, 8: 6, 33: 9, 64: 10, 1 << 20: 17, 65537: 16, (1 << 64) - 33: 23}
+
+
+def says(n, *more):
+    return bytes([16, ODD[n], *(ODD[m] for m in more), *[0] * (6 - len(more))]) if more else bytes([0, ODD[n]])
+
+
+def guest_seeds():
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "guest")
+    good = says(0)
+    buffer_ = bytes([2, 0, 0, 0, 0, 0]) + good
+    program = bytes([3, 0, 0]) + good + bytes([0])
+    kernel = program + bytes([4, 0, 0, 0]) + good
+    for name, parts in {
+        "every-step": b"".join(bytes([s]) + bytes(24) for s in range(16)),
+        "every-step-ones": b"".join(bytes([s]) + b"A" * 24 for s in range(16)),
+        "extensions-without-end": bytes([6, 129]) + says((1 << 64) - 33),
+        "more-arguments-the-second-time": kernel + says(33) + says(65537) + good,
+        "a-group-of-nothing": kernel + says(1) + says(1, 1, 0, 0) + bytes([10, 0, 0, 16]) + good + bytes([0]),
+        "more-binaries-than-told": program + bytes([9, 0, 1]) + says(8) + says(1 << 20) + good,
+        "at-home-unasked": buffer_ + says(1) + bytes([0, 12, 0, 0, 4, 7]),
+        "more-kernels-than-asked-for": program + bytes([4, 0, 2]) + says(2) + says(64) + good * 8,
+        "more-parts-than-asked-for": bytes([7]) + says(2) + says(64),
+    }.items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(parts)
+
+
 if __name__ == "__main__":
+    guest_seeds()
     seeds(Wire(sys.argv[1]))

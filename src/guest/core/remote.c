@@ -195,8 +195,16 @@ static int take_want(struct gn_remote *r, const struct gn_stream_record *record,
     memcpy(w->payload, payload, record->bytes);
     gn_list_init(&w->link);
     pthread_mutex_lock(&r->wants_lock);
-    gn_list_append(&r->wants, &w->link);
+    const bool room = r->n_wants < MAX_WANTS;
+    if (room) {
+        gn_list_append(&r->wants, &w->link);
+        r->n_wants++;
+    }
     pthread_mutex_unlock(&r->wants_lock);
+    if (!room) {
+        free(w);
+        return -EPROTO; /* nobody who waits for answers asks so much */
+    }
     wake_watcher(r);
     return 0;
 }

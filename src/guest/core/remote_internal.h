@@ -9,6 +9,7 @@
 
 /* What remote.c (records, and who reads and sends them) and remote_watch.c (connections, the watcher thread) share. */
 #define MAX_LANDINGS    128u
+#define MAX_WANTS       256u /* files asked for at once: builds over there have as many threads at most */
 
 struct gn_remote {
     struct gn_wait_hook hook;
@@ -40,6 +41,7 @@ struct gn_remote {
     /* Files that a build over there includes: asked by whoever reads, answered by the watcher. */
     pthread_mutex_t wants_lock;
     struct gn_list wants;         /* wants_lock */
+    uint32_t n_wants;             /* wants_lock */
     _Atomic bool answers_waiting; /* for room */
     struct want *answering;       /* the watcher's */
 };

@@ -190,6 +190,7 @@ static void answer_wants(struct gn_remote *r)
             if (!gn_list_empty(&r->wants)) {
                 r->answering = gn_list_first(&r->wants, struct want, link);
                 gn_list_remove(&r->answering->link);
+                r->n_wants--;
             }
             pthread_mutex_unlock(&r->wants_lock);
             if (!r->answering)

@@ -142,13 +142,15 @@ cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type,
     return CL_SUCCESS;
 }
 
-static void heard_event(struct gn_cl_session *s, const struct gn_session_event *heard)
+static void heard_event(struct gn_cl_session *s, const void *payload)
 {
+    struct gn_session_event heard;
     struct watch *found = NULL;
+    memcpy(&heard, payload, sizeof heard);
     pthread_mutex_lock(&s->watch_lock);
     gn_list_for_each(w, &s->watches, struct watch, link)
     {
-        if (w->cookie == heard->cookie) {
+        if (w->cookie == heard.cookie) {
             gn_list_remove(&w->link);
             found = w;
             break;
@@ -156,7 +158,7 @@ static void heard_event(struct gn_cl_session *s, const struct gn_session_event *
     }
     pthread_mutex_unlock(&s->watch_lock);
     if (found)
-        fire(found, heard->status);
+        fire(found, heard.status);
 }
 
 /* ---- contexts */
@@ -205,24 +207,27 @@ void gn_context_deaf(struct gn_cl_context *c)
     pthread_mutex_unlock(&s->watch_lock);
 }
 
+/* Payloads lie wherever they came to lie. */
 static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t n)
 {
-    const struct gn_session_context *head = payload;
-    const char *text = (const char *)payload + sizeof *head;
-    if (n < sizeof *head || !head->text_bytes || head->text_bytes > n - sizeof *head ||
-        text[head->text_bytes - 1])
+    struct gn_session_context head;
+    const char *text = (const char *)payload + sizeof head;
+    if (n < sizeof head)
         return;
-    struct context_notice *notice = malloc(sizeof *notice + head->text_bytes);
+    memcpy(&head, payload, sizeof head);
+    if (!head.text_bytes || head.text_bytes > n - sizeof head || text[head.text_bytes - 1])
+        return;
+    struct context_notice *notice = malloc(sizeof *notice + head.text_bytes);
     if (!notice)
         return;
     notice->context = NULL;
-    memcpy(notice->text, text, head->text_bytes);
+    memcpy(notice->text, text, head.text_bytes);
     pthread_mutex_lock(&s->watch_lock);
     gn_list_for_each(l, &s->contexts, struct context_listener, link)
     {
         /* One that is on its way out is not brought back. */
         uint32_t refs = atomic_load_explicit(&l->context->o.n_refs, memory_order_relaxed);
-        while (l->context->o.id == head->cookie && refs && !notice->context)
+        while (l->context->o.id == head.cookie && refs && !notice->context)
             if (atomic_compare_exchange_weak_explicit(&l->context->o.n_refs, &refs, refs + 1,
                                                       memory_order_acquire, memory_order_relaxed))
                 notice->context = l->context;

@@ -8,15 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_ARGS ((cl_uint)UINT16_MAX + 1)
+
+/* All is what the vGPU says, which may be anything, and something else the second time. */
 static cl_int kernel_facts(struct gn_cl_kernel *k)
 {
     struct gn_arg_fact stack[32], *facts = stack;
     cl_uint n = 0;
     cl_int result = gn_send_KernelFacts(k->o.session, (cl_kernel)k, stack, sizeof stack, &n);
+    if (!result && n > MOST_ARGS)
+        result = CL_OUT_OF_RESOURCES;
     if (!result && n > GN_ARRAY_SIZE(stack)) {
+        const cl_uint room = n;
         facts = calloc(n, sizeof *facts);
         result = facts ? gn_send_KernelFacts(k->o.session, (cl_kernel)k, facts, n * sizeof *facts, &n)
                        : CL_OUT_OF_HOST_MEMORY;
+        if (!result && n > room)
+            result = CL_OUT_OF_RESOURCES;
     }
     k->args = result ? NULL : calloc(n ? n : 1, sizeof *k->args);
     if (!result && !k->args)
@@ -33,6 +41,9 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
         gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device,
                                          CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof k->required, k->required,
                                          NULL);
+    /* Global sizes are divided by these. */
+    if (!k->required[0] || !k->required[1] || !k->required[2])
+        memset(k->required, 0, sizeof k->required);
     if (facts != stack)
         free(facts);
     return result;
@@ -115,8 +126,9 @@ cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_k
     }
     bool known = false;
     if (!result) {
-        result = gn_send_Kernels(p->o.session, program, n, ids, &n);
+        result = gn_send_Kernels(p->o.session, program, n_made, ids, &n);
         known = !result;
+        n = n_made;
     }
     for (cl_uint i = 0; !result && i < n_made; i++)
         result = kernel_facts(made[i]);

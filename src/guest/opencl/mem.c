@@ -96,7 +96,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
         result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size, host_ptr != NULL, &ref,
                                 ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0,
                                 home, &at_home);
-    if (!result && at_home) {
+    if (!result && home && at_home) {
         m->far = c->o.session->remote != NULL;
         m->home = m->far ? NULL : block.base;
         m->home_block = block;

@@ -130,6 +130,7 @@ struct gn_cl_program {
     struct gn_cl_device **devices; /* NULL: the context's */
     cl_uint n_devices;
     _Atomic bool may_print; /* its kernels may: see gn_follow_stdout */
+    _Atomic size_t *_Atomic told_sizes; /* of its binaries, as the program was last told; NULL: never */
     struct gn_destructor *_Atomic destructors;
 };
 

@@ -274,6 +274,9 @@ static char *filter(const char *all, const char *always)
     return kept;
 }
 
+/* What a vGPU says that it has to tell, believed up to here. */
+#define MOST_TOLD (size_t)(1u << 20)
+
 typedef cl_int ask_fn(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret);
 
 static cl_int ask_platform(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
@@ -293,6 +296,8 @@ static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const c
 {
     size_t n = 0;
     cl_int result = ask(handle, name, 0, NULL, &n);
+    if (!result && n > MOST_TOLD)
+        result = CL_OUT_OF_RESOURCES;
     char *all = result ? NULL : calloc(1, n + 1);
     if (!all)
         return result ? result : CL_OUT_OF_HOST_MEMORY;
@@ -312,11 +317,13 @@ static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd,
 {
     size_t n = 0, kept = 0;
     cl_int result = ask(handle, name, 0, NULL, &n);
+    if (!result && n > MOST_TOLD)
+        result = CL_OUT_OF_RESOURCES;
     cl_name_version *all = result ? NULL : calloc(1, n + sizeof *all);
     if (!all)
         return result ? result : CL_OUT_OF_HOST_MEMORY;
     result = ask(handle, name, n, all, NULL);
-    for (size_t i = 0; i < n / sizeof *all; i++) {
+    for (size_t i = 0; !result && i < n / sizeof *all; i++) {
         all[i].name[sizeof all[i].name - 1] = 0;
         if (icd && strcmp(all[i].name, "cl_khr_icd") == 0)
             all[i].version = CL_MAKE_VERSION(2, 0, 0);
@@ -465,6 +472,9 @@ cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device,
     }
     if (!result)
         result = gn_send_SubDevices(d->o.session, in_device, properties, n_properties, ids, num_devices, &n);
+    /* There are as many as the program has room for, or the driver had refused. */
+    if (n > n_made)
+        n = n_made;
     for (cl_uint i = 0; i < n_made; i++) {
         if (!result && i < n)
             out_devices[i] = (cl_device_id)made[i];

@@ -345,10 +345,64 @@ cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program,
 
 /* ---- queries */
 
+/* A program makes room for as much as it is told. */
+static cl_int keep_told(struct gn_cl_program *p, cl_uint n, const size_t *sizes)
+{
+    _Atomic size_t *told = atomic_load_explicit(&p->told_sizes, memory_order_acquire);
+    if (!told) {
+        _Atomic size_t *made = calloc(n ? n : 1, sizeof *made);
+        if (!made)
+            return CL_OUT_OF_HOST_MEMORY;
+        if (atomic_compare_exchange_strong_explicit(&p->told_sizes, &told, made, memory_order_acq_rel, memory_order_acquire))
+            told = made;
+        else
+            free(made);
+    }
+    for (cl_uint i = 0; i < n; i++)
+        atomic_store_explicit(&told[i], sizes[i], memory_order_relaxed);
+    return CL_SUCCESS;
+}
+
+static cl_int binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value,
+                           size_t *param_value_size_ret)
+{
+    size_t *sizes = calloc(n ? n : 1, sizeof *sizes);
+    cl_int result = sizes ? gn_send_clGetProgramInfo(p->o.session, (cl_program)p, CL_PROGRAM_BINARY_SIZES,
+                                                     n * sizeof *sizes, sizes, NULL)
+                          : CL_OUT_OF_HOST_MEMORY;
+    if (!result)
+        result = gn_answer(sizes, n * sizeof *sizes, param_value_size, param_value, param_value_size_ret);
+    if (!result && param_value)
+        result = keep_told(p, n, sizes);
+    free(sizes);
+    return result;
+}
+
+/*
+ * The program's pointers come without sizes: what lies there has room for what it was last told, and what the vGPU says now may be
+ * more. Who was never told has only the vGPU's word, as he has the driver's.
+ */
+static cl_int wanted_bytes(struct gn_cl_program *p, cl_uint n, unsigned char *const *out, const size_t *sizes, cl_ulong *wide,
+                           uint64_t *ret_total)
+{
+    const _Atomic size_t *told = atomic_load_explicit(&p->told_sizes, memory_order_acquire);
+    uint64_t total = 0;
+    for (cl_uint i = 0; i < n; i++) {
+        wide[i] = out[i] ? sizes[i] : 0;
+        if (told && wide[i] > atomic_load_explicit(&told[i], memory_order_relaxed))
+            return CL_INVALID_VALUE;
+        if (!gn_add_u64(total, wide[i], &total))
+            return CL_OUT_OF_HOST_MEMORY;
+    }
+    *ret_total = total;
+    return CL_SUCCESS;
+}
+
 static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out,
                        size_t *param_value_size_ret)
 {
-    size_t bytes = n * sizeof *out, total = 0, at = 0;
+    size_t bytes = n * sizeof *out, at = 0;
+    uint64_t total = 0;
     if (out && param_value_size < bytes)
         return CL_INVALID_VALUE;
     if (param_value_size_ret)
@@ -362,10 +416,8 @@ static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_si
                         ? gn_send_clGetProgramInfo(p->o.session, (cl_program)p, CL_PROGRAM_BINARY_SIZES,
                                                    n * sizeof *sizes, sizes, NULL)
                         : CL_OUT_OF_HOST_MEMORY;
-    for (cl_uint i = 0; !result && i < n; i++) {
-        wide[i] = out[i] ? sizes[i] : 0;
-        total += wide[i];
-    }
+    if (!result)
+        result = wanted_bytes(p, n, out, sizes, wide, &total);
     if (!result && total) {
         all = malloc(total);
         result = all ? gn_send_ProgramBinaries(p->o.session, (cl_program)p, wide, n, all, total)
@@ -399,6 +451,8 @@ cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name,
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     case CL_PROGRAM_DEVICES:
         return gn_answer(devices, n * sizeof *devices, param_value_size, param_value, param_value_size_ret);
+    case CL_PROGRAM_BINARY_SIZES:
+        return binary_sizes(p, n, param_value_size, param_value, param_value_size_ret);
     default:
         return binaries(p, n, param_value_size, param_value, param_value_size_ret);
     }
