@@ -36,7 +36,9 @@ static inline void gn_list_remove(struct gn_list *entry)
     gn_list_init(entry);
 }
 
+/* Of a list that is not empty. */
 #define gn_list_first(head, type, member) gn_container_of((head)->next, type, member)
+#define gn_list_last(head, type, member)  gn_container_of((head)->prev, type, member)
 /* NULL for the head, which is in no entry. */
 #define gn_list_entry(node, head, type, member) ((node) == (head) ? NULL : gn_container_of(node, type, member))
 /* The entry in hand may be removed while walking. */

@@ -67,5 +67,6 @@ void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, ui
     ret->weight = e->node.weight;
     ret->tenant_weight = e->tenant->node.weight;
     pthread_mutex_unlock(&s->lock);
+    ret->interactive = atomic_load_explicit(&share->slot->interactive, memory_order_relaxed) != 0;
     ret->device_ns = atomic_load_explicit(&share->slot->device_ns, memory_order_relaxed);
 }

@@ -328,7 +328,7 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
         /* To the tenant what it used is charged all the same. */
         if (of->running == &sh->all[i].entity)
             came_back(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
-        gn_sched_remove(of, &sh->all[i].entity);
+        gn_sched_remove(of, &sh->all[i].entity, gn_now_ns());
     }
     s->table[sh->index] = NULL;
     (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, sh->tell_fd, NULL);
@@ -378,7 +378,7 @@ void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant
         return;
     pthread_mutex_lock(&s->lock);
     for (uint32_t i = 0; i < s->n_devices; i++)
-        gn_sched_tenant_remove(&s->devices[i].sched, &tenant->of_device[i]);
+        gn_sched_tenant_remove(&s->devices[i].sched, &tenant->of_device[i], gn_now_ns());
     pthread_mutex_unlock(&s->lock);
     free(tenant);
 }

@@ -66,8 +66,9 @@ static void ready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t no
     gn_list_append(list_of(q, n), &n->credit.link);
 }
 
-static void unready(struct gn_sched_queue *q, struct gn_sched_node *n)
+static void unready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns)
 {
+    (void)now_ns;
     (void)q;
     gn_list_remove(&n->credit.link);
 }
@@ -89,8 +90,9 @@ static uint64_t slice(struct gn_sched_queue *q, const struct gn_sched_node *n, u
     return slice_ns;
 }
 
-static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns)
+static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns)
 {
+    (void)now_ns;
     (void)q;
     n->credit.ns -= (int64_t)used_ns;
 }

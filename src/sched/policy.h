@@ -25,6 +25,8 @@ struct gn_sched_node {
             uint64_t start; /* tag: see fair.c */
             uint32_t rest;
             uint64_t since; /* a number that grows: who has waited longer goes first */
+            uint64_t left_ns; /* when it had no work any more, */
+            uint64_t owed;    /* and how far its tag was behind the others' then */
         } fair;
         struct {
             struct gn_list link;
@@ -66,13 +68,13 @@ struct gn_sched_policy {
     void (*init)(struct gn_sched_queue *q, uint64_t now_ns);
     /* A node that was not ready is. */
     void (*ready)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns);
-    void (*unready)(struct gn_sched_queue *q, struct gn_sched_node *n);
+    void (*unready)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns);
     /* The ready node whose turn it is, which stays in the queue; NULL: none is ready. */
     struct gn_sched_node *(*first)(struct gn_sched_queue *q, uint64_t now_ns);
     /* How long it may have the device, given the usual slice. */
     uint64_t (*slice)(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t slice_ns);
     /* The node, not ready meanwhile, has used so much of the device. */
-    void (*charge)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns);
+    void (*charge)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns);
     /* by_cpu: may `wanted`, which is ready, take the place of `running`? */
     bool (*prefers)(struct gn_sched_queue *q, const struct gn_sched_node *wanted,
                     const struct gn_sched_node *running, uint64_t now_ns);

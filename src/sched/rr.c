@@ -18,8 +18,9 @@ static void ready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t no
     gn_list_append(&q->rr.list, &n->rr.link);
 }
 
-static void unready(struct gn_sched_queue *q, struct gn_sched_node *n)
+static void unready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns)
 {
+    (void)now_ns;
     (void)q;
     gn_list_remove(&n->rr.link);
 }
@@ -48,8 +49,9 @@ static uint64_t by_weight(struct gn_sched_queue *q, const struct gn_sched_node *
     return slice_ns * n->weight / least;
 }
 
-static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns)
+static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns)
 {
+    (void)now_ns;
     (void)q;
     (void)n;
     (void)used_ns;

@@ -29,10 +29,10 @@ static void set_ready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_
     }
 }
 
-static void set_unready(struct gn_sched_queue *q, struct gn_sched_node *n)
+static void set_unready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns)
 {
     if (n->ready) {
-        q->policy->unready(q, n);
+        q->policy->unready(q, n, now_ns);
         n->ready = false;
     }
 }
@@ -106,7 +106,7 @@ static void place(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns
     if (wants && !capped)
         set_ready(&s->queue, &t->node, now_ns);
     else
-        set_unready(&s->queue, &t->node);
+        set_unready(&s->queue, &t->node, now_ns);
 }
 
 static void release_capped(struct gn_sched *s, uint64_t now_ns)
@@ -146,9 +146,9 @@ int gn_sched_tenant_add(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t 
     return 0;
 }
 
-void gn_sched_tenant_remove(struct gn_sched *s, struct gn_sched_tenant *t)
+void gn_sched_tenant_remove(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
 {
-    set_unready(&s->queue, &t->node);
+    set_unready(&s->queue, &t->node, now_ns);
     if (s->policy->forget)
         s->policy->forget(&s->queue, &t->node);
     s->floors -= t->floor;
@@ -205,18 +205,18 @@ int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_
     return 0;
 }
 
-void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e)
+void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns)
 {
     struct gn_sched_tenant *t = e->tenant;
     if (s->running == e)
         s->running = NULL;
     if (e->node.ready) {
-        set_unready(&t->queue, &e->node);
+        set_unready(&t->queue, &e->node, now_ns);
         count_ready(s, t, -1);
     }
     if (!t->n_ready) {
         gn_list_remove(&t->waiting);
-        set_unready(&s->queue, &t->node);
+        set_unready(&s->queue, &t->node, now_ns);
     }
     if (s->policy->forget)
         s->policy->forget(&t->queue, &e->node);
@@ -251,7 +251,7 @@ void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_
         return;
     if (t->floor)
         fill_floor(t, now_ns);
-    set_unready(&t->queue, &e->node);
+    set_unready(&t->queue, &e->node, now_ns);
     count_ready(s, t, -1);
     place(s, t, now_ns);
 }
@@ -288,7 +288,7 @@ struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint6
     s->running = e;
     e->n_grants++;
     e->waited_ns += now_ns - e->ready_at_ns;
-    set_unready(&t->queue, n);
+    set_unready(&t->queue, n, now_ns);
     count_ready(s, t, -1);
     place(s, t, now_ns);
     return e;
@@ -303,8 +303,8 @@ void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64
     s->running = NULL;
     e->used_ns += used_ns;
     t->used_ns += used_ns;
-    s->policy->charge(&t->queue, &e->node, used_ns);
-    s->policy->charge(&s->queue, &t->node, used_ns);
+    s->policy->charge(&t->queue, &e->node, used_ns, now_ns);
+    s->policy->charge(&s->queue, &t->node, used_ns, now_ns);
     if (t->cap) {
         fill(&t->cap_ns, &t->cap_at_ns, t->cap, now_ns);
         t->cap_ns -= (int64_t)used_ns;

@@ -56,7 +56,7 @@ void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uin
 /* weight: 1 to GN_SCHED_WEIGHT_MAX. -EINVAL, and nothing is changed. */
 int gn_sched_tenant_add(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t weight, uint64_t now_ns);
 /* Has no entities any more. */
-void gn_sched_tenant_remove(struct gn_sched *s, struct gn_sched_tenant *t);
+void gn_sched_tenant_remove(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns);
 /* cap: parts of GN_SCHED_WHOLE, 0: none. -EINVAL: out of range. At once. */
 int gn_sched_tenant_set_cap(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t cap, uint64_t now_ns);
 /* -EINVAL: out of range, or above the tenant's cap; -ENOSPC: with it the floors would be more than the
@@ -67,7 +67,7 @@ int gn_sched_tenant_set_weight(struct gn_sched *s, struct gn_sched_tenant *t, ui
 int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_entity *e, uint32_t weight,
                  uint64_t now_ns);
 /* Whatever it is doing; what it still held is not charged. */
-void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e);
+void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
 int gn_sched_set_weight(struct gn_sched *s, struct gn_sched_entity *e, uint32_t weight);
 
 /* It has work. Nothing happens when it has had some, or holds the device. */

@@ -345,7 +345,7 @@ static void floors_never_promise_more_than_there_is(void **state)
     assert_int_equal(gn_sched_tenant_set_floor(&w.s, b, 400000, 0), 0);
     assert_int_equal(gn_sched_tenant_set_floor(&w.s, a, GN_SCHED_WHOLE + 1, 0), -EINVAL);
     assert_int_equal(gn_sched_tenant_set_cap(&w.s, a, 500000, 0), -EINVAL);
-    gn_sched_tenant_remove(&w.s, a);
+    gn_sched_tenant_remove(&w.s, a, w.now);
     assert_int_equal(w.s.floors, 400000);
 }
 
@@ -451,13 +451,13 @@ static void nobody_is_lost_under_any_policy(void **state)
         for (int k = 0; k < 40; k++) {
             if (k % 2)
                 (void)gn_sched_pick(&w.s, w.now, &slice, &retry);
-            gn_sched_remove(&w.s, &w.progs[k].e);
+            gn_sched_remove(&w.s, &w.progs[k].e, w.now);
         }
         assert_int_equal(w.s.n_ready, 0);
         assert_null(gn_sched_pick(&w.s, w.now, &slice, &retry));
         assert_int_equal(retry, 0);
         for (int k = 0; k < w.n_tenants; k++)
-            gn_sched_tenant_remove(&w.s, &w.tenants[k]);
+            gn_sched_tenant_remove(&w.s, &w.tenants[k], w.now);
         assert_true(gn_list_empty(&w.s.tenants));
     }
 }
@@ -471,9 +471,75 @@ static void policies_are_found_by_name(void **state)
         assert_ptr_equal(gn_sched_policy_find(gn_sched_policy_at(i)->name), gn_sched_policy_at(i));
 }
 
+static struct gn_sched_entity *next(struct world *w)
+{
+    uint64_t slice, retry;
+    return gn_sched_pick(&w->s, w->now, &slice, &retry);
+}
+
+/* A program that waits for its results, beside one whose kernels take a second each and cannot be split. */
+static void a_moments_absence_costs_nothing_that_is_owed(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, "fair");
+    struct gn_sched_tenant *long_ones = tenant(&w, 100), *short_ones = tenant(&w, 100);
+    struct prog *a = prog(&w, long_ones, 1, 1 * S, 0), *b = prog(&w, short_ones, 1, 1 * MS, 0);
+    assert_ptr_equal(next(&w), &a->e);
+    w.now += 1 * S;
+    gn_sched_yield(&w.s, 1 * S, true, w.now);
+    /* It is owed a second, and away for a moment after six milliseconds of it, in which the long one comes in. */
+    assert_ptr_equal(next(&w), &b->e);
+    w.now += SLICE;
+    gn_sched_yield(&w.s, SLICE, false, w.now);
+    assert_ptr_equal(next(&w), &a->e);
+    w.now += 1 * MS;
+    gn_sched_wake(&w.s, &b->e, w.now);
+    w.now += 999 * MS;
+    gn_sched_yield(&w.s, 1 * S, true, w.now);
+    /* It gets all of that before the long one is next. */
+    uint64_t got = SLICE;
+    while (next(&w) == &b->e) {
+        got += SLICE;
+        w.now += SLICE;
+        gn_sched_yield(&w.s, SLICE, true, w.now);
+    }
+    assert_in_range(got, 2 * S - SLICE, 2 * S + 2 * SLICE);
+    gn_sched_yield(&w.s, 1 * S, true, w.now);
+}
+
+/* And earns nothing: away for moments again and again is no way to save up. */
+static void momentary_absence_earns_nothing(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, "fair");
+    struct prog *busy = prog(&w, tenant(&w, 100), 1, 1 * MS, 0);
+    struct prog *lazy = prog(&w, tenant(&w, 100), 1, 1 * MS, 0);
+    gn_sched_sleep(&w.s, &lazy->e, w.now);
+    for (int i = 0; i < 1000; i++) {
+        assert_ptr_equal(next(&w), &busy->e);
+        w.now += 5 * MS;
+        gn_sched_yield(&w.s, 5 * MS, true, w.now);
+        gn_sched_wake(&w.s, &lazy->e, w.now);
+        gn_sched_sleep(&w.s, &lazy->e, w.now);
+    }
+    gn_sched_wake(&w.s, &lazy->e, w.now);
+    uint64_t got = 0;
+    while (next(&w) == &lazy->e) {
+        got += SLICE;
+        w.now += SLICE;
+        gn_sched_yield(&w.s, SLICE, true, w.now);
+    }
+    assert_in_range(got, 0, 2 * SLICE);
+    gn_sched_yield(&w.s, SLICE, true, w.now);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_moments_absence_costs_nothing_that_is_owed),
+        cmocka_unit_test(momentary_absence_earns_nothing),
         cmocka_unit_test(weights_are_shares_whatever_the_kernels),
         cmocka_unit_test(the_paper_s_example),
         cmocka_unit_test(an_overrun_is_paid_back_even_by_who_sleeps),

@@ -39,6 +39,12 @@ static bool finish(struct gn_event_entry *e)
     return old & GN_EVENT_PARKED;
 }
 
+void gn_event_rouse(struct gn_event_entry *e)
+{
+    if (atomic_load_explicit(&e->word, memory_order_relaxed) & GN_EVENT_PARKED)
+        gn_futex_wake(&e->word, INT_MAX, false);
+}
+
 bool gn_event_want(struct gn_event_entry *e)
 {
     uint32_t word = atomic_load_explicit(&e->word, memory_order_acquire);
@@ -116,6 +122,8 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
             /* A phase in between changes the word: then this returns at once, and does not if asleep already.
              */
             gn_park(&e->word, word | GN_EVENT_PARKED, false, waiter->lost);
+            /* Woken, and it is not over: it soon is (gn_event_rouse). */
+            gn_spin_start(&spin, &waiter->policy, (uint16_t)atomic_load_explicit(&e->cpu, memory_order_relaxed));
         }
     }
     *ret_error = read_error(e);

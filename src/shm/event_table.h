@@ -61,6 +61,10 @@ void gn_event_post(struct gn_event_entry *e, enum gn_event_phase phase);
  * waits for it. */
 bool gn_event_finish(struct gn_event_entry *e, int32_t error, const struct gn_event_times *times);
 
+/* Its end is near, for the device is the vGPU's from now on: who sleeps on it is woken to look for it, so that it runs when the end
+ * comes (FairGV 3.2.3, GPU-centric coscheduling). Any thread. */
+void gn_event_rouse(struct gn_event_entry *e);
+
 /* A guest elsewhere waits for the event, whose entry here it does not see. False: it is over. */
 bool gn_event_want(struct gn_event_entry *e);
 

@@ -35,6 +35,7 @@ struct gn_grant_slot {
     _Atomic uint64_t slice_ns;           /* gantryd, before it hands out: how long */
     _Alignas(64) _Atomic uint64_t device_ns; /* worker: what its commands took, as far as it was measured; a claim, for people */
     _Atomic uint64_t n_grants;               /* worker: how often it went to work */
+    _Atomic uint32_t interactive;            /* worker: its program waits for the device again and again; for people, too */
 };
 
 struct gn_grant_page {

@@ -116,7 +116,7 @@ static void end_kernel(struct gn_sim_world *world, struct gn_sim_device *d)
     gn_sim_program_end(world, v);
     if (v->leaving) {
         give_back(world, d, false);
-        gn_sched_remove(&d->sched, &v->e);
+        gn_sched_remove(&d->sched, &v->e, world->now_ns);
         gn_sim_program_gone(world, v);
         pick(world, d);
     } else if (!gn_sim_program_has_work(v)) {
@@ -185,7 +185,7 @@ bool gn_sim_device_leave(struct gn_sim_world *world, struct gn_sim_vgpu *v)
     const bool held = d->holder == v;
     if (held)
         give_back(world, d, false);
-    gn_sched_remove(&d->sched, &v->e);
+    gn_sched_remove(&d->sched, &v->e, world->now_ns);
     if (held)
         pick(world, d);
     return true;

@@ -57,6 +57,12 @@ static void drop_producers(struct gn_command *c)
     c->n_producers = 0;
 }
 
+struct gn_event_entry *gn_command_entry(const struct gn_command *c)
+{
+    const uint32_t event = head_of(c)->event;
+    return event == GN_NO_EVENT ? NULL : gn_event_at(c->vgpu->events, event);
+}
+
 void gn_command_unref(struct gn_command *c)
 {
     if (!c || atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_acq_rel) != 1)
@@ -234,8 +240,12 @@ void gn_command_over(struct gn_command *c, int32_t error)
 
     GN_FAULT("worker-command-over");
     gn_count(&v->counters->pending, -1);
-    if (c->given)
-        gn_turn_over(q->device, c->submit_ns);
+    if (c->covers) {
+        uint64_t start_ns = 0, end_ns = 0;
+        if (q->measured && c->driver_event && error >= 0 && gn_turn_measures(&q->device->turn))
+            v->api->ran(v, c->driver_event, &start_ns, &end_ns);
+        gn_turn_over(q->device, c->covers, c->submit_ns, start_ns, end_ns);
+    }
     c->times.submit_ns = c->submit_ns;
     if (q->profiling && c->driver_event && error >= 0)
         v->api->times(v, c->driver_event, &c->times);
@@ -399,7 +409,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     }
     pthread_mutex_unlock(&v->lock);
     /* What the program does not ask about is followed only where somebody else waits for the device. */
-    const bool tracked = e || (driver_event && d->turn.slot && (gn_turn_tracks(d) || !q->in_order));
+    const bool tracked = e || (driver_event && d->turn.slot && (!q->in_order || gn_turn_tracks(d)));
     gn_command_unref(before_last);
 
     if (c->area)
@@ -414,9 +424,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         gn_vgpu_event_post(v, index, GN_EVENT_SUBMITTED);
     if (watched)
         gn_vevent_submitted(v, index);
-    c->given = d->turn.slot != NULL;
-    if (c->given)
-        gn_turn_given(d);
+    c->covers = d->turn.slot ? gn_turn_given(d) : 0;
     if (!driver_event)
         gn_command_over(c, 0);
     else if (v->api->when_over(v, driver_event, c))
@@ -554,7 +562,11 @@ static void *submit_thread(void *arg)
         } while (atomic_load_explicit(&d->dirty, memory_order_seq_cst));
         flush_device(d, 1);
         pthread_mutex_unlock(&d->role);
-        gn_turn_rest(d);
+        /* A short command is over by now, and the program about to send the next: that is the ring's thread to wait for. */
+        if (!v->remote && gn_turn_hold_ns(d))
+            gn_ring_nudge(&v->ring);
+        else
+            gn_turn_rest(d);
         gn_objects_bury(v);
         atomic_thread_fence(memory_order_seq_cst);
         if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
@@ -587,7 +599,7 @@ int gn_devices_start(struct gn_vgpu *v)
 }
 
 struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order,
-                               bool profiling)
+                               bool profiling, bool measured)
 {
     struct gn_vqueue *q = calloc(1, sizeof *q);
     if (!q)
@@ -596,6 +608,7 @@ struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uin
     q->device = &v->devices[device];
     q->in_order = in_order;
     q->profiling = profiling;
+    q->measured = measured;
     gn_list_init(&q->pending);
     gn_list_init(&q->open);
     pthread_mutex_lock(&v->lock);

@@ -87,6 +87,15 @@ static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg
     return 0;
 }
 
+static uint64_t started_ns, ended_ns;
+
+static void ran(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns)
+{
+    (void)v, (void)event;
+    *ret_start_ns = started_ns;
+    *ret_end_ns = ended_ns;
+}
+
 static void release(struct gn_vobject *o)
 {
     gn_queue_free(o->detail);
@@ -98,7 +107,7 @@ static const struct gn_request_class finish = {
 static const struct gn_request_class refused = {.name = "refused", .admit = admit, .submit = submit_refused};
 static const struct gn_vgpu_api api = {
     .when_over = when_over, .release_event = release_event, .release = release, .queue_kind = KIND_QUEUE,
-    .finish = finish_queue, .is_over = is_over, .when_quiet = when_quiet};
+    .finish = finish_queue, .is_over = is_over, .when_quiet = when_quiet, .ran = ran};
 
 static struct gn_vgpu vgpu;
 static struct gn_vdevice device;
@@ -134,7 +143,7 @@ static void start(bool in_order)
     queue_id = gn_id_make(7, 1);
     struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, KIND_QUEUE, &some_driver_event);
     assert_non_null(queue);
-    queue->detail = gn_queue_new(&vgpu, queue, 0, in_order, false);
+    queue->detail = gn_queue_new(&vgpu, queue, 0, in_order, false, true);
     assert_non_null(queue->detail);
 }
 

@@ -185,7 +185,7 @@ static int setup(void **state)
     queue_id = gn_id_make(7, 1);
     struct gn_vobject *queue = gn_object_put(&vgpu, queue_id, KIND_QUEUE, &some_driver_event);
     assert_non_null(queue);
-    queue->detail = gn_queue_new(&vgpu, queue, 0, true, false);
+    queue->detail = gn_queue_new(&vgpu, queue, 0, true, false, false);
     atomic_store(&ends, false);
     atomic_store(&n_served, 0);
     assert_int_equal(pthread_create(&ring_thread, NULL, serve_ring, NULL), 0);

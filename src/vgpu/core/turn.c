@@ -7,7 +7,11 @@
 #include <unistd.h>
 
 #define HOLD_NS     500000u    /* a program that waited is woken, decides and sends meanwhile */
-#define TELL_EVERY  8u         /* with nobody waiting: of so many commands one tells of its end */
+#define WINDOW_NS        10000000u /* FairGV 3.2.3: more synchronous calls than so many in so long make a vGPU interactive */
+#define WINDOW_MOST      10u
+#define TELL_EVERY   8u       /* with nobody waiting: of so many commands one tells of its end, */
+#define TELL_EACH_NS 250000u  /* but each one that takes this long */
+#define AHEAD_FIRST  32u      /* commands, while nobody knows how long they take and nobody waits */
 #define AHEAD_LEAST 2u /* the driver has so many, however long they take: else the device waits for us in between */
 
 static void tell(struct gn_turn *t)
@@ -16,13 +20,34 @@ static void tell(struct gn_turn *t)
     (void)!write(t->tell_fd, &one, sizeof one);
 }
 
-static bool begin(struct gn_turn *t)
+static uint64_t count_waits(const struct gn_vdevice *d)
 {
+    return atomic_load_explicit(&d->turn.n_dry, memory_order_relaxed) +
+           atomic_load_explicit(&d->vgpu->counters->sync_calls, memory_order_relaxed);
+}
+
+/* At a slice's end, and whenever a window is over. Only the time in which the grant was held counts. The role. */
+static void classify(struct gn_vdevice *d, uint64_t now)
+{
+    struct gn_turn *t = &d->turn;
+    const uint64_t waits = count_waits(d), took = now - t->window_ns;
+    atomic_store_explicit(&t->slot->interactive, (waits - t->window_waits) * WINDOW_NS > took * WINDOW_MOST, memory_order_relaxed);
+    t->window_ns = now;
+    t->window_waits = waits;
+}
+
+static bool begin(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
     bool news;
     if (gn_grant_take(t->slot, &news)) {
         t->held = true;
         t->over = false;
         t->began_ns = gn_now_ns();
+        if (atomic_load_explicit(&t->wanted, memory_order_relaxed)) {
+            t->window_ns = t->began_ns;
+            t->window_waits = count_waits(d);
+        }
         t->slice_ns = atomic_load_explicit(&t->slot->slice_ns, memory_order_relaxed);
         atomic_store_explicit(&t->wanted, false, memory_order_relaxed);
         gn_count(&t->slot->n_grants, 1);
@@ -34,11 +59,11 @@ static bool begin(struct gn_turn *t)
     return false;
 }
 
-/* How many commands that tell of their end the driver may have: what takes it left_ns. */
-static uint32_t most_given(const struct gn_turn *t, bool pressed, uint64_t left_ns)
+/* How many commands the driver may have: what takes it left_ns. */
+static uint32_t most_ahead(const struct gn_turn *t, bool pressed, uint64_t left_ns)
 {
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
-    const uint64_t n = each ? left_ns / each : pressed ? 0 : UINT32_MAX;
+    const uint64_t n = each ? left_ns / each : pressed ? 0 : AHEAD_FIRST;
     return n < AHEAD_LEAST ? AHEAD_LEAST : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
@@ -47,14 +72,16 @@ bool gn_turn_allows(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     if (!t->slot)
         return true;
-    if (!t->held && !begin(t)) {
+    if (!t->held && !begin(d)) {
         gn_device_wake(d); /* it sleeps on the grant from now on */
         return false;
     }
     const bool pressed = gn_grant_is_pressed(t->slot);
     uint64_t left_ns = t->slice_ns;
     if (pressed) {
-        const uint64_t held_ns = gn_now_ns() - t->began_ns;
+        const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
+        if (now - t->window_ns >= WINDOW_NS)
+            classify(d, now);
         if (t->over || held_ns >= t->slice_ns) {
             t->over = true;
             gn_device_wake(d);
@@ -62,14 +89,14 @@ bool gn_turn_allows(struct gn_vdevice *d)
         }
         left_ns = t->slice_ns - held_ns;
     }
-    const uint32_t most = most_given(t, pressed, left_ns);
-    if (atomic_load_explicit(&t->n_given, memory_order_seq_cst) < most)
+    const uint32_t most = most_ahead(t, pressed, left_ns);
+    if (atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < most)
         return true;
     /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. Not for each
      * end: half of what the driver has is enough to keep the device busy meanwhile. */
     const uint32_t low = pressed ? most : most / 2 + 1;
     atomic_store_explicit(&t->held_up, low, memory_order_seq_cst);
-    return atomic_load_explicit(&t->n_given, memory_order_seq_cst) < low;
+    return atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < low;
 }
 
 uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
@@ -90,15 +117,36 @@ uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
 bool gn_turn_tracks(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
-    return t->slot && (gn_grant_is_pressed(t->slot) || ++t->n_untold % TELL_EVERY == 0);
+    if (gn_grant_is_pressed(t->slot) || t->n_untold + 1 >= TELL_EVERY ||
+        atomic_load_explicit(&t->service_ns, memory_order_relaxed) >= TELL_EACH_NS)
+        return true;
+    t->n_untold++;
+    return false;
 }
 
-void gn_turn_given(struct gn_vdevice *d)
+uint32_t gn_turn_given(struct gn_vdevice *d)
 {
-    atomic_fetch_add_explicit(&d->turn.n_given, 1, memory_order_seq_cst);
+    struct gn_turn *t = &d->turn;
+    const uint32_t covers = t->n_untold + 1;
+    t->n_untold = 0;
+    atomic_fetch_add_explicit(&t->n_given, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&t->n_ahead, covers, memory_order_seq_cst);
+    return covers;
 }
 
-void gn_turn_over(struct gn_vdevice *d, uint64_t submit_ns)
+/* What the device worked for it: the part of [start, end] that no earlier command is charged with, so that overlapping commands are
+ * charged once (FairGV 3.3.1, by the driver's profiling times). */
+static uint64_t device_time(struct gn_turn *t, uint64_t start_ns, uint64_t end_ns)
+{
+    uint64_t before = atomic_load_explicit(&t->device_end_ns, memory_order_relaxed);
+    do {
+        if (end_ns <= before)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&t->device_end_ns, &before, end_ns, memory_order_relaxed, memory_order_relaxed));
+    return end_ns - (start_ns > before ? start_ns : before);
+}
+
+void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uint64_t start_ns, uint64_t end_ns)
 {
     struct gn_turn *t = &d->turn;
     if (!t->slot)
@@ -106,9 +154,19 @@ void gn_turn_over(struct gn_vdevice *d, uint64_t submit_ns)
     const uint64_t now = gn_now_ns(), before = atomic_exchange_explicit(&t->over_at_ns, now, memory_order_relaxed);
     const uint64_t from = submit_ns > before ? submit_ns : before, took = now > from ? now - from : 0;
     const uint64_t old = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
-    atomic_store_explicit(&t->service_ns, old ? (3 * old + took) / 4 : took, memory_order_relaxed);
-    gn_count(&t->slot->device_ns, (int64_t)took);
-    const uint32_t n = atomic_fetch_sub_explicit(&t->n_given, 1, memory_order_seq_cst) - 1;
+    const uint64_t each = took / covers;
+    atomic_store_explicit(&t->service_ns, old ? (3 * old + each) / 4 : each, memory_order_relaxed);
+    /* A clock of the device's that says more than ours is not believed. */
+    uint64_t ran = took;
+    if (end_ns > start_ns) {
+        ran = device_time(t, start_ns, end_ns);
+        if (covers > 1 || end_ns - start_ns > now - submit_ns)
+            ran = took;
+    }
+    gn_count(&t->slot->device_ns, (int64_t)ran);
+    const uint32_t n = atomic_fetch_sub_explicit(&t->n_ahead, covers, memory_order_seq_cst) - covers;
+    if (atomic_fetch_sub_explicit(&t->n_given, 1, memory_order_seq_cst) == 1)
+        gn_count(&t->n_dry, 1);
     if (n < atomic_load_explicit(&t->held_up, memory_order_seq_cst) &&
         atomic_exchange_explicit(&t->held_up, 0, memory_order_seq_cst)) {
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
@@ -167,7 +225,9 @@ void gn_turn_end(struct gn_vdevice *d)
     if (!t->held || !t->over)
         return;
     each_queue(d, finish);
+    classify(d, gn_now_ns());
     t->held = t->over = false;
+    t->n_untold = 0;
     /*
      * Wanted again, whether there is anything ready or not: who has used up a slice goes on, and a program that waits for each of its
      * commands has none ready in this moment. If it stopped wanting it would lose its place, and what it is owed, every time.
@@ -223,7 +283,11 @@ void gn_turn_rest(struct gn_vdevice *d)
         if (pthread_mutex_trylock(&d->role))
             return;
         if (atomic_exchange_explicit(&t->rests, false, memory_order_seq_cst) && t->held && !t->over && is_done(d)) {
+            const uint64_t now = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
+            if (now >= t->window_ns + WINDOW_NS)
+                classify(d, now);
             t->held = false;
+            t->n_untold = 0;
             if (gn_grant_rest(t->slot))
                 tell(t);
         }
@@ -256,9 +320,31 @@ void gn_turn_leave(struct gn_vdevice *d)
     gn_device_wake(d); /* it may sleep on a grant that nobody wants any more */
 }
 
+/*
+ * GPU-centric coscheduling (FairGV 3.2.3): the thread that waits for what the driver is about to be given is woken now, not when that is over,
+ * and is on its processor by then. It waits for the last command of some queue.
+ */
+static void rouse(struct gn_vdevice *d)
+{
+    struct gn_vgpu *v = d->vgpu;
+    if (v->remote)
+        return;
+    pthread_mutex_lock(&v->lock);
+    gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
+    {
+        if (gn_list_empty(&q->pending))
+            continue;
+        struct gn_event_entry *e = gn_command_entry(gn_list_last(&q->pending, struct gn_command, link));
+        if (e)
+            gn_event_rouse(e);
+    }
+    pthread_mutex_unlock(&v->lock);
+}
+
 void gn_turn_came(struct gn_vdevice *d)
 {
-    if (!d->turn.held)
-        (void)begin(&d->turn);
+    struct gn_turn *t = &d->turn;
+    if (!t->held && begin(d) && atomic_load_explicit(&t->slot->interactive, memory_order_relaxed))
+        rouse(d);
     atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
 }

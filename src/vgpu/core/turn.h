@@ -26,24 +26,34 @@ struct gn_turn {
     uint64_t began_ns, slice_ns;
     uint32_t n_visits;
     uint32_t n_untold; /* given in a row of whose ends the driver is not to tell */
+    uint64_t window_ns, window_waits; /* since when synchronous calls are counted, and the count then */
     /* any thread */
     _Atomic bool wanted;     /* the submit thread waits for it */
-    _Atomic uint32_t held_up; /* something ready waits for the driver to have fewer than so many; 0: nothing does */
+    _Atomic uint32_t held_up; /* something ready waits for n_ahead to fall below this; 0: nothing does */
     _Atomic bool rests;      /* somebody has found nothing left to do, and is to see to it */
     _Atomic bool watched;    /* the last command of some queue will tell of its end */
     _Atomic uint32_t n_given; /* commands that the driver has and whose ends it will tell */
+    _Atomic uint32_t n_ahead; /* those and the untold before them */
     _Atomic uint64_t over_at_ns;  /* the last end */
     _Atomic uint64_t service_ns;  /* what one takes, lately */
+    _Atomic uint64_t device_end_ns; /* the last end by the device's own clock; 0: none */
+    _Atomic uint64_t n_dry;       /* ends that left the driver with nothing: the program waited, or is about to */
 };
 
 /* May the next command go to the driver? The device's role, and vgpu->lock. When not, the submit thread will be woken. */
 bool gn_turn_allows(struct gn_vdevice *d);
 /* The grant that was wanted is here. The submit thread, the role. */
 void gn_turn_came(struct gn_vdevice *d);
-/* The driver has another one that tells of its end. The role. */
-void gn_turn_given(struct gn_vdevice *d);
-/* One that was given is over; it was given at submit_ns. Any thread. */
-void gn_turn_over(struct gn_vdevice *d, uint64_t submit_ns);
+/* The driver has another one that tells of its end. How many commands that end stands for: itself and the untold before. The role. */
+uint32_t gn_turn_given(struct gn_vdevice *d);
+/* One that was given at submit_ns is over, and with it those that it stands for. It ran from start_ns to end_ns by the device's clock,
+ * if that was measured (else 0, 0). Any thread. */
+void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uint64_t start_ns, uint64_t end_ns);
+/* Is the device's time to be measured, since somebody else waits for it? Any thread. */
+static inline bool gn_turn_measures(const struct gn_turn *t)
+{
+    return t->slot && gn_grant_is_pressed(t->slot);
+}
 /* Should the driver tell of the next one's end, although the program does not ask for it? The role. */
 bool gn_turn_tracks(struct gn_vdevice *d);
 /* The slice is over: waits until the driver has nothing left, and gives the grant back. The submit thread, the role. */

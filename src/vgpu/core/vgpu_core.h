@@ -211,7 +211,8 @@ struct gn_vqueue {
     /* set once */
     struct gn_vobject *object;
     struct gn_vdevice *device;
-    bool in_order, profiling;
+    bool in_order, profiling; /* as the program sees it */
+    bool measured;            /* the driver tells when its commands ran */
     uint32_t n_visits;   /* turn.c; vgpu->lock */
     struct gn_list link; /* in the device's queues; ring thread, under vgpu->lock */
     /* vgpu->lock */
@@ -246,7 +247,7 @@ struct gn_command {
     /* vgpu->lock */
     struct gn_list link;      /* in its queue's pending, then open */
     bool open, ended;
-    bool given;               /* the driver has it, and tells of its end */
+    uint32_t covers;          /* commands of a turn that its end stands for; 0: the driver does not have it, or nobody takes turns */
     int32_t end_error;
     uint32_t n_blockers;
     bool ordered, fence;
@@ -289,6 +290,8 @@ void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint6
 const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *span);
 
 void gn_command_unref(struct gn_command *c);
+/* Its event's place in the table that the program sees; NULL: it has none. */
+struct gn_event_entry *gn_command_entry(const struct gn_command *c);
 /* Submits c behind a command that the driver has. */
 void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer);
 /* The ring thread: takes a command in, submits it when nothing keeps it. */
@@ -313,7 +316,7 @@ void gn_device_init(struct gn_vgpu *v, uint32_t index);
 /* Their threads. */
 int gn_devices_start(struct gn_vgpu *v);
 struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order,
-                               bool profiling);
+                               bool profiling, bool measured);
 void gn_queue_free(struct gn_vqueue *q);
 
 /* ---- events */
@@ -349,6 +352,8 @@ struct gn_vgpu_api {
     /* Calls quiet(arg) once the event is over, from any thread. Not 0: it will not. */
     int32_t (*when_quiet)(struct gn_vgpu *v, void *event, void (*quiet)(void *arg), void *arg);
     void (*times)(struct gn_vgpu *v, void *event, struct gn_event_times *ret);
+    /* When the device worked for it, by its own clock; left alone when the driver does not tell. */
+    void (*ran)(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
     void *(*event_of_last)(struct gn_vgpu *v, void *event); /* another reference to the driver's event */
     uint16_t queue_kind;
     int32_t out_of_memory;   /* what an answer says when this process has no memory */

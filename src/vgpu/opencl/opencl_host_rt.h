@@ -51,6 +51,9 @@ struct gn_mem_detail {
     struct gn_home *home; /* of a buffer in the data area; the driver's last callback frees it, after the release */
 };
 
+/* After creation of a queue: its detail. Not 0: no memory. */
+int gn_queue_made(struct gn_vobject *o);
+
 /* Device memory on the tenant's account (charge.c). False: it may not be had now; see gn_request_charge. */
 bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes);
 /* The pixels of an image, without padding; UINT64_MAX when that does not fit, or when no device has such an image. */

@@ -62,19 +62,6 @@ cl_int gn_host_Devices(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     return CL_SUCCESS;
 }
 
-static int queue_made(struct gn_vobject *o)
-{
-    const cl_icd_dispatch *cl = gn_cl(o->vgpu);
-    cl_device_id device = NULL;
-    cl_command_queue_properties properties = 0;
-    cl->clGetCommandQueueInfo(o->driver, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
-    cl->clGetCommandQueueInfo(o->driver, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
-    o->detail = gn_queue_new(o->vgpu, o, gn_device_index(o->vgpu, device),
-                             !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE),
-                             properties & CL_QUEUE_PROFILING_ENABLE);
-    return o->detail ? 0 : -1;
-}
-
 static int mem_made(struct gn_vobject *o)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
@@ -101,7 +88,7 @@ static int made(struct gn_vobject *o)
 {
     switch (o->kind) {
     case GN_KIND_QUEUE:
-        return queue_made(o);
+        return gn_queue_made(o);
     case GN_KIND_MEM:
         return mem_made(o);
     case GN_KIND_KERNEL:
@@ -236,6 +223,17 @@ static void times(struct gn_vgpu *v, void *event, struct gn_event_times *ret)
         ret->submit_ns = ret->start_ns > wait_ns ? ret->start_ns - wait_ns : 0;
 }
 
+static void ran(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    cl_ulong start_ns = 0, end_ns = 0;
+    if (cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start_ns, &start_ns, NULL) ||
+        cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end_ns, &end_ns, NULL))
+        return;
+    *ret_start_ns = start_ns;
+    *ret_end_ns = end_ns;
+}
+
 const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .requests = gn_opencl_requests,
     .n_requests = GN_OP_MAX,
@@ -250,6 +248,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .is_over = is_over,
     .when_quiet = when_quiet,
     .times = times,
+    .ran = ran,
     .queue_kind = GN_KIND_QUEUE,
     .out_of_memory = CL_OUT_OF_RESOURCES,
     .wait_failed = GN_EVENT_WAIT_FAILED,
