@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_MIGRATE_PACER_H
+#define GN_MIGRATE_PACER_H
+
+#include <stdint.h>
+
+/*
+ * A bandwidth limit: a token bucket that holds 10 ms of the rate. It is kept as the time at which the line will be free: a
+ * piece of any size may be sent whole when that has come, and the next one waits for what it took. Pure: time is an
+ * argument, and may stand still. Not thread-safe.
+ */
+struct gn_pacer {
+    uint64_t bytes_per_s; /* 0: no limit */
+    uint64_t free_at_ns;
+};
+
+void gn_pacer_init(struct gn_pacer *p, uint64_t bytes_per_s, uint64_t now_ns);
+/* How long to wait before anything more may be sent; 0: not at all. */
+uint64_t gn_pacer_wait_ns(const struct gn_pacer *p, uint64_t now_ns);
+/* n bytes, of any number, are being sent. */
+void gn_pacer_sent(struct gn_pacer *p, uint64_t n, uint64_t now_ns);
+
+#endif

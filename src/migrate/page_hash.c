@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hashes of pages, as plain functions of memory. Called by a round's threads for every page that has to be
+ * verified, so nothing here locks, allocates or looks at the clock, except for making a key.
+ */
+#include "migrate/page_hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "stream/hash.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+static void digest_none(const struct gn_page_hasher *h, const void *page, size_t n, void *ret)
+{
+}
+
+static void digest_xxh3(const struct gn_page_hasher *h, const void *page, size_t n, void *ret)
+{
+    struct gn_stream_hash hash = gn_stream_hash(page, n);
+    memcpy(ret, &hash, sizeof hash);
+}
+
+/* The plain words of 64 bits, little-endian as on every machine that Gantry builds on; a last piece is filled up with zeros. */
+static uint64_t word_at(const unsigned char *page, size_t n, size_t i)
+{
+    uint64_t w = 0;
+    memcpy(&w, page + 8 * i, n - 8 * i < 8 ? n - 8 * i : 8);
+    return w;
+}
+
+static uint64_t nh_product(uint64_t w, const uint32_t *key)
+{
+    return (uint64_t)(uint32_t)((uint32_t)w + key[0]) * (uint32_t)((uint32_t)(w >> 32) + key[1]);
+}
+
+static void nh_words(const struct gn_page_hasher *h, const unsigned char *page, size_t n, size_t from, uint64_t sums[4])
+{
+    size_t n_words = (n + 7) / 8;
+    for (size_t i = from; i < n_words; i++) {
+        uint64_t w = i < n / 8 ? 0 : word_at(page, n, i);
+        if (i < n / 8)
+            memcpy(&w, page + 8 * i, 8);
+        for (unsigned p = 0; p < GN_PAGE_NH_PASSES; p++)
+            sums[p] += nh_product(w, h->key + 2 * i + 2 * p);
+    }
+}
+
+static void digest_nh(const struct gn_page_hasher *h, const void *page, size_t n, void *ret)
+{
+    uint64_t sums[4] = {0};
+    nh_words(h, page, n, 0, sums);
+    memcpy(ret, sums, sizeof sums);
+}
+
+#if defined(__x86_64__)
+/* Four words at once; the rest of a short page by the plain loop. */
+__attribute__((target("avx2"))) static void digest_nh_avx2(const struct gn_page_hasher *h, const void *page, size_t n, void *ret)
+{
+    uint64_t sums[4];
+    __m256i acc[GN_PAGE_NH_PASSES] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
+                                      _mm256_setzero_si256()};
+    size_t n_quads = n / 32;
+    for (size_t q = 0; q < n_quads; q++) {
+        __m256i w = _mm256_loadu_si256((const __m256i *)((const char *)page + 32 * q));
+        for (unsigned p = 0; p < GN_PAGE_NH_PASSES; p++) {
+            __m256i x = _mm256_add_epi32(w, _mm256_loadu_si256((const __m256i *)(h->key + 8 * q + 2 * p)));
+            acc[p] = _mm256_add_epi64(acc[p], _mm256_mul_epu32(x, _mm256_srli_epi64(x, 32)));
+        }
+    }
+    for (unsigned p = 0; p < GN_PAGE_NH_PASSES; p++) {
+        uint64_t lanes[4];
+        _mm256_storeu_si256((__m256i *)lanes, acc[p]);
+        sums[p] = lanes[0] + lanes[1] + lanes[2] + lanes[3];
+    }
+    nh_words(h, page, n, 4 * n_quads, sums);
+    memcpy(ret, sums, sizeof sums);
+}
+#endif
+
+static void digest_xor256(const struct gn_page_hasher *h, const void *page, size_t n, void *ret)
+{
+    typedef uint64_t quad __attribute__((vector_size(32)));
+    quad a = {0}, b = {0};
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        quad x, y;
+        memcpy(&x, (const char *)page + i, 32);
+        memcpy(&y, (const char *)page + i + 32, 32);
+        a ^= x;
+        b ^= y;
+    }
+    a ^= b;
+    for (; i < n; i += 32) {
+        quad x = {0};
+        memcpy(&x, (const char *)page + i, n - i < 32 ? n - i : 32);
+        a ^= x;
+    }
+    memcpy(ret, &a, 32);
+}
+
+static uint64_t splitmix(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static int fill(void *buf, size_t n, uint64_t *seed)
+{
+    for (size_t done = 0; done < n;) {
+        if (*seed) {
+            uint64_t word = splitmix(seed);
+            size_t piece = n - done < 8 ? n - done : 8;
+            memcpy((char *)buf + done, &word, piece);
+            done += piece;
+        } else {
+            ssize_t got = getrandom((char *)buf + done, n - done, 0);
+            if (got < 0 && errno != EINTR)
+                return -errno;
+            done += got > 0 ? (size_t)got : 0;
+        }
+    }
+    return 0;
+}
+
+static int choose(struct gn_page_hasher *h, bool benchmark, struct gn_error *err)
+{
+    switch (h->kind) {
+    case GN_PAGE_HASH_NONE:
+        h->digest = digest_none;
+        return 0;
+    case GN_PAGE_HASH_XXH3:
+        h->digest = digest_xxh3;
+        h->digest_bytes = 16;
+        return 0;
+    case GN_PAGE_HASH_NH:
+        h->digest = digest_nh;
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx2"))
+            h->digest = digest_nh_avx2;
+#endif
+        h->digest_bytes = 32;
+        return 0;
+    case GN_PAGE_HASH_XOR256:
+        if (!benchmark)
+            return gn_fail(err, EPERM, "use xxh3",
+                           "the page hash xor256 is for benchmarks: it cannot tell a page of zeros from a page of equal words");
+        h->digest = digest_xor256;
+        h->digest_bytes = 32;
+        return 0;
+    }
+    return gn_fail(err, EINVAL, "use xxh3", "there is no page hash of number %u", (unsigned)h->kind);
+}
+
+int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes, uint64_t seed,
+                        bool benchmark, struct gn_error *err)
+{
+    memset(h, 0, sizeof *h);
+    if (page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX || (page_bytes & (page_bytes - 1)))
+        return gn_fail(err, EINVAL, "give a power of two from 4K to 64K", "pages of %u bytes cannot be tracked", page_bytes);
+    h->kind = kind;
+    h->page_bytes = page_bytes;
+    int r = choose(h, benchmark, err);
+    if (r)
+        return r;
+
+    size_t key_bytes = 4 * (page_bytes / 4 + 2 * (GN_PAGE_NH_PASSES - 1));
+    if (kind == GN_PAGE_HASH_NH && !(h->key = malloc(key_bytes)))
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for the key of the page hash");
+    void *zeros = calloc(1, page_bytes);
+    if (!zeros) {
+        gn_page_hasher_fini(h);
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for a page of zeros");
+    }
+    r = h->key ? fill(h->key, key_bytes, &seed) : 0;
+    if (r) {
+        gn_page_hasher_fini(h);
+        free(zeros);
+        return gn_fail(err, -r, "see getrandom(2)", "no random key for the page hash: %s", strerror(-r));
+    }
+    h->digest(h, zeros, page_bytes, h->zero);
+    free(zeros);
+    return 0;
+}
+
+void gn_page_hasher_fini(struct gn_page_hasher *h)
+{
+    free(h->key);
+    h->key = NULL;
+}
+
+int gn_page_hash_named(const char *name, enum gn_page_hash_kind *ret)
+{
+    static const char *const names[] = {"none", "xxh3", "nh", "xor256"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *ret = (enum gn_page_hash_kind)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bits and digests of a buffer's pages. Marks are made by the threads of a vGPU while a round reads them; the memory order that
+ * this takes is on the accesses, here and in verify.c.
+ */
+#include "migrate/page_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* More pages than any machine has memory for: products of counts below stay far from 2^64. */
+#define MAX_PAGES (UINT64_C(1) << 40)
+
+static void *zeroed(uint64_t n, size_t each)
+{
+    return n > SIZE_MAX / each ? NULL : calloc(n, each);
+}
+
+int gn_page_table_create(const struct gn_page_hasher *hasher, uint64_t bytes, bool kernel_written, unsigned sample_bytes,
+                         struct gn_page_table **ret)
+{
+    if (bytes == 0 || (sample_bytes != 1 && sample_bytes != 2 && sample_bytes != 4))
+        return -EINVAL;
+    uint64_t n_pages = bytes / hasher->page_bytes + (bytes % hasher->page_bytes != 0);
+    if (n_pages > MAX_PAGES)
+        return -EFBIG;
+    struct gn_page_table *t = calloc(1, sizeof *t);
+    if (!t)
+        return -ENOMEM;
+    t->hasher = hasher;
+    t->bytes = bytes;
+    t->n_pages = n_pages;
+    t->n_groups = (n_pages + GN_PAGE_GROUP - 1) / GN_PAGE_GROUP;
+    t->sample_bytes = sample_bytes;
+    t->host = zeroed(t->n_groups, sizeof *t->host);
+    t->kernel = zeroed(t->n_groups, sizeof *t->kernel);
+    t->sent = zeroed(t->n_groups, sizeof *t->sent);
+    t->hashed = zeroed(t->n_groups, sizeof *t->hashed);
+    /* calloc's untouched memory takes no pages: a buffer that no kernel writes pays for no digests. */
+    t->digests = zeroed(n_pages, hasher->digest_bytes ? hasher->digest_bytes : 1);
+    t->samples = zeroed(n_pages, sizeof *t->samples);
+    atomic_init(&t->kernel_all, kernel_written);
+    if (!t->host || !t->kernel || !t->sent || !t->hashed || !t->digests || !t->samples) {
+        gn_page_table_destroy(t);
+        return -ENOMEM;
+    }
+    *ret = t;
+    return 0;
+}
+
+void gn_page_table_destroy(struct gn_page_table *t)
+{
+    if (!t)
+        return;
+    free(t->host);
+    free(t->kernel);
+    free(t->sent);
+    free(t->hashed);
+    free(t->digests);
+    free(t->samples);
+    free(t);
+}
+
+static void mark(const struct gn_page_table *t, _Atomic uint64_t *bits, uint64_t offset, uint64_t n)
+{
+    if (n == 0 || offset >= t->bytes)
+        return;
+    uint64_t last_byte = n > t->bytes - offset ? t->bytes - 1 : offset + n - 1;
+    uint64_t first = offset / t->hasher->page_bytes, last = last_byte / t->hasher->page_bytes;
+    for (uint64_t g = first / GN_PAGE_GROUP; g <= last / GN_PAGE_GROUP; g++) {
+        uint64_t mask = UINT64_MAX;
+        if (g == first / GN_PAGE_GROUP)
+            mask &= UINT64_MAX << first % GN_PAGE_GROUP;
+        if (g == last / GN_PAGE_GROUP)
+            mask &= UINT64_MAX >> (GN_PAGE_GROUP - 1 - last % GN_PAGE_GROUP);
+        /* M0: releases what was written before the mark to the round that takes the mark (V0). The order of a mark that
+         * stands already is another marker's, not ours, so host marks are always written. */
+        if (bits == t->host || (atomic_load_explicit(&bits[g], memory_order_relaxed) & mask) != mask)
+            atomic_fetch_or_explicit(&bits[g], mask, memory_order_release);
+    }
+}
+
+void gn_page_table_host_wrote(struct gn_page_table *t, uint64_t offset, uint64_t n)
+{
+    mark(t, t->host, offset, n);
+}
+
+void gn_page_table_kernel_writes(struct gn_page_table *t, uint64_t offset, uint64_t n)
+{
+    if (atomic_load_explicit(&t->kernel_all, memory_order_relaxed))
+        return;
+    if (offset == 0 && n >= t->bytes)
+        atomic_store_explicit(&t->kernel_all, true, memory_order_release);
+    else
+        mark(t, t->kernel, offset, n);
+}
+
+void gn_page_table_forget(struct gn_page_table *t)
+{
+    for (uint64_t g = 0; g < t->n_groups; g++)
+        t->sent[g] = t->hashed[g] = 0;
+}

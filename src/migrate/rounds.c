@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pipeline of a move. Hashing threads take groups of pages in order, each into the next free slot of a ring; the thread that
+ * runs the round sends the slots in the same order and puts what was sent into the tables. So a table is written by one thread, and a
+ * group is read by one other before its slot is ready and by none after. A slot changes hands under the lock only; source and sink are
+ * called without it.
+ */
+#include "migrate/rounds.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "migrate/pacer.h"
+
+#define MAX_THREADS   64u
+#define MAX_SLOTS     16u
+#define STAGING_BYTES (UINT64_C(16) << 20)
+/* Groups whose digests the device works out in one go: a launch costs it as much as hashing megabytes. */
+#define DEVICE_SPAN 64u
+
+struct slot {
+    struct gn_verify_slot v;
+    size_t item;
+    uint64_t group;
+    bool ready;
+    int error;
+};
+
+/* Digests of one buffer by its device, this round's. */
+struct device_digests {
+    unsigned char *all; /* NULL: the buffer is hashed here */
+    uint64_t groups;    /* worked out so far, under device_lock */
+};
+
+struct gn_rounds {
+    /* set once */
+    uint32_t page_bytes;
+    unsigned n_threads, n_slots;
+    pthread_t threads[MAX_THREADS];
+    unsigned char *staging;
+
+    /* set before a round, constant in it */
+    struct gn_round_options options;
+    const struct gn_round_item *items;
+    size_t n_items;
+    const struct gn_page_sink *sink;
+    struct device_digests *device;
+
+    /* under lock */
+    pthread_mutex_t lock;
+    pthread_cond_t work;  /* hashing threads: a round begins, slots are free, the end */
+    pthread_cond_t ready; /* the sending thread: slots are ready, cancelled */
+    bool running, quit, cancelled;
+    int error; /* the first; nothing is taken any more */
+    size_t next_item;
+    uint64_t next_group;
+    uint64_t taken, sent;  /* slots since the round began: [sent, taken) are in use */
+    unsigned n_ready;      /* of these */
+    unsigned idle_hashers; /* asleep in `work` */
+    bool sender_asleep;
+    unsigned wake_at; /* ready slots for which the sender is woken */
+    struct gn_sample_choice choice;
+    struct gn_verify_stats sum;
+
+    /* under device_lock, which is never held with the other */
+    pthread_mutex_t device_lock;
+
+    /* a slot's is whose turn it is */
+    struct slot slots[MAX_SLOTS];
+};
+
+static bool more_groups(const struct gn_rounds *r)
+{
+    return r->next_item < r->n_items;
+}
+
+static bool may_take(const struct gn_rounds *r)
+{
+    return r->running && !r->error && !r->cancelled && more_groups(r) && r->taken - r->sent < r->n_slots;
+}
+
+/* The next group into the next slot. */
+static struct slot *take_locked(struct gn_rounds *r, struct gn_verify_how *how)
+{
+    struct slot *s = &r->slots[r->taken++ % r->n_slots];
+    s->item = r->next_item;
+    s->group = r->next_group;
+    s->ready = false;
+    s->error = 0;
+    if (++r->next_group == r->items[r->next_item].table->n_groups) {
+        r->next_item++;
+        r->next_group = 0;
+    }
+    /* Where digests are kept, a page that its sample tells would be hashed all the same. */
+    bool filter = r->options.kind == GN_ROUND_STOP && !r->options.keep;
+    *how = (struct gn_verify_how){.kind = r->options.kind, .keep = r->options.keep, .place = GN_SAMPLE_OFF};
+    if (filter)
+        how->place = r->options.sample == GN_SAMPLE_AUTO ? gn_sample_choose(&r->choice, &how->look) : r->options.sample;
+    return s;
+}
+
+/* Does any page of these groups have a digest to compare with? They have not been sent in this round, so nobody writes them. */
+static bool worth_asking(const struct gn_page_table *t, uint64_t from, uint64_t to)
+{
+    for (uint64_t g = from; g < to; g++) {
+        if (t->hashed[g])
+            return true;
+    }
+    return false;
+}
+
+static int ask_device(struct gn_rounds *r, struct slot *s, struct gn_verify_how *how)
+{
+    struct device_digests *d = &r->device[s->item];
+    const struct gn_round_item *item = &r->items[s->item];
+    struct gn_page_table *t = item->table;
+    int error = 0;
+
+    if (!d->all)
+        return 0;
+    pthread_mutex_lock(&r->device_lock);
+    while (!error && d->groups <= s->group) {
+        uint64_t from = d->groups, to = from + DEVICE_SPAN < t->n_groups ? from + DEVICE_SPAN : t->n_groups;
+        uint64_t first = from * GN_PAGE_GROUP, last = to * GN_PAGE_GROUP < t->n_pages ? to * GN_PAGE_GROUP : t->n_pages;
+        if (worth_asking(t, from, to))
+            error = item->source.digest(item->source.ctx, first, last - first, d->all + first * t->hasher->digest_bytes);
+        d->groups = to;
+    }
+    pthread_mutex_unlock(&r->device_lock);
+    how->device_digests = d->all + s->group * GN_PAGE_GROUP * t->hasher->digest_bytes;
+    return error;
+}
+
+static void work_on(struct gn_rounds *r, struct slot *s, struct gn_verify_how *how)
+{
+    const struct gn_round_item *item = &r->items[s->item];
+    s->v.send = 0;
+    memset(&s->v.stats, 0, sizeof s->v.stats);
+    s->v.batch.n_pages = 0;
+    s->error = ask_device(r, s, how);
+    if (!s->error)
+        s->error = gn_verify_group(item->table, &item->source, s->group, how, &s->v);
+}
+
+static void finish_locked(struct gn_rounds *r, struct slot *s)
+{
+    s->ready = true;
+    r->n_ready++;
+    if (s->error && !r->error)
+        r->error = s->error;
+    if (s->v.batch.n_pages >= 8)
+        gn_sample_note(&r->choice, &s->v.batch);
+    gn_verify_stats_add(&r->sum, &s->v.stats);
+    /*
+     * Waking costs both threads about as much as hashing a group, so the sender is woken for several, and for fewer only when nobody
+     * would wake him later: the ring is full, or everything has been taken.
+     */
+    bool last = !may_take(r);
+    if (r->sender_asleep && (last || r->n_ready >= r->wake_at)) {
+        r->sender_asleep = false;
+        pthread_cond_signal(&r->ready);
+    }
+}
+
+static void *hasher(void *arg)
+{
+    struct gn_rounds *r = arg;
+    pthread_mutex_lock(&r->lock);
+    while (!r->quit) {
+        if (!may_take(r)) {
+            r->idle_hashers++;
+            pthread_cond_wait(&r->work, &r->lock);
+            r->idle_hashers--;
+            continue;
+        }
+        struct gn_verify_how how;
+        struct slot *s = take_locked(r, &how);
+        pthread_mutex_unlock(&r->lock);
+        work_on(r, s, &how);
+        pthread_mutex_lock(&r->lock);
+        finish_locked(r, s);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* Waits for the limit. Returns whether to go on. */
+static bool pace(struct gn_rounds *r, const struct gn_pacer *pacer, struct gn_round_stats *stats)
+{
+    uint64_t now = gn_now_ns(), wait_ns = gn_pacer_wait_ns(pacer, now);
+    if (!wait_ns)
+        return true;
+    uint64_t began = now;
+    pthread_mutex_lock(&r->lock);
+    while (wait_ns && !r->cancelled && !r->error) {
+        uint64_t until = wait_ns < UINT64_C(1) << 62 ? now + wait_ns : UINT64_C(1) << 62;
+        struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u), .tv_nsec = (long)(until % 1000000000u)};
+        pthread_cond_timedwait(&r->ready, &r->lock, &ts);
+        now = gn_now_ns();
+        wait_ns = gn_pacer_wait_ns(pacer, now);
+    }
+    bool go_on = !r->cancelled && !r->error;
+    pthread_mutex_unlock(&r->lock);
+    stats->paced_ns += now - began;
+    return go_on;
+}
+
+/* The runs of pages in one slot. 0, -ECANCELED or what the sink said. */
+static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer *pacer, struct gn_round_stats *stats)
+{
+    const struct gn_round_item *item = &r->items[s->item];
+    uint64_t base = s->group * GN_PAGE_GROUP;
+
+    for (uint64_t rest = s->v.send; rest;) {
+        uint64_t first = (uint64_t)__builtin_ctzll(rest);
+        bool zero = s->v.zero >> first & 1;
+        uint64_t same = zero ? s->v.send & s->v.zero : s->v.send & ~s->v.zero;
+        uint64_t others = ~(same >> first);
+        uint64_t n = others ? (uint64_t)__builtin_ctzll(others) : GN_PAGE_GROUP;
+        rest &= n + first == GN_PAGE_GROUP ? 0 : UINT64_MAX << (first + n);
+
+        uint64_t bytes = (n - 1) * r->page_bytes + gn_page_table_length(item->table, base + first + n - 1);
+        uint64_t offset = (base + first) * r->page_bytes;
+        if (!zero && !pace(r, pacer, stats))
+            return -ECANCELED;
+        uint64_t t0 = gn_now_ns();
+        int error;
+        if (zero) {
+            error = r->sink->zero(r->sink->ctx, item->cookie, offset, bytes);
+        } else {
+            uint64_t run = (n == GN_PAGE_GROUP ? UINT64_MAX : (UINT64_C(1) << n) - 1) << first;
+            uint32_t digest_bytes = item->table->hasher->digest_bytes;
+            bool known = digest_bytes && (s->v.known & run) == run;
+            error = r->sink->data(r->sink->ctx, item->cookie, offset, s->v.content + first * r->page_bytes, bytes,
+                                  known ? s->v.digests + first * digest_bytes : NULL);
+        }
+        stats->send_ns += gn_now_ns() - t0;
+        if (error)
+            return error;
+        if (!zero) {
+            gn_pacer_sent(pacer, bytes, t0);
+            stats->sent_pages += n;
+            stats->sent_bytes += bytes;
+        }
+    }
+    return 0;
+}
+
+static void free_slots_locked(struct gn_rounds *r)
+{
+    /* Hashers were stopped by the full ring: let half of it come free before they are woken, as finish_locked does. */
+    if (r->idle_hashers && may_take(r) && r->taken - r->sent <= r->n_slots / 2)
+        pthread_cond_broadcast(&r->work);
+}
+
+/* The sending thread's part. Returns when all is sent, or nobody works on a slot any more and something has failed. */
+static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
+{
+    struct gn_pacer pacer;
+    gn_pacer_init(&pacer, r->options.bytes_per_s, gn_now_ns());
+
+    pthread_mutex_lock(&r->lock);
+    for (;;) {
+        struct slot *s = &r->slots[r->sent % r->n_slots];
+        bool failed = r->error || r->cancelled;
+        if (r->sent == r->taken && (failed || !more_groups(r)))
+            break;
+        if (failed ? r->n_ready == r->taken - r->sent : r->sent < r->taken && s->ready) {
+            if (failed)
+                break;
+            pthread_mutex_unlock(&r->lock);
+            int error = send_slot(r, s, &pacer, stats);
+            if (!error)
+                gn_verify_commit(r->items[s->item].table, s->group, &s->v);
+            pthread_mutex_lock(&r->lock);
+            if (error) {
+                r->error = r->error ? r->error : error;
+                continue;
+            }
+            r->sent++;
+            r->n_ready--;
+            if (r->wake_at < r->n_slots / 2)
+                r->wake_at++;
+            free_slots_locked(r);
+        } else if (r->n_threads == 0) {
+            struct gn_verify_how how;
+            s = take_locked(r, &how);
+            pthread_mutex_unlock(&r->lock);
+            work_on(r, s, &how);
+            pthread_mutex_lock(&r->lock);
+            finish_locked(r, s);
+        } else {
+            uint64_t t0 = gn_now_ns();
+            r->sender_asleep = true;
+            pthread_cond_wait(&r->ready, &r->lock);
+            r->sender_asleep = false;
+            stats->waited_ns += gn_now_ns() - t0;
+        }
+    }
+    r->running = false;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static int prepare(struct gn_rounds *r, const struct gn_round_item *items, size_t n_items, struct gn_error *err)
+{
+    for (size_t i = 0; i < n_items; i++) {
+        if (items[i].table->hasher->page_bytes != r->page_bytes)
+            return gn_fail(err, EINVAL, "make the table with the engine's page size", "a buffer is tracked in pages of %u bytes, not %u",
+                           items[i].table->hasher->page_bytes, r->page_bytes);
+    }
+    r->device = calloc(n_items ? n_items : 1, sizeof *r->device);
+    if (!r->device)
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for a round of %zu buffers", n_items);
+    for (size_t i = 0; i < n_items; i++) {
+        const struct gn_page_table *t = items[i].table;
+        if (!items[i].source.digest || !t->hasher->digest_bytes || !worth_asking(t, 0, t->n_groups))
+            continue;
+        if (!(r->device[i].all = malloc(t->n_groups * GN_PAGE_GROUP * t->hasher->digest_bytes)))
+            return gn_fail(err, ENOMEM, "free some memory", "no memory for the digests of a buffer of %llu bytes",
+                           (unsigned long long)t->bytes);
+    }
+    return 0;
+}
+
+static void clean_up(struct gn_rounds *r, size_t n_items)
+{
+    for (size_t i = 0; r->device && i < n_items; i++)
+        free(r->device[i].all);
+    free(r->device);
+    r->device = NULL;
+}
+
+int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options, const struct gn_round_item *items, size_t n_items,
+                  const struct gn_page_sink *sink, struct gn_round_stats *ret_stats, struct gn_error *err)
+{
+    uint64_t t0 = gn_now_ns();
+    memset(ret_stats, 0, sizeof *ret_stats);
+    int error = prepare(r, items, n_items, err);
+    if (error) {
+        clean_up(r, n_items);
+        return error;
+    }
+
+    pthread_mutex_lock(&r->lock);
+    r->options = *options;
+    r->items = items;
+    r->n_items = n_items;
+    r->sink = sink;
+    r->next_item = 0;
+    r->next_group = r->taken = r->sent = 0;
+    r->n_ready = r->error = 0;
+    r->wake_at = 1;
+    gn_sample_choice_init(&r->choice);
+    memset(&r->sum, 0, sizeof r->sum);
+    r->running = true;
+    if (r->n_threads)
+        pthread_cond_broadcast(&r->work);
+    pthread_mutex_unlock(&r->lock);
+
+    send_all(r, ret_stats);
+
+    pthread_mutex_lock(&r->lock);
+    for (; r->sent < r->taken; r->sent++) {
+        struct slot *s = &r->slots[r->sent % r->n_slots];
+        gn_verify_undo(r->items[s->item].table, s->group, &s->v);
+    }
+    ret_stats->verify = r->sum;
+    error = r->cancelled ? -ECANCELED : r->error;
+    pthread_mutex_unlock(&r->lock);
+    clean_up(r, n_items);
+    ret_stats->total_ns = gn_now_ns() - t0;
+    if (error == -ECANCELED)
+        gn_fail(err, ECANCELED, "try again", "the move was cancelled");
+    else if (error)
+        gn_fail(err, -error, "see the log of the other side", "pages could not be sent: %s", strerror(-error));
+    return error;
+}
+
+void gn_rounds_cancel(struct gn_rounds *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->cancelled = true;
+    pthread_cond_broadcast(&r->ready);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void init_conditions(struct gn_rounds *r)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->device_lock, NULL);
+    pthread_cond_init(&r->work, &attr);
+    pthread_cond_init(&r->ready, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int gn_rounds_create(uint32_t page_bytes, unsigned n_threads, struct gn_rounds **ret, struct gn_error *err)
+{
+    if (n_threads > MAX_THREADS || page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX || (page_bytes & (page_bytes - 1)))
+        return gn_fail(err, EINVAL, "at most 64 threads, pages of 4K to 64K", "%u threads cannot hash pages of %u bytes", n_threads,
+                       page_bytes);
+    struct gn_rounds *r = calloc(1, sizeof *r);
+    if (!r)
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for a move");
+    uint64_t group_bytes = (uint64_t)page_bytes * GN_PAGE_GROUP;
+    init_conditions(r);
+    r->page_bytes = page_bytes;
+    r->n_slots = STAGING_BYTES / group_bytes < MAX_SLOTS ? (unsigned)(STAGING_BYTES / group_bytes) : MAX_SLOTS;
+    r->staging = aligned_alloc(GN_PAGE_BYTES_MIN, group_bytes * r->n_slots);
+    if (!r->staging) {
+        gn_rounds_destroy(r);
+        return gn_fail(err, ENOMEM, "free some memory", "no memory for the pages under way");
+    }
+    for (unsigned i = 0; i < r->n_slots; i++)
+        r->slots[i].v.staging = r->staging + i * group_bytes;
+
+    /* A program's signals are none of these threads' business. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    for (unsigned i = 0; i < n_threads && !error; i++) {
+        error = pthread_create(&r->threads[i], NULL, hasher, r);
+        if (!error)
+            r->n_threads++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        gn_rounds_destroy(r);
+        return gn_fail(err, error, "raise the limit of threads", "no thread for hashing pages: %s", strerror(error));
+    }
+    *ret = r;
+    return 0;
+}
+
+void gn_rounds_destroy(struct gn_rounds *r)
+{
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->quit = true;
+    pthread_cond_broadcast(&r->work);
+    pthread_mutex_unlock(&r->lock);
+    for (unsigned i = 0; i < r->n_threads; i++)
+        pthread_join(r->threads[i], NULL);
+    pthread_cond_destroy(&r->work);
+    pthread_cond_destroy(&r->ready);
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->device_lock);
+    free(r->staging);
+    free(r);
+}

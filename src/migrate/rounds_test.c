@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rounds over buffers that change at random: what arrives is what was there when writing stopped; and each of gMig's sets by itself. */
+#include "migrate/rounds_world.h"
+
+#define PAGE 4096u
+
+static void host_writes(struct buffer *b, uint64_t at, uint64_t n, int value)
+{
+    memset(b->here + at, value, n);
+    gn_page_table_host_wrote(b->table, at, n);
+}
+
+/* Everything at random, a few hundred times: sizes down to a byte, all ways to be read, kernels and the host writing between and
+ * during rounds, rounds that keep what they know, up to three threads. */
+static void random_moves(void **state)
+{
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        static const uint32_t page_sizes[] = {4096, 4096, 16384, 65536};
+        static const enum gn_page_hash_kind kinds[] = {GN_PAGE_HASH_XXH3, GN_PAGE_HASH_NH, GN_PAGE_HASH_NH, GN_PAGE_HASH_NONE};
+        struct world w;
+        enum gn_page_hash_kind kind = kinds[seed % 4];
+        world_init(&w, kind, page_sizes[seed / 4 % 4], (unsigned)(seed % 3), seed);
+        size_t n = 1 + draw(&w, MAX_BUFFERS);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t bytes = draw(&w, 4) ? 1 + draw(&w, 700000) : 1 + draw(&w, 5000);
+            struct buffer *b = world_add(&w, bytes, draw(&w, 3) != 0, (enum world_source)draw(&w, kind == GN_PAGE_HASH_NH ? 3 : 2));
+            if (draw(&w, 2)) {
+                pthread_mutex_lock(&w.lock);
+                kernel_runs_locked(b, 3000);
+                pthread_mutex_unlock(&w.lock);
+            }
+        }
+        for (unsigned moves = 0; moves < 2; moves++) {
+            unsigned live = (unsigned)draw(&w, 4);
+            for (unsigned round = 0; round <= live; round++) {
+                for (size_t i = 0; i < n; i++) {
+                    struct buffer *b = &w.buffers[i];
+                    if (b->kernels) {
+                        pthread_mutex_lock(&w.lock);
+                        kernel_runs_locked(b, (unsigned)(draw_locked(&w) % 20));
+                        pthread_mutex_unlock(&w.lock);
+                    } else if (draw(&w, 8) == 0) {
+                        /* The first kernel that writes it. */
+                        b->kernels = true;
+                        gn_page_table_kernel_writes(b->table, 0, b->bytes);
+                    }
+                    for (uint64_t writes = draw(&w, 3); writes; writes--) {
+                        uint64_t at = draw(&w, b->bytes);
+                        host_writes(b, at, 1 + draw(&w, b->bytes - at), (int)draw(&w, 3));
+                    }
+                }
+                struct gn_round_options o = round < live ? LIVE : STOP;
+                struct gn_round_stats s;
+                o.sample = (enum gn_sample_place)draw(&w, GN_SAMPLE_AUTO + 1);
+                /* The move after next goes on from here only if what was sent is remembered. */
+                o.keep = draw(&w, 2);
+                w.lively = true;
+                assert_int_equal(world_round(&w, o, &s), 0);
+                assert_int_equal(s.verify.pages, s.verify.skipped + s.verify.unseen + s.verify.host + s.verify.sampled + s.verify.hashed);
+                assert_int_equal(s.verify.hashed, s.verify.missed + s.verify.clean);
+                assert_int_equal(s.sent_pages + s.verify.zero, s.verify.unseen + s.verify.host + s.verify.sampled + s.verify.missed);
+            }
+            assert_all_there(&w);
+        }
+        world_fini(&w);
+    }
+}
+
+/* A value that is another one just while it is sent: what is hashed must be what is sent. */
+static int read_between(void *ctx, uint64_t offset, void *dst, uint64_t n)
+{
+    struct buffer *b = ctx;
+    pthread_mutex_lock(&b->w->lock);
+    /* 1 for each second reader. */
+    b->here[0] = (unsigned char)(b->w->reads++ % 2);
+    memcpy(dst, b->here + offset, n);
+    b->here[0] = 0;
+    pthread_mutex_unlock(&b->w->lock);
+    return 0;
+}
+
+static void what_is_hashed_is_what_is_sent(void **state)
+{
+    for (unsigned start = 0; start < 2; start++) {
+        struct world w;
+        world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 1);
+        struct buffer *b = world_add(&w, 3 * PAGE, true, READ);
+        b->here[5] = 7;
+        w.reads = start;
+        w.items[0].source.read = read_between;
+        assert_int_equal(world_round(&w, LIVE, NULL), 0);
+        assert_int_equal(b->there[0], start);
+        w.items[0].source.read = world_read;
+        assert_int_equal(world_round(&w, STOP, NULL), 0);
+        assert_all_there(&w);
+        world_fini(&w);
+    }
+}
+
+static void unwritten_buffers_are_not_read_again(void **state)
+{
+    struct world w;
+    struct gn_round_stats s;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 2);
+    struct buffer *b = world_add(&w, 100 * PAGE + 1, false, READ);
+    memset(b->here, 3, b->bytes);
+    assert_int_equal(world_round(&w, LIVE, &s), 0);
+    assert_int_equal(s.verify.unseen, 101);
+    assert_int_equal(s.verify.hash_ns, 0); /* nor is its first sending hashed */
+    uint64_t reads = w.reads;
+    assert_int_equal(world_round(&w, LIVE, &s), 0);
+    assert_int_equal(world_round(&w, STOP, &s), 0);
+    assert_int_equal(w.reads, reads);
+    assert_int_equal(s.verify.skipped, 101);
+    assert_int_equal(s.sent_bytes, 0);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
+/* T_d, and H: a page that both wrote is sent without being verified, and its digest is that of what was sent. */
+static void host_pages_go_unhashed(void **state)
+{
+    struct world w;
+    struct gn_round_stats s;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 3);
+    struct buffer *plain = world_add(&w, 200 * PAGE, false, MEMORY), *both = world_add(&w, 200 * PAGE, true, MEMORY);
+    assert_int_equal(world_round(&w, LIVE, &s), 0);
+    assert_int_equal(s.verify.zero, 400);
+    host_writes(plain, 10 * PAGE + 5, PAGE, 1); /* two pages */
+    host_writes(both, 70 * PAGE, 1, 2);
+    assert_int_equal(world_round(&w, LIVE, &s), 0);
+    assert_int_equal(s.verify.host, 3);
+    assert_int_equal(s.verify.hashed, 199); /* all of the other but the page that the host wrote */
+    assert_int_equal(s.verify.clean, 199);
+    assert_int_equal(s.sent_pages, 3);
+    /* Had the digest not been renewed, the page would be sent again; had it become that of zeros, it would be lost here. */
+    both->here[70 * PAGE] = 0;
+    assert_int_equal(world_round(&w, STOP, &s), 0);
+    assert_int_equal(s.sent_pages + s.verify.zero, 1);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
+static void marks_cover_what_they_say(void **state)
+{
+    struct world w;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 0, 4);
+    struct buffer *b = world_add(&w, 200 * PAGE + 17, false, READ);
+    struct gn_page_table *t = b->table;
+    static const struct {
+        uint64_t offset, n, pages;
+    } cases[] = {
+        {0, 1, 1}, {PAGE - 1, 1, 1}, {PAGE - 1, 2, 2}, {63 * PAGE, 2 * PAGE, 2}, {0, 200 * PAGE + 17, 201}, {0, UINT64_MAX, 201},
+        {5, UINT64_MAX, 201}, {200 * PAGE, 100, 1}, {200 * PAGE + 16, UINT64_MAX, 1}, {200 * PAGE + 17, 1, 0}, {UINT64_MAX, UINT64_MAX, 0},
+        {UINT64_MAX, 1, 0}, {0, 0, 0}, {64 * PAGE, 64 * PAGE, 64},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t host = 0, kernel = 0;
+        gn_page_table_host_wrote(t, cases[i].offset, cases[i].n);
+        if (cases[i].offset || cases[i].n < b->bytes)
+            gn_page_table_kernel_writes(t, cases[i].offset, cases[i].n);
+        for (uint64_t g = 0; g < t->n_groups; g++) {
+            host += (uint64_t)__builtin_popcountll(atomic_exchange(&t->host[g], 0));
+            kernel += (uint64_t)__builtin_popcountll(atomic_exchange(&t->kernel[g], 0));
+        }
+        assert_int_equal(host, cases[i].pages);
+        assert_int_equal(kernel, cases[i].offset || cases[i].n < b->bytes ? cases[i].pages : 0);
+    }
+    assert_false(t->kernel_all);
+    gn_page_table_kernel_writes(t, 0, b->bytes);
+    assert_true(t->kernel_all);
+    world_fini(&w);
+}
+
+/* A kernel that writes part of a buffer: only that part is ever verified. */
+static void sub_buffers_are_verified_alone(void **state)
+{
+    struct world w;
+    struct gn_round_stats s;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 5);
+    struct buffer *b = world_add(&w, 300 * PAGE, false, READ);
+    gn_page_table_kernel_writes(b->table, 100 * PAGE, 10 * PAGE);
+    assert_int_equal(world_round(&w, LIVE, &s), 0);
+    b->here[105 * PAGE] = 1;
+    assert_int_equal(world_round(&w, STOP, &s), 0);
+    assert_int_equal(s.verify.hashed + s.verify.sampled, 10);
+    assert_int_equal(s.verify.skipped, 290);
+    assert_int_equal(s.sent_pages, 1);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
+/* The bus carries changed pages only. */
+static void device_digests_spare_the_bus(void **state)
+{
+    for (unsigned threads = 0; threads < 3; threads++) {
+        struct world w;
+        struct gn_round_stats s;
+        world_init(&w, GN_PAGE_HASH_NH, PAGE, threads, 6);
+        struct buffer *b = world_add(&w, 10000 * PAGE + 9, true, DEVICE);
+        pthread_mutex_lock(&w.lock);
+        kernel_runs_locked(b, 20000);
+        pthread_mutex_unlock(&w.lock);
+        assert_int_equal(world_round(&w, LIVE, &s), 0);
+        assert_int_equal(w.digests, 0);
+        assert_int_equal(w.read_bytes, b->bytes);
+        w.read_bytes = 0;
+        b->here[5 * PAGE] ^= 1;
+        b->here[10000 * PAGE + 8] ^= 1;
+        host_writes(b, 7000 * PAGE, 1, 9);
+        assert_int_equal(world_round(&w, STOP, &s), 0);
+        assert_int_equal(w.digested_pages, 10001);
+        assert_in_range(w.digests, 2, 4);
+        assert_int_equal(w.read_bytes, 2 * PAGE + 9);
+        assert_int_equal(s.sent_bytes + 0, 2 * PAGE + 9);
+        assert_all_there(&w);
+        world_fini(&w);
+    }
+}
+
+/* Leaving and coming back: what is known at the end of one move serves the next. */
+static void coming_back_sends_what_changed(void **state)
+{
+    struct world w;
+    struct gn_round_stats s;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 7);
+    struct buffer *b = world_add(&w, 500 * PAGE, true, MEMORY);
+    memset(b->here, 1, b->bytes);
+    struct gn_round_options stop = STOP;
+    stop.keep = true;
+    assert_int_equal(world_round(&w, stop, &s), 0);
+    assert_int_equal(s.sent_pages, 500);
+    assert_int_equal(w.digests_given, w.calls);
+    b->here[123 * PAGE] = 2;
+    assert_int_equal(world_round(&w, stop, &s), 0);
+    assert_int_equal(s.sent_pages, 1);
+    b->here[123 * PAGE] = 1;
+    assert_int_equal(world_round(&w, stop, &s), 0);
+    assert_int_equal(s.sent_pages, 1);
+    gn_page_table_forget(b->table);
+    assert_int_equal(world_round(&w, stop, &s), 0);
+    assert_int_equal(s.sent_pages, 500);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
+/* A last round that does not keep what it knows may not know something older either. */
+static void what_was_known_before_is_forgotten(void **state)
+{
+    struct world w;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 11);
+    struct buffer *b = world_add(&w, 70 * PAGE, true, MEMORY);
+    assert_int_equal(world_round(&w, LIVE, NULL), 0);
+    b->here[66 * PAGE] = 1;
+    assert_int_equal(world_round(&w, STOP, NULL), 0);
+    b->here[66 * PAGE] = 0;
+    assert_int_equal(world_round(&w, STOP, NULL), 0);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
+/* The paper's basic form, beside which the others are measured. */
+static void without_a_hash_all_is_sent(void **state)
+{
+    struct world w;
+    struct gn_round_stats s;
+    world_init(&w, GN_PAGE_HASH_NONE, PAGE, 1, 8);
+    struct buffer *b = world_add(&w, 100 * PAGE, true, MEMORY);
+    world_add(&w, 100 * PAGE, false, MEMORY);
+    memset(b->here, 1, b->bytes);
+    assert_int_equal(world_round(&w, LIVE, &s), 0);
+    assert_int_equal(world_round(&w, STOP, &s), 0);
+    assert_int_equal(s.sent_pages, 100);
+    assert_int_equal(s.verify.skipped, 100);
+    world_fini(&w);
+}
+
+static void hostile_sizes_are_refused(void **state)
+{
+    struct gn_page_hasher h;
+    struct gn_page_table *t = NULL;
+    struct gn_rounds *r = NULL;
+    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_XXH3, PAGE, 1, false, NULL), 0);
+    assert_int_equal(gn_page_table_create(&h, 0, false, 4, &t), -EINVAL);
+    assert_int_equal(gn_page_table_create(&h, 1, false, 3, &t), -EINVAL);
+    assert_int_equal(gn_page_table_create(&h, UINT64_MAX, false, 4, &t), -EFBIG);
+    assert_int_equal(gn_rounds_create(PAGE, 65, &r, NULL), -EINVAL);
+    assert_int_equal(gn_rounds_create(PAGE + 1, 1, &r, NULL), -EINVAL);
+    assert_int_equal(gn_rounds_create(0, 1, &r, NULL), -EINVAL);
+    assert_null(t);
+    assert_null(r);
+
+    /* A table of other pages than the engine's; no buffers at all. */
+    struct gn_error err;
+    struct gn_round_stats s;
+    struct world w;
+    world_init(&w, GN_PAGE_HASH_XXH3, 16384, 1, 9);
+    assert_int_equal(gn_page_table_create(&h, 5 * PAGE, false, 4, &t), 0);
+    struct gn_round_item item = {.table = t};
+    assert_int_equal(gn_rounds_run(w.rounds, &STOP, &item, 1, &w.sink, &s, &err), -EINVAL);
+    assert_non_null(strstr(err.what, "pages of 4096 bytes"));
+    assert_int_equal(gn_rounds_run(w.rounds, &STOP, NULL, 0, &w.sink, &s, NULL), 0);
+    assert_int_equal(s.verify.pages, 0);
+    gn_page_table_destroy(t);
+    gn_page_table_destroy(NULL);
+    gn_rounds_destroy(NULL);
+    gn_page_hasher_fini(&h);
+    world_fini(&w);
+}
+
+/* A slow line: the hashing threads fill the ring and sleep; a fast one: the sender does. Both end, in order. */
+static void order_is_kept(void **state)
+{
+    struct world w;
+    struct gn_round_stats s;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 2, 10);
+    struct buffer *b = world_add(&w, 3000 * PAGE, true, READ);
+    memset(b->here, 5, b->bytes);
+    struct gn_round_options o = LIVE;
+    o.bytes_per_s = UINT64_C(2000000000);
+    assert_int_equal(world_round(&w, o, &s), 0);
+    assert_int_equal(s.sent_bytes, b->bytes);
+    assert_int_equal(w.calls, (3000 + GN_PAGE_GROUP - 1) / GN_PAGE_GROUP);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_moves),
+        cmocka_unit_test(what_is_hashed_is_what_is_sent),
+        cmocka_unit_test(unwritten_buffers_are_not_read_again),
+        cmocka_unit_test(host_pages_go_unhashed),
+        cmocka_unit_test(marks_cover_what_they_say),
+        cmocka_unit_test(sub_buffers_are_verified_alone),
+        cmocka_unit_test(device_digests_spare_the_bus),
+        cmocka_unit_test(coming_back_sends_what_changed),
+        cmocka_unit_test(what_was_known_before_is_forgotten),
+        cmocka_unit_test(without_a_hash_all_is_sent),
+        cmocka_unit_test(hostile_sizes_are_refused),
+        cmocka_unit_test(order_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verification of 64 pages, on a round's thread. While kernels go on writing, a page is copied once and the copy is
+ * hashed and sent: hashing one reading and sending another would let a page that changed in between and back again pass as sent.
+ * Never writes into the table but for the host's marks.
+ */
+#include "migrate/verify.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "stream/hash.h"
+
+static unsigned next_run(uint64_t bits, unsigned from, unsigned *ret_n)
+{
+    if (from >= GN_PAGE_GROUP || !(bits >> from))
+        return GN_PAGE_GROUP;
+    unsigned first = from + (unsigned)__builtin_ctzll(bits >> from);
+    uint64_t rest = ~(bits >> first);
+    unsigned n = rest ? (unsigned)__builtin_ctzll(rest) : GN_PAGE_GROUP;
+    *ret_n = n < GN_PAGE_GROUP - first ? n : GN_PAGE_GROUP - first;
+    return first;
+}
+
+#define for_each_page(i, bits) for (uint64_t rest_ = (bits), i; rest_ && (i = (uint64_t)__builtin_ctzll(rest_), 1); rest_ &= rest_ - 1)
+
+/* What one group's verification hands around. */
+struct group {
+    struct gn_page_table *t;
+    const struct gn_page_source *source;
+    const struct gn_verify_how *how;
+    struct gn_verify_slot *slot;
+    uint64_t g;
+    uint32_t page_bytes, digest_bytes;
+};
+
+static const unsigned char *page_of(const struct group *v, uint64_t i)
+{
+    return v->slot->content + i * v->page_bytes;
+}
+
+static uint32_t length_of(const struct group *v, uint64_t i)
+{
+    return gn_page_table_length(v->t, v->g * GN_PAGE_GROUP + i);
+}
+
+static const unsigned char *old_digest(const struct group *v, uint64_t i)
+{
+    return v->t->digests + (v->g * GN_PAGE_GROUP + i) * v->digest_bytes;
+}
+
+/* Brings the pages of `bits` where they can be looked at. */
+static int fetch(const struct group *v, uint64_t bits)
+{
+    uint64_t base = v->g * GN_PAGE_GROUP * v->page_bytes;
+    if (v->source->memory && v->how->kind == GN_ROUND_STOP) {
+        v->slot->content = (const unsigned char *)v->source->memory + base;
+        return 0;
+    }
+    v->slot->content = v->slot->staging;
+    unsigned n = 0;
+    for (unsigned i = next_run(bits, 0, &n); i < GN_PAGE_GROUP; i = next_run(bits, i + n, &n)) {
+        uint64_t offset = base + (uint64_t)i * v->page_bytes;
+        uint64_t bytes = (uint64_t)(n - 1) * v->page_bytes + length_of(v, i + n - 1);
+        unsigned char *dst = v->slot->staging + (uint64_t)i * v->page_bytes;
+        if (v->source->memory) {
+            memcpy(dst, (const unsigned char *)v->source->memory + offset, bytes);
+        } else {
+            int r = v->source->read(v->source->ctx, offset, dst, bytes);
+            if (r)
+                return r;
+        }
+    }
+    return 0;
+}
+
+/* A page that is hashed after a gap is one that the processor did not see coming. */
+static void foresee(const struct group *v, uint64_t rest, uint64_t i)
+{
+    rest &= rest - 1;
+    if (!rest)
+        return;
+    uint64_t next = (uint64_t)__builtin_ctzll(rest);
+    if (next == i + 1)
+        return;
+    const char *p = (const char *)page_of(v, next);
+    uint32_t n = length_of(v, next);
+    for (uint32_t line = 0; line < n && line < 1024; line += 64)
+        __builtin_prefetch(p + line);
+}
+
+/* Of `bits`, the pages whose sample differs. */
+static uint64_t sample(const struct group *v, uint64_t bits, enum gn_sample_place place)
+{
+    uint64_t differ = 0;
+    /* Each first look at a page misses the caches: many misses at once take hardly longer than one. */
+    if (place != GN_SAMPLE_SPREAD)
+        for_each_page(i, bits) __builtin_prefetch(place == GN_SAMPLE_HEAD ? page_of(v, i) : page_of(v, i) + length_of(v, i) - 1);
+    for_each_page(i, bits)
+    {
+        uint32_t now = gn_page_sample_at(place, v->t->sample_bytes, page_of(v, i), length_of(v, i));
+        if (now != v->t->samples[v->g * GN_PAGE_GROUP + i].at[place])
+            differ |= UINT64_C(1) << i;
+    }
+    return differ;
+}
+
+/* Of `bits`, the pages whose digest is not the one that was sent; the new one goes into the slot. */
+static uint64_t hash(const struct group *v, uint64_t bits)
+{
+    uint64_t differ = 0;
+    for_each_page(i, bits)
+    {
+        unsigned char *digest = v->slot->digests + i * v->digest_bytes;
+        foresee(v, rest_, i);
+        gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i), digest);
+        if (memcmp(digest, old_digest(v, i), v->digest_bytes) != 0)
+            differ |= UINT64_C(1) << i;
+    }
+    return differ;
+}
+
+/* The pages of `bits` were read and may be unchanged: those that are not. Fills the slot's batch. */
+static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampled)
+{
+    struct gn_verify_slot *slot = v->slot;
+    struct gn_sample_batch *b = &slot->batch;
+    uint64_t sampled = 0, t0 = gn_now_ns();
+
+    b->place = v->how->place;
+    if (b->place < GN_SAMPLE_PLACES) {
+        sampled = sample(v, bits, b->place);
+        b->hits[b->place] = (uint32_t)__builtin_popcountll(sampled);
+        uint64_t t1 = gn_now_ns();
+        b->sample_ns = t1 - t0;
+        t0 = t1;
+    }
+    uint64_t changed = hash(v, bits & ~sampled);
+    b->hash_ns = gn_now_ns() - t0;
+    b->n_pages = (uint32_t)__builtin_popcountll(bits);
+    b->n_hashed = (uint32_t)__builtin_popcountll(bits & ~sampled);
+    if (v->how->look && b->place == GN_SAMPLE_OFF) {
+        b->looked = true;
+        for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++)
+            b->hits[p] = (uint32_t)__builtin_popcountll(sample(v, changed, p));
+    }
+    slot->stats.sample_ns += b->sample_ns;
+    slot->stats.hash_ns += b->hash_ns;
+    *ret_sampled = sampled;
+    return sampled | changed;
+}
+
+/* By digests that the device worked out. What differs is still to be read. */
+static uint64_t verify_on_device(const struct group *v, uint64_t bits)
+{
+    uint64_t differ = 0;
+    for_each_page(i, bits)
+    {
+        if (memcmp(v->how->device_digests + i * v->digest_bytes, old_digest(v, i), v->digest_bytes) != 0)
+            differ |= UINT64_C(1) << i;
+    }
+    return differ;
+}
+
+/* What is known of a page by its digest is kept with it; `fresh` are the pages whose digest is in the slot already. */
+static void remember(const struct group *v, uint64_t bits, uint64_t fresh)
+{
+    struct gn_verify_slot *slot = v->slot;
+    if (!v->digest_bytes || !bits)
+        return;
+    uint64_t t0 = gn_now_ns();
+    for_each_page(i, bits)
+    {
+        if (!(fresh >> i & 1)) /* else verify() put it there */
+            gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i), slot->digests + i * v->digest_bytes);
+        slot->samples[i] = gn_page_sample_take(v->t->sample_bytes, page_of(v, i), length_of(v, i));
+    }
+    slot->hashed = bits;
+    slot->known |= bits;
+    slot->stats.hash_ns += gn_now_ns() - t0;
+}
+
+static void find_zeros(const struct group *v, uint64_t bits)
+{
+    for_each_page(i, bits)
+    {
+        /* Pages with a digest need looking at only if it is that of zeros; it says no more than that: it is a hash. */
+        if ((v->slot->known >> i & 1) && length_of(v, i) == v->page_bytes &&
+            memcmp(v->slot->digests + i * v->digest_bytes, v->t->hasher->zero, v->digest_bytes) != 0)
+            continue;
+        if (gn_stream_all_zero(page_of(v, i), length_of(v, i)))
+            v->slot->zero |= UINT64_C(1) << i;
+    }
+}
+
+static uint64_t count(uint64_t bits)
+{
+    return (uint64_t)__builtin_popcountll(bits);
+}
+
+/* Samples tell nothing of a page that is to be hashed again anyhow: in every round but the last one. */
+static bool needs_digest(const struct group *v)
+{
+    return v->how->kind == GN_ROUND_LIVE || v->how->keep;
+}
+
+static int verify_pages(const struct group *v, uint64_t direct, uint64_t verified, uint64_t kernel)
+{
+    struct gn_verify_slot *slot = v->slot;
+    uint64_t changed = 0, sampled = 0, fresh = 0;
+    int r;
+
+    if (verified && v->how->device_digests) {
+        changed = verify_on_device(v, verified);
+        r = fetch(v, direct | changed);
+        if (r)
+            return r;
+    } else {
+        r = fetch(v, direct | verified);
+        if (r)
+            return r;
+        if (verified) {
+            changed = verify(v, verified, &sampled);
+            fresh = verified & ~sampled;
+        }
+    }
+    slot->stats.sampled = count(sampled);
+    slot->stats.hashed = count(verified & ~sampled);
+    slot->stats.missed = count(changed & ~sampled);
+    slot->stats.clean = count(verified & ~changed);
+    slot->send = direct | changed;
+    slot->known = fresh & slot->send;
+    if (needs_digest(v))
+        remember(v, slot->send & kernel, fresh);
+    find_zeros(v, slot->send);
+    slot->stats.zero = count(slot->zero);
+    return 0;
+}
+
+int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source, uint64_t g, const struct gn_verify_how *how,
+                    struct gn_verify_slot *slot)
+{
+    struct group v = {.t = t, .source = source, .how = how, .slot = slot, .g = g, .page_bytes = t->hasher->page_bytes,
+                      .digest_bytes = t->hasher->digest_bytes};
+    uint64_t t0 = gn_now_ns();
+    uint64_t in_group = t->n_pages - g * GN_PAGE_GROUP;
+    uint64_t valid = in_group < GN_PAGE_GROUP ? (UINT64_C(1) << in_group) - 1 : UINT64_MAX;
+
+    slot->send = slot->zero = slot->hashed = slot->known = 0;
+    slot->content = NULL;
+    memset(&slot->stats, 0, sizeof slot->stats);
+    memset(&slot->batch, 0, sizeof slot->batch);
+
+    /* V0 pairs with M0: a mark that is taken here was made after its write, which the reading below therefore sees. Taken after the
+     * reading, a write between the two would be forgotten. */
+    uint64_t host = atomic_exchange_explicit(&t->host[g], 0, memory_order_acquire) & valid;
+    uint64_t kernel = valid;
+    if (!atomic_load_explicit(&t->kernel_all, memory_order_acquire))
+        kernel &= atomic_load_explicit(&t->kernel[g], memory_order_acquire);
+
+    uint64_t unsent = valid & ~t->sent[g];
+    uint64_t direct = unsent | host;
+    uint64_t verified = kernel & ~direct;
+    if (t->hasher->kind == GN_PAGE_HASH_NONE) {
+        direct |= verified;
+        verified = 0;
+    } else {
+        direct |= verified & ~t->hashed[g];
+        verified &= t->hashed[g];
+    }
+
+    int r = direct | verified ? verify_pages(&v, direct, verified, kernel) : 0;
+    slot->stats.pages = count(valid);
+    slot->stats.skipped = count(valid & ~direct & ~verified);
+    slot->stats.host = count(host & ~unsent);
+    slot->stats.unseen = count(direct) - slot->stats.host;
+    slot->stats.verify_ns = gn_now_ns() - t0;
+    if (r)
+        atomic_fetch_or_explicit(&t->host[g], host, memory_order_release);
+    return r;
+}
+
+void gn_verify_commit(struct gn_page_table *t, uint64_t g, const struct gn_verify_slot *slot)
+{
+    uint32_t digest_bytes = t->hasher->digest_bytes;
+    uint64_t base = g * GN_PAGE_GROUP;
+    for_each_page(i, slot->hashed)
+    {
+        memcpy(t->digests + (base + i) * digest_bytes, slot->digests + i * digest_bytes, digest_bytes);
+        t->samples[base + i] = slot->samples[i];
+    }
+    t->sent[g] |= slot->send;
+    t->hashed[g] = (t->hashed[g] & ~slot->send) | slot->hashed;
+}
+
+void gn_verify_undo(struct gn_page_table *t, uint64_t g, const struct gn_verify_slot *slot)
+{
+    t->sent[g] &= ~slot->send;
+    t->hashed[g] &= ~slot->send;
+}
+
+void gn_verify_stats_add(struct gn_verify_stats *sum, const struct gn_verify_stats *s)
+{
+    sum->pages += s->pages;
+    sum->skipped += s->skipped;
+    sum->unseen += s->unseen;
+    sum->host += s->host;
+    sum->sampled += s->sampled;
+    sum->hashed += s->hashed;
+    sum->missed += s->missed;
+    sum->clean += s->clean;
+    sum->zero += s->zero;
+    sum->verify_ns += s->verify_ns;
+    sum->hash_ns += s->hash_ns;
+    sum->sample_ns += s->sample_ns;
+}
