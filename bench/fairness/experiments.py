@@ -6,6 +6,7 @@ from .accounts import Accounting, AccountingCost, Decisions
 from .gvim import TwoDevices
 from .mixed import Chatty, Long, Pair, Sleeper
 from .programs import LOADS, LONG_FEW_GROUPS, LONG_MANY_GROUPS
+from .slicing import Slicing
 from .weights import Cap, Crowd, Lag, Weights
 
 EXPERIMENTS = {
@@ -21,6 +22,7 @@ EXPERIMENTS = {
     "crowd": Crowd(),
     "table2": Accounting(),
     "accounting": AccountingCost(),
+    "table4": Slicing(),
     "cap": Cap(),
     "fig10": Sleeper(),
     "decisions": Decisions(),

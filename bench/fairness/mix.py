@@ -28,6 +28,7 @@ class Mix:
         seconds = self.factor * context.seconds + SETTLE_NS / 1e9
         alone_seconds = self.alone_factor * context.seconds + SETTLE_NS / 1e9
         pairs = context.quick_pairs if context.quick else min(self.pairs or context.pairs, context.pairs)
+        self.native = self.native and context.native
         first_of = {k: next(i for i, p in enumerate(self.programs) if p[0] == k) for k in self.kinds}
         samples = []
         with Scene(context, [(p[0], p[1]) for p in self.programs], self.tenants, policy, self.native, self.daemon_options) as scene:

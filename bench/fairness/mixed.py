@@ -46,8 +46,8 @@ class Chatty:
         yield bar("bulk: part of the device", [s[1] for s in r["shares"]], 0.5 * 0.97, 0.5 * 1.03)
         yield bar("chatty: latency of a call over what its share predicts", late, at_most=1.3)
         yield figure("aggregated overhead", r["overhead"])
-        yield figure("chatty: alone over native", r["alone_over_native"][0])
-        yield figure("bulk: alone over native", r["alone_over_native"][1])
+        for who, over in zip(("chatty", "bulk"), r["alone_over_native"]):
+            yield figure(f"{who}: alone over native", over)
         yield from noise(r)
 
 

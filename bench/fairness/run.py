@@ -33,6 +33,7 @@ class Context:
         self.pairs = o.pairs
         self.seconds = o.seconds or (0.6 if o.quick else 2.0)
         self.loads = o.loads
+        self.native = not o.no_native
         self.cores = Cores(o.device_core, o.program_cores)
         self.label = ""
 
@@ -55,6 +56,7 @@ def parse(arguments):
     p.add_argument("--pairs", type=int, default=11, help="pairs of runs (default: 11)")
     p.add_argument("--seconds", type=float, help="length of one run (default: 2)")
     p.add_argument("--quick", action="store_true", help="2 pairs of 0.6 s: a look, not a result")
+    p.add_argument("--no-native", action="store_true", help="nothing natively: a third faster, without the noise beside it")
     p.add_argument("--device-core", type=int, help="the core that is the device (default: the first)")
     p.add_argument("--program-cores", type=lambda s: [int(c) for c in s.split(",")], help="the programs' cores (default: the others)")
     p.add_argument("--json", metavar="FILE", help="write all figures there, too")

@@ -33,7 +33,8 @@ class Weights:
         for name, r in result.items():
             yield bar(f"{name}: MMR", r["mmr"], at_least=self.mmr, paper=self.paper[0])
             yield bar(f"{name}: overhead", r["overhead"], at_most=1.02, paper=self.paper[1])
-            yield bar(f"{name}: alone over native", r["alone_over_native"][0], at_least=0.98)
+            if r["alone_over_native"]:
+                yield bar(f"{name}: alone over native", r["alone_over_native"][0], at_least=0.98)
             for row in noise(r):
                 yield row | {"what": f"{name}: {row['what']}"}
 

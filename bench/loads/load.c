@@ -256,11 +256,11 @@ static void take_sample(struct gn_load_kernel *k, cl_event event)
     k->samples_ns[k->n_samples++] = device_ns;
 }
 
-static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, const size_t *global,
-                   const size_t *local)
+static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, const size_t *offset,
+                   const size_t *global, const size_t *local)
 {
     cl_event event = NULL;
-    cl_int rc = clEnqueueNDRangeKernel(run->queue, k->kernel, dims, NULL, global, local, 0, NULL,
+    cl_int rc = clEnqueueNDRangeKernel(run->queue, k->kernel, dims, offset, global, local, 0, NULL,
                                        run->profiling || run->summing ? &event : NULL);
 
     if (rc != CL_SUCCESS)
@@ -275,13 +275,19 @@ static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, c
 
 void gn_load_launch(struct gn_run *run, struct gn_load_kernel *k, size_t global, size_t local)
 {
-    launch(run, k, 1, &global, &local);
+    launch(run, k, 1, NULL, &global, &local);
+}
+
+void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global,
+                         size_t local)
+{
+    launch(run, k, 1, &offset, &global, &local);
 }
 
 void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2],
                        const size_t local[2])
 {
-    launch(run, k, 2, global, local);
+    launch(run, k, 2, NULL, global, local);
 }
 
 void gn_load_copy(struct gn_run *run, cl_mem from, cl_mem to, size_t bytes)

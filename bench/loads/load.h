@@ -41,6 +41,7 @@ struct gn_run {
     unsigned batch; /* launches, or steps, between two synchronous calls, where the load leaves it open */
     size_t groups;  /* work-groups of a launch, and blocking reads a round, in spin alone */
     unsigned reads;
+    unsigned pieces; /* into which spin itself cuts a launch */
     bool ahead; /* gn_load_finish waits for what there was at the last one, so the device never waits for the
                    program */
     bool summing; /* every launch's time on the device goes into profiled_ns, without waiting for it */
@@ -127,6 +128,9 @@ void gn_load_obey(struct gn_run *run, uint64_t sleep_ns);
 
 /* For rounds: counted calls. Local sizes are always given: the loads use barriers. */
 void gn_load_launch(struct gn_run *run, struct gn_load_kernel *k, size_t global, size_t local);
+/* Work-items from an offset on. */
+void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global,
+                         size_t local);
 void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2],
                        const size_t local[2]);
 void gn_load_copy(struct gn_run *run, cl_mem from, cl_mem to, size_t bytes);

@@ -40,6 +40,7 @@ struct options {
     double kernel_us; /* 0: no calibration */
     size_t groups;    /* 0: the load's default */
     unsigned reads;
+    unsigned pieces;
     double sleep_us;
     bool obey;
     bool ahead;
@@ -64,7 +65,8 @@ static void on_signal(int number)
 
 static const char usage[] =
     "usage: gantry-load NAME [--seconds S | --iterations N] [--size N] [--kernel-us T] [--batch N]\n"
-    "                   [--groups N] [--reads N] [--sleep-us T] [--check] [--json] [--no-profile]\n"
+    "                   [--groups N] [--pieces N] [--reads N] [--sleep-us T] [--check] [--json] "
+    "[--no-profile]\n"
     "                   [--platform P] [--device D]\n"
     "       gantry-load NAME --obey [--ahead | --sum-profile] [...]\n"
     "       gantry-load --list [--json]\n"
@@ -75,6 +77,7 @@ static const char usage[] =
     "  --kernel-us T   find the size at which the kernel takes about T microseconds; 'table' takes T from "
     "FairGV\n"
     "  --batch N       launches or steps a round, where the load leaves it open\n"
+    "  --pieces N      launches into which each launch is cut (spin alone)\n"
     "  --groups N, --reads N   work-groups of a launch, and blocking reads a round (spin alone)\n"
     "  --sleep-us T    sleep after each round (with --obey)\n"
     "  --obey          rounds when a line \"run SECONDS\" on stdin asks for them; a line of JSON answers "
@@ -320,6 +323,7 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
         HELP,
         GROUPS,
         READS,
+        PIECES,
         SLEEP_US,
         OBEY,
         AHEAD,
@@ -333,6 +337,7 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
         {"batch", required_argument, NULL, BATCH},
         {"groups", required_argument, NULL, GROUPS},
         {"reads", required_argument, NULL, READS},
+        {"pieces", required_argument, NULL, PIECES},
         {"sleep-us", required_argument, NULL, SLEEP_US},
         {"obey", no_argument, NULL, OBEY},
         {"ahead", no_argument, NULL, AHEAD},
@@ -373,6 +378,9 @@ static const struct gn_load *parse(int argc, char **argv, struct options *o)
             break;
         case READS:
             o->reads = (unsigned)parse_number("--reads", optarg);
+            break;
+        case PIECES:
+            o->pieces = (unsigned)parse_number("--pieces", optarg);
             break;
         case SLEEP_US:
             o->sleep_us = parse_number("--sleep-us", optarg);
@@ -443,6 +451,9 @@ int main(int argc, char **argv)
     run.batch = o.batch > 0 ? o.batch : run.load->batch;
     run.groups = o.groups > 0 ? o.groups : run.load->groups;
     run.reads = o.reads;
+    run.pieces = o.pieces > 0 ? o.pieces : 1;
+    if (run.pieces > 1 && run.pieces > run.groups)
+        gn_load_die("%u pieces of %zu groups", run.pieces, run.groups);
     run.summing = o.summing;
     run.size = round_size(run.load, o.size > 0 ? (double)o.size : (double)run.load->size);
     if (o.size > 0 && run.size != o.size)

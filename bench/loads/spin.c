@@ -2,8 +2,10 @@
 /*
  * A kernel that only counts, for experiments in which its length and shape are the question: size is the
  * steps of one work-item, --groups how many work-groups there are (many and short ones can be split, one long
- * one cannot), --batch the launches between two waits, --reads the blocking reads of one number after each
- * wait. A batch of 1 with reads is a program that talks to its device all the time.
+ * one cannot),
+ * --pieces into how many launches the program itself cuts them, --batch how often between two waits, --reads
+ * the blocking reads of one number after each wait. A batch of 1 with reads is a program that talks to its
+ * device all the time.
  */
 #include "load.h"
 
@@ -16,7 +18,7 @@ static const char source[] = GN_LOAD_SOURCE(
         for (uint i = 0; i < steps; i++)
             x = x * 1664525u + 1013904223u;
         if (get_local_id(0) == 0)
-            out[get_group_id(0)] = x;
+            out[get_global_id(0) / GROUP] = x;
     });
 
 struct spin {
@@ -42,8 +44,14 @@ static void round_once(struct gn_run *run)
     struct spin *s = run->state;
     cl_uint number;
 
-    for (unsigned i = 0; i < run->batch; i++)
-        gn_load_launch(run, &run->kernels[0], run->groups * GROUP, GROUP);
+    for (unsigned i = 0; i < run->batch; i++) {
+        for (size_t p = 0; p < run->pieces; p++) {
+            size_t from = run->groups * p / run->pieces;
+            size_t to = run->groups * (p + 1) / run->pieces;
+
+            gn_load_launch_from(run, &run->kernels[0], from * GROUP, (to - from) * GROUP, GROUP);
+        }
+    }
     gn_load_finish(run);
     for (unsigned i = 0; i < run->reads; i++)
         gn_load_read(run, s->out, 0, sizeof(number), &number);
