@@ -27,7 +27,9 @@ static struct gn_share *share_of(struct gn_sched_entity *e)
 
 static void came_back(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
 {
-    gn_sched_yield(&d->sched, gn_share_used(sh, now), more_work, now);
+    const uint64_t used_ns = gn_share_used(sh, now);
+    gn_sched_yield(&d->sched, used_ns, more_work, now);
+    gn_scheduler_note(d, sh, GN_TRACE_BACK, used_ns, more_work, now);
     sh->granted_ns = sh->pressed_ns = sh->owed_ns = 0;
 }
 
@@ -47,6 +49,7 @@ static void dispatch(struct device *d, uint64_t now)
             const bool presses = gn_sched_contended(s) || has_cap(sh);
             if (presses && !sh->pressed_ns) {
                 sh->pressed_ns = now;
+                gn_scheduler_note(d, sh, GN_TRACE_PRESS, 0, 0, now);
                 if (!gn_grant_press(sh->slot))
                     return;
                 /* It rested: that cost nobody anything. */
@@ -56,6 +59,7 @@ static void dispatch(struct device *d, uint64_t now)
             if (!presses && sh->pressed_ns) {
                 /* Who waited is gone. What was held while he did is charged when it comes back. */
                 gn_grant_ease(sh->slot);
+                gn_scheduler_note(d, sh, GN_TRACE_EASE, 0, 0, now);
                 sh->owed_ns = gn_share_used(sh, now);
                 sh->pressed_ns = 0;
             }
@@ -68,6 +72,7 @@ static void dispatch(struct device *d, uint64_t now)
         const bool presses = gn_sched_contended(s) || has_cap(sh);
         sh->granted_ns = now;
         sh->pressed_ns = presses ? now : 0;
+        gn_scheduler_note(d, sh, GN_TRACE_HAND, slice_ns, presses, now);
         if (gn_grant_hand(sh->slot, slice_ns, presses))
             return;
         sh->pressed_ns = 0;
@@ -86,8 +91,12 @@ static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
             if (state == GN_GRANT_NONE || state == GN_GRANT_WANTED)
                 came_back(d, sh, state == GN_GRANT_WANTED, now);
         } else if (state == GN_GRANT_WANTED) {
+            if (!sh->entity.node.ready)
+                gn_scheduler_note(d, sh, GN_TRACE_WANT, 0, 0, now);
             gn_sched_wake(&d->sched, &sh->entity, now);
         } else {
+            if (sh->entity.node.ready)
+                gn_scheduler_note(d, sh, GN_TRACE_LEAVE, 0, 0, now);
             gn_sched_sleep(&d->sched, &sh->entity, now);
         }
         dispatch(d, now);
@@ -328,6 +337,8 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
         /* To the tenant what it used is charged all the same. */
         if (of->running == &sh->all[i].entity)
             came_back(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
+        else if (sh->all[i].entity.node.ready)
+            gn_scheduler_note(&s->devices[sh->all[i].device], &sh->all[i], GN_TRACE_LEAVE, 0, 0, gn_now_ns());
         gn_sched_remove(of, &sh->all[i].entity, gn_now_ns());
     }
     s->table[sh->index] = NULL;

@@ -90,6 +90,10 @@ const struct gn_sched_policy *gn_scheduler_policy(struct gn_scheduler *s);
 void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_policy *policy);
 void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, uint32_t i, struct gn_share_figures *ret);
 
+/* Trace points go there from now on, those of one vGPU or (0) of all; first, how things stand. NULL: nowhere; the ring may be freed. */
+struct gn_trace_ring;
+void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint32_t vgpu);
+
 /* A vGPU that has kept others from a device for longer than the limit; 0: none. Each is named once. */
 uint32_t gn_scheduler_overrun(struct gn_scheduler *s);
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "daemon/scheduler.h"
+#include "shm/trace_ring.h"
 
 /* What scheduler.c and figures.c, and nobody else, know of the scheduler. */
 struct device {
@@ -12,6 +13,8 @@ struct device {
     uint64_t retry_ns; /* 0: nothing to come back for */
     uint64_t counted_ns; /* its shares were, last */
     bool count_now, count_anew;
+    struct gn_trace_ring *trace; /* NULL: nobody wants to know */
+    uint32_t traced;             /* this vGPU alone; 0: all */
 };
 
 struct gn_scheduler {
@@ -34,6 +37,18 @@ struct gn_scheduler {
 static inline uint64_t gn_share_used(const struct gn_share *sh, uint64_t now)
 {
     return sh->owed_ns + (sh->pressed_ns ? now - sh->pressed_ns : 0);
+}
+
+/* trace_points.c: as gn_scheduler_note, somebody wants to know. */
+void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh, enum gn_trace_kind kind, uint64_t a, uint64_t b,
+                              uint64_t now);
+
+/* A trace point. The lock is held. */
+static inline void gn_scheduler_note(const struct device *d, const struct gn_share *sh, enum gn_trace_kind kind, uint64_t a, uint64_t b,
+                                     uint64_t now)
+{
+    if (__builtin_expect(d->trace != NULL, 0))
+        gn_scheduler_note_locked(d, sh, kind, a, b, now);
 }
 
 /* figures.c: once a second what is charged is counted, for the share of late. The lock is held. */

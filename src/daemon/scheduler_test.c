@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "daemon/scheduler.h"
+#include "shm/trace_ring.h"
 
 #define PATIENCE_NS UINT64_C(20000000000)
 #define SLICE_NS    5000000u
@@ -134,6 +135,67 @@ static void who_works_is_pressed_and_gives(void **state)
     tell(&b);
     until_state(&a, GN_GRANT_HELD);
     stop();
+}
+
+/* The next event is this one; that it comes is only a matter of time. */
+static void hears(struct gn_trace_ring *ring, struct gn_trace_reader *at, struct gn_shares *sh, enum gn_trace_kind kind)
+{
+    static uint64_t last_ns;
+    const uint64_t end = gn_now_ns() + PATIENCE_NS;
+    struct gn_trace_event e;
+    bool got;
+    while (!(got = gn_trace_get(ring, at, &e)) && gn_now_ns() < end)
+        pause_a_little();
+    assert_true(got);
+    assert_string_equal(gn_trace_kinds[e.kind].name, gn_trace_kinds[kind].name);
+    assert_int_equal(e.vgpu, sh->vgpu);
+    assert_int_equal(e.device, 1);
+    assert_true(e.at_ns >= last_ns && e.at_ns <= gn_now_ns());
+    last_ns = e.at_ns;
+    if (kind == GN_TRACE_HAND && last_ns && e.a)
+        assert_int_equal(e.a, SLICE_NS);
+}
+
+static void who_traces_hears_of_each_turn(void **state)
+{
+    struct gn_trace_ring *ring = aligned_alloc(128, GN_TRACE_RING_BYTES);
+    struct gn_trace_reader at = {0};
+    struct gn_trace_event e;
+    memset(ring, 0, GN_TRACE_RING_BYTES);
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    gn_scheduler_trace(scheduler, ring, 0);
+    hears(ring, &at, &a, GN_TRACE_HAND); /* as it stands */
+    takes(&b);
+    hears(ring, &at, &b, GN_TRACE_WANT);
+    hears(ring, &at, &a, GN_TRACE_PRESS);
+    until_pressed(&a);
+    gives(&a, true);
+    hears(ring, &at, &a, GN_TRACE_BACK);
+    hears(ring, &at, &b, GN_TRACE_HAND);
+    until_state(&b, GN_GRANT_HELD);
+    gives(&b, false);
+    hears(ring, &at, &b, GN_TRACE_BACK);
+    hears(ring, &at, &a, GN_TRACE_HAND);
+    until_state(&a, GN_GRANT_HELD);
+    /* Of one alone. */
+    gn_scheduler_trace(scheduler, ring, b.vgpu);
+    gives(&a, false);
+    until_state(&a, GN_GRANT_NONE);
+    takes(&b);
+    hears(ring, &at, &b, GN_TRACE_WANT);
+    hears(ring, &at, &b, GN_TRACE_HAND);
+    until_state(&b, GN_GRANT_HELD);
+    /* Of nobody. */
+    gn_scheduler_trace(scheduler, NULL, 0);
+    gives(&b, false);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    assert_false(gn_trace_get(ring, &at, &e));
+    assert_int_equal(gn_trace_dropped(ring, &at), 0);
+    stop();
+    free(ring);
 }
 
 static void whose_end_comes_holds_nobody_up(void **state)
@@ -315,6 +377,7 @@ int main(void)
         cmocka_unit_test(alone_it_is_asked_once),
         cmocka_unit_test(who_rests_loses_it_at_once),
         cmocka_unit_test(who_works_is_pressed_and_gives),
+        cmocka_unit_test(who_traces_hears_of_each_turn),
         cmocka_unit_test(whose_end_comes_holds_nobody_up),
         cmocka_unit_test(turns_go_by_weight),
         cmocka_unit_test(a_waiter_that_leaves_is_charged_for),

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/trace.h"
+
+#include <string.h>
+
+const struct gn_trace_kind_name gn_trace_kinds[GN_TRACE_N_KINDS] = {
+    [GN_TRACE_ATTACH] = {.name = "attach"},
+    [GN_TRACE_END] = {.name = "end"},
+    [GN_TRACE_TENANT] = {.name = "tenant"},
+    [GN_TRACE_POLICY] = {.name = "policy"},
+    [GN_TRACE_WANT] = {.name = "want", .on_device = true},
+    [GN_TRACE_LEAVE] = {.name = "leave", .on_device = true},
+    [GN_TRACE_HAND] = {.name = "hand", .a = "slice_ns", .b = "pressed", .on_device = true},
+    [GN_TRACE_PRESS] = {.name = "press", .on_device = true},
+    [GN_TRACE_EASE] = {.name = "ease", .on_device = true},
+    [GN_TRACE_BACK] = {.name = "back", .a = "charged_ns", .b = "again", .on_device = true},
+    [GN_TRACE_REST] = {.name = "rest", .on_device = true, .by_worker = true},
+    [GN_TRACE_TAKE] = {.name = "take", .on_device = true, .by_worker = true},
+    [GN_TRACE_COMMAND] = {.name = "command", .a = "begin_ns", .b = "submit_ns", .on_device = true, .by_worker = true},
+};
+
+enum gn_trace_kind gn_trace_kind_named(const char *name)
+{
+    for (int i = 1; name && i < GN_TRACE_N_KINDS; i++)
+        if (strcmp(gn_trace_kinds[i].name, name) == 0)
+            return (enum gn_trace_kind)i;
+    return 0;
+}
+
+void gn_trace_set_text(struct gn_trace_event *e, const char *text)
+{
+    const size_t n = strnlen(text, sizeof e->text);
+    memcpy(e->text, text, n);
+    e->n_text = (uint8_t)n;
+}
