@@ -32,7 +32,13 @@ struct gn_session_counts {
     _Atomic uint64_t maps;          /* of the vGPU's transfers, those that were maps: the device's copy was the only one */
 };
 
+/* What the worker tells who waits in the program. Zeros at the start. */
+struct gn_session_turn {
+    _Atomic uint32_t away; /* others have the device now: spinning for an end is no use, and may be in their way */
+};
+
 #define GN_SESSION_COUNTS_AT   64u
+#define GN_SESSION_TURN_AT     128u
 #define GN_SESSION_REQUESTS_AT GN_SESSION_PAGE
 #define GN_SESSION_NOTICES_AT  (GN_SESSION_REQUESTS_AT + GN_RING_BYTES(GN_SESSION_REQUEST_SLOTS))
 #define GN_SESSION_REPLIES_AT  (GN_SESSION_NOTICES_AT + GN_RING_BYTES(GN_SESSION_NOTICE_SLOTS))
@@ -49,6 +55,7 @@ _Static_assert(GN_SESSION_REQUESTS_AT == 4096 && GN_SESSION_NOTICES_AT == 69760 
 
 struct gn_session_view {
     struct gn_session_counts *counts;
+    struct gn_session_turn *turn;
     struct gn_ring *requests; /* guest to worker, GN_SESSION_REQUEST_SLOTS */
     struct gn_ring *notices;  /* worker to guest, GN_SESSION_NOTICE_SLOTS */
     struct gn_reply_slot *replies;

@@ -3,6 +3,7 @@
 #define GN_SHM_SPIN_H
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@
 struct gn_spin_policy {
     uint64_t spin_ns; /* 0: park at once; GN_SPIN_FOREVER: never park, not even for a peer on the same processor */
     uint64_t roomy_ns; /* spin this long where no more threads are runnable than there are processors; 0: no longer */
+    const _Atomic uint32_t *away; /* while it is not 0, roomy_ns counts for nothing; NULL: there is no such thing */
 };
 
 #define GN_SPIN_FOREVER    UINT64_MAX
@@ -99,6 +101,7 @@ struct gn_spin {
     uint32_t n_pauses;    /* pauses left before the clock is read */
     uint64_t spin_ns;     /* the policy's */
     uint64_t roomy_ns;
+    const _Atomic uint32_t *away;
     uint64_t started_ns; /* 0 until the clock has been read once */
     uint16_t peer_cpu;
 };

@@ -6,7 +6,8 @@
 
 #include <unistd.h>
 
-#define HOLD_NS     500000u    /* a program that waited is woken, decides and sends meanwhile */
+#define HOLD_NS      500000u  /* a program that waited is woken, decides and sends meanwhile; */
+#define HOLD_LONG_NS 2000000u /* one that always does so is worth waiting for: it comes, and is held up if it does not */
 #define WINDOW_NS        10000000u /* FairGV 3.2.3: more synchronous calls than so many in so long make a vGPU interactive */
 #define WINDOW_MOST      10u
 #define TELL_EVERY   8u       /* with nobody waiting: of so many commands one tells of its end, */
@@ -36,6 +37,14 @@ static void classify(struct gn_vdevice *d, uint64_t now)
     t->window_waits = waits;
 }
 
+/* Who waits in the program spins while the device is his, and else leaves his processor to who has it (FairGV 3.2.3). */
+static void show_away(struct gn_vdevice *d, bool away)
+{
+    _Atomic uint32_t *word = d->vgpu->view.turn ? &d->vgpu->view.turn->away : NULL;
+    if (word && atomic_load_explicit(word, memory_order_relaxed) != away)
+        atomic_store_explicit(word, away, memory_order_relaxed);
+}
+
 static bool begin(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
@@ -44,6 +53,7 @@ static bool begin(struct gn_vdevice *d)
         t->held = true;
         t->over = false;
         t->began_ns = gn_now_ns();
+        show_away(d, false);
         if (atomic_load_explicit(&t->wanted, memory_order_relaxed)) {
             t->window_ns = t->began_ns;
             t->window_waits = count_waits(d);
@@ -94,7 +104,7 @@ bool gn_turn_allows(struct gn_vdevice *d)
         return true;
     /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. Not for each
      * end: half of what the driver has is enough to keep the device busy meanwhile. */
-    const uint32_t low = pressed ? most : most / 2 + 1;
+    const uint32_t low = most > AHEAD_LEAST ? most / 2 + 1 : most;
     atomic_store_explicit(&t->held_up, low, memory_order_seq_cst);
     return atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < low;
 }
@@ -106,8 +116,9 @@ uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
     if (!gn_turn_is_idle(t) || !gn_grant_is_pressed(t->slot) || pthread_mutex_trylock(&d->role))
         return 0;
     const uint64_t held_ns = t->held ? gn_now_ns() - t->began_ns : 0;
+    const uint64_t most = atomic_load_explicit(&t->slot->interactive, memory_order_relaxed) ? HOLD_LONG_NS : HOLD_NS;
     if (t->held && !t->over && held_ns < t->slice_ns)
-        ns = t->slice_ns - held_ns < HOLD_NS ? t->slice_ns - held_ns : HOLD_NS;
+        ns = t->slice_ns - held_ns < most ? t->slice_ns - held_ns : most;
     pthread_mutex_unlock(&d->role);
     if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
         gn_device_wake(d);
@@ -233,6 +244,7 @@ void gn_turn_end(struct gn_vdevice *d)
      * commands has none ready in this moment. If it stopped wanting it would lose its place, and what it is owed, every time.
      */
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
+    show_away(d, true);
     gn_grant_give(t->slot, true);
     tell(t);
 }
