@@ -52,7 +52,7 @@ static void look_at_event(struct gn_event_entry *e)
     FUZZ_CHECK(phase <= GN_EVENT_QUEUED);
     FUZZ_CHECK(phase == GN_EVENT_DONE ? error <= 0 : error == -77);
     gn_event_read_times(e, &times);
-    struct gn_waiter waiter = {{0, 0}, &lost};
+    struct gn_waiter waiter = {.policy = {.spin_ns = 0}, .lost = &lost};
     gn_lost_declare(&lost);
     int rc = gn_event_wait(e, &waiter, &error);
     gn_lost_init(&lost);
@@ -64,7 +64,7 @@ static void look_at_event(struct gn_event_entry *e)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz f = fuzz_of(data, size);
-    struct gn_waiter waiter = {{0, 0}, &lost};
+    struct gn_waiter waiter = {.policy = {.spin_ns = 0}, .lost = &lost};
     if (!slots) {
         slots = guarded_map(GN_REPLY_SLOTS * sizeof *slots);
         events = guarded_map(EVENTS * sizeof *events);

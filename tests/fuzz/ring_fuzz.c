@@ -61,7 +61,7 @@ static void try_send(uint16_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz f = fuzz_of(data, size);
-    struct gn_waiter waiter = {{0, 0}, &lost};
+    struct gn_waiter waiter = {.policy = {.spin_ns = 0}, .lost = &lost};
     if (!ring)
         ring = guarded_map(GN_RING_BYTES(SLOTS));
     uint32_t first = fuzz_u32(&f);
