@@ -79,27 +79,35 @@ static void fill_floor(struct gn_sched_tenant *t, uint64_t now_ns)
     t->floor_at_ns = now_ns;
 }
 
-/* When the cap lets it go on, having used up what it had. */
-static uint64_t cap_ends_ns(const struct gn_sched_tenant *t)
+/* What a capped tenant must have before it is let on: a slice, or all that its cap ever lets it have. In smaller pieces, changing hands
+ * would take the better part of them. */
+static int64_t cap_least(const struct gn_sched *s, const struct gn_sched_tenant *t)
 {
-    const uint64_t owed = (uint64_t)(1 - t->cap_ns);
+    const int64_t most = part_of(WINDOW_NS, t->cap);
+    return most < (int64_t)s->slice_ns ? most : (int64_t)s->slice_ns;
+}
+
+/* When the cap lets it go on, having used up what it had. */
+static uint64_t cap_ends_ns(const struct gn_sched *s, const struct gn_sched_tenant *t)
+{
+    const uint64_t owed = (uint64_t)(cap_least(s, t) - t->cap_ns);
     return t->cap_at_ns + owed / t->cap * GN_SCHED_WHOLE +
            (owed % t->cap * GN_SCHED_WHOLE + t->cap - 1) / t->cap;
 }
 
-static bool keeps_off(struct gn_sched_tenant *t, uint64_t now_ns)
+static bool keeps_off(const struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
 {
     if (!t->cap)
         return false;
     fill(&t->cap_ns, &t->cap_at_ns, t->cap, now_ns);
-    return t->cap_ns <= 0;
+    return t->cap_ns <= 0 || t->cap_ns < cap_least(s, t);
 }
 
 /* Where the tenant belongs now. */
 static void place(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
 {
     const bool wants = t->n_ready && (!s->running || s->running->tenant != t);
-    const bool capped = wants && keeps_off(t, now_ns);
+    const bool capped = wants && keeps_off(s, t, now_ns);
     gn_list_remove(&t->waiting);
     if (capped)
         gn_list_append(&s->capped, &t->waiting);
@@ -269,7 +277,7 @@ struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint6
     if (!first) {
         gn_list_for_each(t, &s->capped, struct gn_sched_tenant, waiting)
         {
-            uint64_t ends_ns = cap_ends_ns(t);
+            uint64_t ends_ns = cap_ends_ns(s, t);
             if (!*ret_retry_ns || ends_ns < *ret_retry_ns)
                 *ret_retry_ns = ends_ns;
         }

@@ -305,6 +305,19 @@ static void a_cap_holds_even_alone(void **state)
     }
 }
 
+/* Each change of hands costs the device something. */
+static void a_capped_tenant_has_whole_slices(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, "fair");
+    struct gn_sched_tenant *t = tenant(&w, 100);
+    struct prog *p = prog(&w, t, 100, 200 * US, 0);
+    assert_int_equal(gn_sched_tenant_set_cap(&w.s, t, 250000, 0), 0);
+    run(&w, 10 * S);
+    assert_in_range(p->e.n_grants, 1, 10 * S / 4 / SLICE + 10);
+}
+
 static void what_a_cap_leaves_is_the_others(void **state)
 {
     struct world w;
@@ -540,6 +553,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_moments_absence_costs_nothing_that_is_owed),
         cmocka_unit_test(momentary_absence_earns_nothing),
+        cmocka_unit_test(a_capped_tenant_has_whole_slices),
         cmocka_unit_test(weights_are_shares_whatever_the_kernels),
         cmocka_unit_test(the_paper_s_example),
         cmocka_unit_test(an_overrun_is_paid_back_even_by_who_sleeps),

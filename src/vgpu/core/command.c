@@ -444,6 +444,13 @@ uint64_t gn_vgpu_hold_ns(struct gn_vgpu *v)
     return longest;
 }
 
+void gn_vgpu_held(struct gn_vgpu *v, bool came)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        if (gn_turn_is_idle(&v->devices[i].turn) && gn_grant_is_pressed(v->devices[i].turn.slot))
+            gn_turn_held(&v->devices[i], came);
+}
+
 /* Until it is woken, or the grant is there that the device waits for. True: the grant. */
 static bool sleep_on(struct gn_vdevice *d)
 {

@@ -410,6 +410,8 @@ static void ring_loop(struct gn_vgpu *v)
             /* Who has the device while others wait for it keeps it for a moment: his program is about to go on. */
             const uint64_t hold_ns = gn_vgpu_hold_ns(v);
             rc = hold_ns ? gn_ring_park(&v->ring, hold_ns) : -ETIMEDOUT;
+            if (hold_ns)
+                gn_vgpu_held(v, rc == 0);
             if (rc == -ETIMEDOUT) {
                 gn_vgpu_rest(v);
                 rc = gn_ring_park(&v->ring, 0);

@@ -116,13 +116,28 @@ uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
     if (!gn_turn_is_idle(t) || !gn_grant_is_pressed(t->slot) || pthread_mutex_trylock(&d->role))
         return 0;
     const uint64_t held_ns = t->held ? gn_now_ns() - t->began_ns : 0;
-    const uint64_t most = atomic_load_explicit(&t->slot->interactive, memory_order_relaxed) ? HOLD_LONG_NS : HOLD_NS;
-    if (t->held && !t->over && held_ns < t->slice_ns)
+    const bool always = atomic_load_explicit(&t->slot->interactive, memory_order_relaxed);
+    const uint64_t most = always ? HOLD_LONG_NS : HOLD_NS;
+    if (t->held && !t->over && held_ns < t->slice_ns && (always || gn_spin_is_worth(&t->hold)))
         ns = t->slice_ns - held_ns < most ? t->slice_ns - held_ns : most;
     pthread_mutex_unlock(&d->role);
     if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
         gn_device_wake(d);
     return ns;
+}
+
+void gn_turn_held(struct gn_vdevice *d, bool came)
+{
+    struct gn_turn *t = &d->turn;
+    if (!t->slot || pthread_mutex_trylock(&d->role))
+        return;
+    if (came)
+        gn_spin_was_worth(&t->hold, true);
+    else
+        gn_spin_was_not(&t->hold, true);
+    pthread_mutex_unlock(&d->role);
+    if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+        gn_device_wake(d);
 }
 
 bool gn_turn_tracks(struct gn_vdevice *d)

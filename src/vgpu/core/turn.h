@@ -3,6 +3,7 @@
 #define GN_VGPU_TURN_H
 
 #include "shm/grant.h"
+#include "shm/spin.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,6 +27,7 @@ struct gn_turn {
     uint64_t began_ns, slice_ns;
     uint32_t n_visits;
     uint32_t n_untold; /* given in a row of whose ends the driver is not to tell */
+    struct gn_spin_habit hold;        /* whether its program has come back lately while the device was kept for it */
     uint64_t window_ns, window_waits; /* since when synchronous calls are counted, and the count then */
     /* any thread */
     _Atomic bool wanted;     /* the submit thread waits for it */
@@ -68,6 +70,8 @@ void gn_turn_leave(struct gn_vdevice *d);
  * hybrid spinning; here who waits sleeps). The time is charged like any other. 0: not at all. Any thread.
  */
 uint64_t gn_turn_hold_ns(struct gn_vdevice *d);
+/* After such a wait: it came, or not. Any thread. */
+void gn_turn_held(struct gn_vdevice *d, bool came);
 /* Has the driver nothing of which it would tell? */
 static inline bool gn_turn_is_idle(const struct gn_turn *t)
 {

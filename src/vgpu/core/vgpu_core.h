@@ -310,6 +310,8 @@ void gn_vgpu_flush(struct gn_vgpu *v);
 void gn_vgpu_rest(struct gn_vgpu *v);
 /* How long to keep what others wait for, in the hope of more to do; 0: there is no such thing. */
 uint64_t gn_vgpu_hold_ns(struct gn_vgpu *v);
+/* After that: there was more, or not. */
+void gn_vgpu_held(struct gn_vgpu *v, bool came);
 /* A command's end, from the driver's thread or the submitter. Takes the submitter's reference. */
 void gn_command_over(struct gn_command *c, int32_t error);
 void gn_device_init(struct gn_vgpu *v, uint32_t index);
