@@ -329,8 +329,12 @@ static void use_kernel(void)
         ASK(gn_clGetKernelWorkGroupInfo, k, devices[0], CL_KERNEL_WORK_GROUP_SIZE);
     if (which & 4)
         ASK(gn_clGetKernelInfo, k, CL_KERNEL_FUNCTION_NAME);
-    for (cl_uint i = 0; i < 6; i++)
-        (void)gn_clSetKernelArg(k, i, which & 8 ? sizeof m : i * 5, which & 16 ? (void *)&m : me.memory);
+    for (cl_uint i = 0; i < 6; i++) {
+        if (which & 16)
+            (void)gn_clSetKernelArg(k, i, sizeof m, &m);
+        else
+            (void)gn_clSetKernelArg(k, i, i * 5, which & 8 ? NULL : me.memory);
+    }
     cl_event e = NULL;
     if (gn_clEnqueueNDRangeKernel(PICK(me.queues), k, 1u + which % 3, NULL, n, which & 32 ? group : NULL, 0, NULL, &e) == CL_SUCCESS)
         KEEP(me.events, e, gn_clReleaseEvent);
