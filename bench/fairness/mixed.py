@@ -28,6 +28,8 @@ class Pair:
         for label, r in result.items():
             yield bar(f"{self.first}, slowed beside {label}", [1 / max(s[0], 1e-9) for s in r["shares"]], 1.9, 2.1, "2.0")
             yield bar(f"{label}, slowed beside {self.first}", [1 / max(s[1], 1e-9) for s in r["shares"]], 1.9, 2.1)
+            # Both ran at once: what the machine's speed did between phases is not in this.
+            yield figure(f"{self.first} beside {label}: part of what both had", [s[0] / sum(s) if sum(s) > 0 else 0.0 for s in r["shares"]], "0.5")
 
 
 class Chatty:
