@@ -247,7 +247,12 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
             stats->sent_bytes += bytes;
         }
     }
-    return 0;
+    if (!s->v.send || !r->sink->flush)
+        return 0;
+    uint64_t t0 = gn_now_ns();
+    int error = r->sink->flush(r->sink->ctx);
+    stats->send_ns += gn_now_ns() - t0;
+    return error;
 }
 
 static void free_slots_locked(struct gn_rounds *r)

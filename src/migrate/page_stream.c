@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sink that writes a round's pages into a migration stream; on the thread that runs the round. The runs of a group go out together: changed
+ * pages lie scattered, and a section with a system call for each would cost more than hashing it.
+ */
+#include "migrate/page_stream.h"
+
+_Static_assert(sizeof(void *) == sizeof(uint64_t), "a memory's id is carried in a pointer");
+
+static int add(struct gn_page_stream *s, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+{
+    s->memory = (uint64_t)(uintptr_t)cookie;
+    s->runs[s->n_runs++] = (struct gn_stream_run){
+        .first_page = offset / s->page_bytes,
+        .n_pages = (uint32_t)((n + s->page_bytes - 1) / s->page_bytes),
+        .bytes = data,
+        .hashes = s->hashed ? digests : NULL,
+    };
+    return 0;
+}
+
+static int put_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+{
+    return add(ctx, cookie, offset, data, n, digests);
+}
+
+static int put_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
+{
+    return add(ctx, cookie, offset, NULL, n, NULL);
+}
+
+static int flush(void *ctx)
+{
+    struct gn_page_stream *s = ctx;
+    uint32_t n = s->n_runs;
+    s->n_runs = 0;
+    return n ? gn_stream_put_pages(s->writer, s->memory, s->runs, n) : 0;
+}
+
+struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer, const struct gn_page_hasher *hasher)
+{
+    *s = (struct gn_page_stream){.writer = writer, .page_bytes = hasher->page_bytes, .hashed = hasher->kind == GN_PAGE_HASH_XXH3};
+    return (struct gn_page_sink){.data = put_data, .zero = put_zero, .flush = flush, .ctx = s};
+}
