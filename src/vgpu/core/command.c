@@ -35,6 +35,11 @@ static const struct gn_msg *msg_of(const struct gn_command *c)
     return (const void *)c->bytes;
 }
 
+uint32_t gn_command_event(const struct gn_command *c)
+{
+    return head_of(c)->event;
+}
+
 static void drop_objects(struct gn_command *c)
 {
     for (uint32_t i = 0; i < GN_MAX_REFS; i++) {
@@ -77,6 +82,7 @@ void gn_command_unref(struct gn_command *c)
     drop_producers(c);
     free(c->producers);
     free(c->blockers);
+    free(c->cut);
     free(c);
 }
 
@@ -159,11 +165,17 @@ void gn_command_over(struct gn_command *c, int32_t error)
         uint64_t start_ns = 0, end_ns = 0;
         if (q->measured && c->driver_event && error >= 0 && gn_turn_measures(&q->device->turn))
             v->api->ran(v, c->driver_event, &start_ns, &end_ns);
+        if (c->covers == 1 && v->slicer && c->class == v->slicer->class && error >= 0)
+            v->slicer->took(v, c, 0, end_ns > start_ns ? end_ns - start_ns : gn_turn_service_ns(&q->device->turn, c->submit_ns));
         gn_turn_over(q->device, c->covers, c->submit_ns, start_ns, end_ns);
     }
     c->times.submit_ns = c->submit_ns;
     if (q->profiling && c->driver_event && error >= 0)
         v->api->times(v, c->driver_event, &c->times);
+    if (c->cut && c->cut->times.start_ns) {
+        c->times.submit_ns = c->cut->times.submit_ns;
+        c->times.start_ns = c->cut->times.start_ns;
+    }
     struct gn_vdevice *d = q->device;
     if (head_of(c)->event == GN_NO_EVENT) {
         drop_objects(c);
@@ -268,31 +280,46 @@ static void refused(struct gn_command *c, int32_t error)
     gn_command_over(c, error);
 }
 
+void gn_command_accepted(struct gn_command *c)
+{
+    drop_producers(c);
+    if (c->asked)
+        answer(c, 0);
+}
+
+int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after, void **ret_event)
+{
+    struct gn_vgpu *v = c->vgpu;
+    void *stack_events[MAX_STACK_WAITS], **events = stack_events;
+    uint32_t n = c->n_producers;
+
+    if (n >= MAX_STACK_WAITS && !(events = malloc((n + 1) * sizeof *events)))
+        return v->api->out_of_memory;
+    for (uint32_t i = 0; i < n; i++)
+        events[i] = c->producers[i]->driver_event;
+    if (after)
+        events[n++] = after;
+    int32_t result = c->class->submit(v, c, c->queue->object->driver, n, n ? events : NULL, ret_event);
+    d->n_slow = gn_now_ns() - now_ns > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
+    if (d->n_slow == SLOW_IN_A_ROW)
+        d->blocks = true;
+    atomic_fetch_add_explicit(&c->queue->n_unflushed, 1, memory_order_relaxed);
+    if (events != stack_events)
+        free(events);
+    return result;
+}
+
 static void submit(struct gn_vdevice *d, struct gn_command *c)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_vqueue *q = c->queue;
-    void *stack_events[MAX_STACK_WAITS], **events = stack_events;
     void *driver_event = NULL;
-    uint32_t index = head_of(c)->event, n = c->n_producers;
+    uint32_t index = head_of(c)->event;
 
-    if (n > MAX_STACK_WAITS && !(events = malloc(n * sizeof *events)))
-        c->no_memory = true;
-    for (uint32_t i = 0; !c->no_memory && i < n; i++)
-        events[i] = c->producers[i]->driver_event;
     int32_t result = c->no_memory ? v->api->out_of_memory : c->doomed;
-    uint64_t before = gn_now_ns();
-    c->submit_ns = before;
-    if (!result) {
-        result = c->class->submit(v, c, q->object->driver, n, n ? events : NULL, &driver_event);
-        uint64_t took = gn_now_ns() - before;
-        d->n_slow = took > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
-        if (d->n_slow == SLOW_IN_A_ROW)
-            d->blocks = true;
-        atomic_fetch_add_explicit(&q->n_unflushed, 1, memory_order_relaxed);
-    }
-    if (events != stack_events)
-        free(events);
+    c->submit_ns = gn_now_ns();
+    if (!result)
+        result = gn_command_give(d, c, c->submit_ns, NULL, &driver_event);
     drop_producers(c);
     if (c->doomed && c->asked) {
         /* The call is good; the command is not run. */
@@ -324,7 +351,8 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     }
     pthread_mutex_unlock(&v->lock);
     /* What the program does not ask about is followed only where somebody else waits for the device. */
-    const bool tracked = e || (driver_event && d->turn.slot && (!q->in_order || gn_turn_tracks(d)));
+    const bool timed = v->slicer && c->class == v->slicer->class && d->turn.pressed_ns;
+    const bool tracked = e || (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
     gn_command_unref(before_last);
 
     if (c->area)
@@ -361,9 +389,21 @@ static void drain(struct gn_vdevice *d)
         }
         if (c && (gn_gate_is_closed(&v->gate) || !gn_turn_allows(d)))
             c = NULL;
-        if (c)
+        const bool cuts = c && v->slicer && c->class == v->slicer->class;
+        if (c && !cuts)
             gn_list_remove(&c->link);
         pthread_mutex_unlock(&v->lock);
+        /* Nobody but who has the role takes a command off that is pending. */
+        const enum gn_parts_verdict verdict = cuts ? gn_parts_next(d, c) : GN_PARTS_WHOLE;
+        if (verdict == GN_PARTS_LATER)
+            return;
+        if (verdict == GN_PARTS_TAKEN)
+            continue;
+        if (cuts) {
+            pthread_mutex_lock(&v->lock);
+            gn_list_remove(&c->link);
+            pthread_mutex_unlock(&v->lock);
+        }
         if (c)
             submit(d, c);
     } while (c);
@@ -589,7 +629,7 @@ static bool enter_event_locked(struct gn_command *c)
     if (!e || (e->state != GN_EVENT_UNUSED && e->state != GN_EVENT_OVER) || !gn_list_empty(&e->blocked))
         return false;
     e->state = GN_EVENT_PENDING;
-    e->user = false;
+    e->user = e->begun = false;
     e->error = 0;
     e->producer = NULL;
     /* The guest has armed its own entry, which is another one there. */

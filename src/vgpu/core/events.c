@@ -111,6 +111,7 @@ int gn_user_event_new(struct gn_vgpu *v, uint32_t index)
     if (good) {
         e->state = GN_EVENT_PENDING;
         e->user = true;
+        e->begun = false;
         e->error = 0;
         e->producer = NULL;
     }
@@ -153,7 +154,7 @@ int gn_event_watch(struct gn_vgpu *v, uint32_t index, int32_t phase, uint64_t co
     pthread_mutex_lock(&v->lock);
     struct gn_vevent *e = gn_vevent_at(v, index);
     if (!e || e->state == GN_EVENT_UNUSED || e->state == GN_EVENT_OVER ||
-        (e->state == GN_EVENT_GIVEN && phase >= GN_EVENT_SUBMITTED)) {
+        ((e->state == GN_EVENT_GIVEN || e->begun) && phase >= GN_EVENT_SUBMITTED)) {
         now = true;
         error = e && e->state == GN_EVENT_OVER ? e->error : 0;
     } else {

@@ -117,6 +117,17 @@ static bool is_deaf(struct gn_vgpu *v)
     return deaf;
 }
 
+/* Has the driver a part of a command that is pending with its rest? vgpu->lock. */
+static bool has_parts(const struct gn_vqueue *q)
+{
+    gn_list_for_each(c, &q->pending, const struct gn_command, link)
+    {
+        if (c->cut && c->cut->n_open)
+            return true;
+    }
+    return false;
+}
+
 /* Has every end been told? */
 static bool ends_are_told(struct gn_vgpu *v)
 {
@@ -124,8 +135,9 @@ static bool ends_are_told(struct gn_vgpu *v)
     pthread_mutex_lock(&v->lock);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const struct gn_vdevice *d = &v->devices[i];
-        told &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst);
-        gn_list_for_each(q, &d->queues, const struct gn_vqueue, link) told &= gn_list_empty(&q->open) && !q->telling;
+        told &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst) &&
+                !atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
+        gn_list_for_each(q, &d->queues, const struct gn_vqueue, link) told &= gn_list_empty(&q->open) && !q->telling && !has_parts(q);
     }
     pthread_mutex_unlock(&v->lock);
     return told;

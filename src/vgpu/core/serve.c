@@ -277,6 +277,15 @@ void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r)
     gn_request_fini(r);
 }
 
+static void rested(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->helper_lock);
+    v->n_helping--;
+    pthread_mutex_unlock(&v->helper_lock);
+    if (gn_gate_is_closed(&v->gate))
+        gn_gate_tell(v);
+}
+
 static void *helper_thread(void *arg)
 {
     struct gn_helper *h = arg;
@@ -284,8 +293,17 @@ static void *helper_thread(void *arg)
     gn_objects_own_thread();
     for (;;) {
         pthread_mutex_lock(&v->helper_lock);
-        while (gn_list_empty(&h->queue))
+        while (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs))
             pthread_cond_wait(&v->helper_wake, &v->helper_lock);
+        if (gn_list_empty(&h->queue)) {
+            struct gn_job *job = gn_list_first(&h->jobs, struct gn_job, link);
+            gn_list_remove(&job->link);
+            v->n_helping++;
+            pthread_mutex_unlock(&v->helper_lock);
+            job->run(job);
+            rested(v);
+            continue;
+        }
         struct gn_request *r = gn_list_first(&h->queue, struct gn_request, link);
         gn_list_remove(&r->link);
         v->n_helped--;
@@ -294,11 +312,7 @@ static void *helper_thread(void *arg)
         GN_FAULT("worker-slow-request");
         gn_vgpu_answer(v, r);
         free(r);
-        pthread_mutex_lock(&v->helper_lock);
-        v->n_helping--;
-        pthread_mutex_unlock(&v->helper_lock);
-        if (gn_gate_is_closed(&v->gate))
-            gn_gate_tell(v);
+        rested(v);
     }
     return NULL;
 }
@@ -312,16 +326,38 @@ static int start_thread(void *(*run)(void *), void *arg)
     return -r;
 }
 
+static bool start_helper_locked(struct gn_helper *h)
+{
+    if (!h->started)
+        h->started = !start_thread(helper_thread, h);
+    return h->started;
+}
+
+bool gn_vgpu_do(struct gn_vgpu *v, struct gn_job *job)
+{
+    struct gn_helper *h = &v->builder;
+    pthread_mutex_lock(&v->helper_lock);
+    const bool runs = start_helper_locked(h);
+    if (runs) {
+        gn_list_append(&h->jobs, &job->link);
+        pthread_cond_broadcast(&v->helper_wake);
+    }
+    pthread_mutex_unlock(&v->helper_lock);
+    return runs;
+}
+
 /* The ring thread only: nobody else defers. */
 static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_request *request)
 {
     struct gn_request *r = malloc(sizeof *r);
-    if (!r || (!h->started && start_thread(helper_thread, h))) {
+    pthread_mutex_lock(&v->helper_lock);
+    const bool started = r && start_helper_locked(h);
+    pthread_mutex_unlock(&v->helper_lock);
+    if (!started) {
         free(r);
         gn_vgpu_reply(v, ((const struct gn_msg *)gn_request_message(request))->reply, v->api->out_of_memory, NULL, 0);
         return;
     }
-    h->started = true;
     gn_request_init(r, v);
     r->class = request->class;
     r->off_ring = true;
@@ -350,6 +386,7 @@ static void init_helper(struct gn_helper *h, struct gn_vgpu *v)
 {
     h->vgpu = v;
     gn_list_init(&h->queue);
+    gn_list_init(&h->jobs);
 }
 
 /* ---- the ring thread */

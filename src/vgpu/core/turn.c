@@ -92,6 +92,7 @@ bool gn_turn_allows(struct gn_vdevice *d)
         const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
         if (now - t->window_ns >= WINDOW_NS)
             classify(d, now);
+        t->pressed_ns = now;
         if (t->over || held_ns >= t->slice_ns) {
             t->over = true;
             gn_device_wake(d);
@@ -158,6 +159,13 @@ uint32_t gn_turn_given(struct gn_vdevice *d)
     atomic_fetch_add_explicit(&t->n_given, 1, memory_order_seq_cst);
     atomic_fetch_add_explicit(&t->n_ahead, covers, memory_order_seq_cst);
     return covers;
+}
+
+uint64_t gn_turn_service_ns(const struct gn_turn *t, uint64_t submit_ns)
+{
+    const uint64_t now = gn_now_ns(), before = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
+    const uint64_t from = submit_ns > before ? submit_ns : before;
+    return now > from ? now - from : 0;
 }
 
 /* What the device worked for it: the part of [start, end] that no earlier command is charged with, so that overlapping commands are

@@ -25,6 +25,7 @@ struct gn_turn {
     bool held;
     bool over; /* the slice is: drain, and give back */
     uint64_t began_ns, slice_ns;
+    uint64_t pressed_ns; /* when somebody else was last seen to wait; 0: never, or long ago */
     uint32_t n_visits;
     uint32_t n_untold; /* given in a row of whose ends the driver is not to tell */
     struct gn_spin_habit hold;        /* whether its program has come back lately while the device was kept for it */
@@ -48,6 +49,8 @@ bool gn_turn_allows(struct gn_vdevice *d);
 void gn_turn_came(struct gn_vdevice *d);
 /* The driver has another one that tells of its end. How many commands that end stands for: itself and the untold before. The role. */
 uint32_t gn_turn_given(struct gn_vdevice *d);
+/* What one that is over now, and was given then, took the device by our clock. Before gn_turn_over; any thread. */
+uint64_t gn_turn_service_ns(const struct gn_turn *t, uint64_t submit_ns);
 /* One that was given at submit_ns is over, and with it those that it stands for. It ran from start_ns to end_ns by the device's clock,
  * if that was measured (else 0, 0). Any thread. */
 void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uint64_t start_ns, uint64_t end_ns);

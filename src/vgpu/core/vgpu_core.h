@@ -8,6 +8,7 @@
 #include "shm/session_layout.h"
 #include "vgpu/core/gate.h"
 #include "vgpu/core/lease.h"
+#include "vgpu/core/parts.h"
 #include "vgpu/core/records.h"
 #include "vgpu/core/turn.h"
 #include "vgpu/vgpu.h"
@@ -196,6 +197,7 @@ enum gn_event_state { GN_EVENT_UNUSED, GN_EVENT_PENDING, GN_EVENT_GIVEN, GN_EVEN
 struct gn_vevent {
     enum gn_event_state state;
     bool user;                    /* the program sets it */
+    bool begun;                   /* the driver has a part of its command */
     int32_t error;
     struct gn_command *producer;  /* while GIVEN: holds the driver's event */
     struct gn_list blocked;       /* struct gn_blocker: commands that wait for this one to be given or over */
@@ -234,6 +236,7 @@ struct gn_vdevice {
     _Atomic bool dirty;       /* something may have become ready */
     bool blocks;              /* the driver holds its callers up: leave it to the thread. Role */
     uint32_t n_slow;          /* Role */
+    _Atomic uint32_t n_parts; /* parts of commands that the driver has */
     pthread_t thread;
     _Atomic uint32_t woken;   /* a futex of this process's */
 };
@@ -273,6 +276,7 @@ struct gn_command {
     /* the submitter */
     void *driver_event;
     uint64_t submit_ns;
+    struct gn_cutting *cut;      /* it goes in parts; the role */
     struct gn_event_times times; /* whoever reports the end, before vgpu->lock */
     uint32_t n_bytes;
     _Alignas(16) unsigned char bytes[];
@@ -292,6 +296,12 @@ const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *s
 void gn_command_unref(struct gn_command *c);
 /* Its event's place in the table that the program sees; NULL: it has none. */
 struct gn_event_entry *gn_command_entry(const struct gn_command *c);
+/* Its event's index, or GN_NO_EVENT. */
+uint32_t gn_command_event(const struct gn_command *c);
+/* Hands it, or a part of it, to the driver, after the driver's event `after` (NULL: none). The role. */
+int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after, void **ret_event);
+/* The driver has taken it, or a part: who asked is answered. */
+void gn_command_accepted(struct gn_command *c);
 /* Submits c behind a command that the driver has. */
 void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer);
 /* The ring thread: takes a command in, submits it when nothing keeps it. */
@@ -348,6 +358,8 @@ struct gn_vgpu_api {
     void (*flush)(struct gn_vgpu *v, void *queue);
     /* Calls over(c, status) once, from any thread, maybe before it returns. */
     int32_t (*when_over)(struct gn_vgpu *v, void *event, struct gn_command *c);
+    /* Calls gn_part_over(part, event, status) once, likewise. */
+    int32_t (*when_part_over)(struct gn_vgpu *v, void *event, struct gn_part *part);
     void (*release_event)(struct gn_vgpu *v, void *event);
     void (*finish)(struct gn_vgpu *v, void *queue);
     bool (*is_over)(struct gn_vgpu *v, void *event);
@@ -356,18 +368,23 @@ struct gn_vgpu_api {
     void (*times)(struct gn_vgpu *v, void *event, struct gn_event_times *ret);
     /* When the device worked for it, by its own clock; left alone when the driver does not tell. */
     void (*ran)(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
-    void *(*event_of_last)(struct gn_vgpu *v, void *event); /* another reference to the driver's event */
     uint16_t queue_kind;
     int32_t out_of_memory;   /* what an answer says when this process has no memory */
     int32_t wait_failed;     /* what a command becomes whose wait list failed */
     int32_t invalid_handle;  /* a stale queue */
 };
 
-/* A thread that serves requests which the ring thread must not wait for; started at the first. */
+/* Something of ours to do that is as slow as a build. */
+struct gn_job {
+    struct gn_list link;
+    void (*run)(struct gn_job *job);
+};
+
+/* A thread that serves requests which the ring thread must not wait for; started at the first. Under helper_lock. */
 struct gn_helper {
     struct gn_vgpu *vgpu;
-    struct gn_list queue; /* helper_lock */
-    bool started;         /* ring thread */
+    struct gn_list queue, jobs; /* jobs: only when nobody waits for a request */
+    bool started;
 };
 
 struct gn_vgpu {
@@ -391,6 +408,8 @@ struct gn_vgpu {
     struct gn_vevent *event_chunks[GN_EVENT_ENTRIES / GN_OBJECT_CHUNK]; /* lock */
     struct gn_vdevice *devices;
     uint32_t n_devices;
+    const struct gn_slicer *slicer; /* set by the API's start; NULL: nothing is cut */
+    uint64_t slice_groups;          /* tests and benchmarks: everything is cut into parts of so many; 0: where it helps */
 
     struct gn_objects objects;
 
@@ -418,6 +437,8 @@ void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase p
 /* `c` (may be NULL) is the command whose end it is. */
 void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times,
                        const struct gn_command *c);
+/* Runs the job, which must stay, on the helper thread. False: it will not run. Any thread. */
+bool gn_vgpu_do(struct gn_vgpu *v, struct gn_job *job);
 /* A message, copied: serves it or takes it in. The ring thread. */
 void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, uint64_t batch);
 

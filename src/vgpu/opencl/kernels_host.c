@@ -4,6 +4,7 @@
  * from what it has.
  */
 #include "opencl_host.h"
+#include "slices_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,19 @@ void gn_admit_Launch(struct gn_vgpu *v, struct gn_command *c)
     }
 }
 
+/* The groups of a box: an NDRange of its own, whose offset is the program's and what lies before it. */
+static cl_int enqueue_part(const cl_icd_dispatch *cl, cl_command_queue queue, cl_kernel kernel, const struct gn_wire_Launch *w,
+                           const struct gn_box *box, cl_uint n_waits, const cl_event *waits, cl_event *event)
+{
+    size_t offset[3], size[3], local[3];
+    for (uint32_t i = 0; i < w->work_dim; i++) {
+        local[i] = w->local_work_size[i];
+        offset[i] = (w->present & 1 ? w->global_work_offset[i] : 0) + box->first[i] * local[i];
+        size[i] = box->n[i] * local[i];
+    }
+    return cl->clEnqueueNDRangeKernel(queue, kernel, w->work_dim, offset, size, local, n_waits, waits, event);
+}
+
 int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
                          const cl_event *waits, cl_event *event)
 {
@@ -278,14 +292,19 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     if (!kernel)
         return CL_INVALID_KERNEL;
     struct gn_kernel_detail *k = kernel->detail;
+    cl_kernel driver_kernel = kernel->driver;
+    if (c->cut)
+        gn_slices_variant(c->cut, &driver_kernel, &k);
     pthread_mutex_lock(&k->lock);
     while (!result && run && (arg = next_arg(run, w->args_bytes, &at, &fault))) {
         void *driver = arg_handle_kind(arg) ? gn_driver_of(c->object_refs[n++]) : NULL;
         result = arg->kind != GN_ARG_SVM || gn_svm_address_ok(v, arg->value)
-                     ? apply_arg(cl, kernel->driver, k, arg, driver)
+                     ? apply_arg(cl, driver_kernel, k, arg, driver)
                      : CL_INVALID_ARG_VALUE;
     }
-    if (!result && w->task)
+    if (!result && c->cut)
+        result = enqueue_part(cl, queue, driver_kernel, w, &c->cut->now, n_waits, waits, event);
+    else if (!result && w->task)
         result = cl->clEnqueueTask(queue, kernel->driver, n_waits, waits, event);
     else if (!result)
         result = cl->clEnqueueNDRangeKernel(

@@ -17,6 +17,12 @@ struct gn_home;
 /* Whether a device's driver works on host memory in place: it is tried once, by the first buffer that would gain. */
 enum gn_in_place { GN_IN_PLACE_UNKNOWN, GN_IN_PLACE_NO, GN_IN_PLACE_YES };
 
+/* What is known of programs whose launches may go in parts (slices_host.h). */
+struct gn_slices {
+    pthread_mutex_t lock;
+    struct gn_list programs;
+};
+
 struct gn_opencl_vgpu {
     struct gn_cl_platform *platform;
     uint64_t largest_bytes; /* of any device's allocations */
@@ -25,6 +31,7 @@ struct gn_opencl_vgpu {
     /* Helper thread. */
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
     uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
+    struct gn_slices slices;
     _Atomic int in_place[GN_WORKER_MAX_DEVICES]; /* enum gn_in_place, by device; whoever looks first finds out */
 };
 
@@ -79,6 +86,7 @@ struct gn_kernel_detail {
         struct gn_arg arg; /* kind 0: not set */
         void *tail;        /* of arg: malloc'd */
     } * applied;           /* what the driver's kernel was given last */
+    struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
 };
 
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);

@@ -5,6 +5,7 @@
  */
 #include "base/log.h"
 #include "opencl_host.h"
+#include "slices_host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,7 @@ static int start(struct gn_vgpu *v)
         v->on_processors |= (type & CL_DEVICE_TYPE_CPU) != 0;
     }
     gn_learn_largest(v);
+    gn_slices_start(v);
     return 0;
 }
 
@@ -84,6 +86,16 @@ static int mem_made(struct gn_vobject *o)
     return 0;
 }
 
+static int kernel_made(struct gn_vobject *o)
+{
+    struct gn_kernel_detail *k = gn_kernel_detail_new(o->vgpu, o->driver);
+    if (!k)
+        return -1;
+    k->sliced = gn_slices_kernel(o->vgpu, o->driver);
+    o->detail = k;
+    return 0;
+}
+
 static int made(struct gn_vobject *o)
 {
     switch (o->kind) {
@@ -92,8 +104,7 @@ static int made(struct gn_vobject *o)
     case GN_KIND_MEM:
         return mem_made(o);
     case GN_KIND_KERNEL:
-        o->detail = gn_kernel_detail_new(o->vgpu, o->driver);
-        return o->detail ? 0 : -1;
+        return kernel_made(o);
     default:
         return 0;
     }
@@ -127,9 +138,12 @@ static void release(struct gn_vobject *o)
         cl->clReleaseSampler(o->driver);
         break;
     case GN_KIND_PROGRAM:
+        gn_slices_program_release(o->vgpu, o->detail);
         cl->clReleaseProgram(o->driver);
         break;
     case GN_KIND_KERNEL:
+        if (o->detail)
+            gn_slices_kernel_release(o->vgpu, ((struct gn_kernel_detail *)o->detail)->sliced);
         cl->clReleaseKernel(o->driver);
         gn_kernel_detail_free(o->detail);
         break;
@@ -158,6 +172,16 @@ static void CL_CALLBACK event_over(cl_event event, cl_int status, void *user_dat
 static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
 {
     return gn_cl(v)->clSetEventCallback(event, CL_COMPLETE, event_over, c);
+}
+
+static void CL_CALLBACK event_part_over(cl_event event, cl_int status, void *user_data)
+{
+    gn_part_over(user_data, event, status < 0 ? status : 0);
+}
+
+static int32_t when_part_over(struct gn_vgpu *v, void *event, struct gn_part *part)
+{
+    return gn_cl(v)->clSetEventCallback(event, CL_COMPLETE, event_part_over, part);
 }
 
 static void release_event(struct gn_vgpu *v, void *event)
@@ -243,6 +267,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .release = release,
     .flush = flush,
     .when_over = when_over,
+    .when_part_over = when_part_over,
     .release_event = release_event,
     .finish = finish,
     .is_over = is_over,

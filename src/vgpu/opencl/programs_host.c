@@ -4,6 +4,7 @@
  * the program.
  */
 #include "opencl_host.h"
+#include "slices_host.h"
 #include "vgpu/core/files.h"
 
 #include <stdio.h>
@@ -90,6 +91,9 @@ cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
     gn_vgpu_end_build();
     if (!result && o && !gn_program_charge(v, r, o, a->program, gn_program_prints(o)))
         result = CL_OUT_OF_RESOURCES;
+    /* This request holds the object, and nobody else writes there. */
+    if (!result && o)
+        o->detail = gn_slices_built(v, a->program, a->options, o->detail);
     return result;
 }
 

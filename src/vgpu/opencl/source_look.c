@@ -245,6 +245,7 @@ void gn_source_look_options(struct gn_source_facts *f, const char *options)
     for (size_t i = 0; i < GN_ARRAY_SIZE(strange); i++)
         if (strstr(options, strange[i]))
             leave_whole(&t, "its build options do more than define words");
+    f->newer |= strstr(options, "-cl-std") && !strstr(options, "-cl-std=CL1");
     /* Quotes and backslashes are the option parser's: what stands between them counts. */
     while (t.at < t.end) {
         char word[MAX_WORD];

@@ -17,6 +17,7 @@
  * command.
  */
 #include "opencl_host.h"
+#include "slices_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -296,6 +297,8 @@ cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r,
         for (size_t i = 0; i < a->param_value_size / sizeof *pointers; i++)
             if (pointers[i] && !gn_svm_live(v, pointers[i], 0))
                 return CL_INVALID_VALUE;
+    if (a->kernel_object && a->kernel_object->detail)
+        gn_slices_kernel_knows_more(v, ((struct gn_kernel_detail *)a->kernel_object->detail)->sliced);
     return gn_cl(v)->clSetKernelExecInfo(a->kernel, a->param_name, a->param_value_size, a->param_value);
 }
 

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gives long commands to the driver a part at a time, while others wait for the device. Called by whoever submits, before a command
+ * of the class that can be cut goes as a whole. Parts of one command follow each other: in an in-order queue by themselves, in
+ * another one because each waits for the one before it; so the last one's end is the end of all, and what follows the command
+ * follows its last part.
+ */
+#include "vgpu/core/parts.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "vgpu/core/gate.h"
+#include "vgpu/core/vgpu_core.h"
+
+#include <stdlib.h>
+
+#define CONTENDED_NS 1000000000u /* who has waited for the device so short a time ago will wait again */
+
+struct gn_part {
+    struct gn_command *command;
+    uint64_t groups, submit_ns;
+    uint32_t covers; /* of the turn; 0: it takes no part */
+    bool first;
+};
+
+/* Does somebody else want the device, now or a moment ago? *ret_left_ns: of the slice. */
+static bool contended(struct gn_vdevice *d, bool *ret_pressed, uint64_t *ret_left_ns)
+{
+    struct gn_turn *t = &d->turn;
+    if (!t->slot)
+        return false;
+    const bool pressed = gn_grant_is_pressed(t->slot);
+    if (!pressed && !t->pressed_ns)
+        return false;
+    const uint64_t now = gn_now_ns(), held_ns = now - t->began_ns;
+    if (pressed) {
+        t->pressed_ns = now;
+    } else if (now - t->pressed_ns > CONTENDED_NS) {
+        t->pressed_ns = 0;
+        return false;
+    }
+    *ret_pressed = pressed;
+    *ret_left_ns = !pressed ? t->slice_ns : held_ns < t->slice_ns ? t->slice_ns - held_ns : 0;
+    return true;
+}
+
+/* True: one of the parts that the driver has will wake the submit thread by its end. False: it is over already. */
+static bool waits_for_a_part(struct gn_vdevice *d, uint32_t max_open)
+{
+    struct gn_turn *t = &d->turn;
+    /* Announced before the second look, as in gn_turn_allows; a part counts itself off before it looks whether somebody waits. */
+    atomic_store_explicit(&t->held_up, atomic_load_explicit(&t->n_ahead, memory_order_seq_cst), memory_order_seq_cst);
+    return atomic_load_explicit(&d->n_parts, memory_order_seq_cst) >= max_open;
+}
+
+/* Begins to cut it; NULL: it runs whole. */
+static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const struct gn_grid *grid, bool worth)
+{
+    void *how = NULL;
+    if (!v->slicer->prepare(v, c, worth, &how))
+        return NULL;
+    struct gn_cutting *cut = calloc(1, sizeof *cut);
+    if (!cut)
+        return NULL;
+    cut->grid = *grid;
+    cut->n_groups = gn_grid_groups(grid);
+    cut->how = how;
+    c->cut = cut;
+    gn_debug("vgpu=%08x %s of %llu groups goes in parts", v->boot->id, c->class->name, (unsigned long long)cut->n_groups);
+    return cut;
+}
+
+static bool failed(struct gn_vgpu *v, const struct gn_cutting *cut)
+{
+    pthread_mutex_lock(&v->lock);
+    const bool is = cut->error != 0;
+    pthread_mutex_unlock(&v->lock);
+    return is;
+}
+
+/* No more of it goes to the driver. The last part that is there, or this, is its end. */
+static void give_up(struct gn_command *c, int32_t error)
+{
+    struct gn_vgpu *v = c->vgpu;
+    pthread_mutex_lock(&v->lock);
+    gn_list_remove(&c->link);
+    if (!c->cut->error)
+        c->cut->error = error;
+    c->cut->next_group = c->cut->n_groups;
+    error = c->cut->error;
+    const bool end = !c->cut->n_open;
+    pthread_mutex_unlock(&v->lock);
+    if (end)
+        gn_command_over(c, error);
+}
+
+/* The driver has it: what the program sees, and what others in the vGPU do. */
+static void given(struct gn_vdevice *d, struct gn_part *part, void *event)
+{
+    struct gn_command *c = part->command;
+    struct gn_vgpu *v = c->vgpu;
+    struct gn_vqueue *q = c->queue;
+    struct gn_cutting *cut = c->cut;
+    struct gn_command *before_last = NULL;
+    const uint32_t index = gn_command_event(c);
+    void *before = c->driver_event;
+
+    pthread_mutex_lock(&v->lock);
+    c->driver_event = event;
+    cut->n_open++;
+    cut->next_group += part->groups;
+    if (q->last != c) {
+        before_last = q->last;
+        q->last = c;
+        atomic_fetch_add_explicit(&c->n_refs, 1, memory_order_relaxed);
+    }
+    struct gn_vevent *e = index == GN_NO_EVENT ? NULL : gn_vevent_at(v, index);
+    const bool begun = e && part->first, watched = begun && !gn_list_empty(&e->watches);
+    if (begun)
+        e->begun = true;
+    if (cut->next_group == cut->n_groups) {
+        gn_list_remove(&c->link);
+        if (e) {
+            c->open = true;
+            gn_list_append(&q->open, &c->link);
+            gn_vevent_given_locked(e, c);
+        }
+    }
+    pthread_mutex_unlock(&v->lock);
+    gn_command_unref(before_last);
+    if (before)
+        v->api->release_event(v, before);
+    if (begun)
+        gn_vgpu_event_post(v, index, GN_EVENT_SUBMITTED);
+    if (watched)
+        gn_vevent_submitted(v, index);
+    atomic_fetch_add_explicit(&d->n_parts, 1, memory_order_seq_cst);
+    part->covers = d->turn.slot ? gn_turn_given(d) : 0;
+}
+
+/* WHOLE: the driver refuses its first part, and is to judge the command itself. */
+static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, uint64_t want, uint64_t least)
+{
+    struct gn_vgpu *v = c->vgpu;
+    struct gn_cutting *cut = c->cut;
+    void *event = NULL;
+    const bool first = !cut->next_group;
+    struct gn_part *part = calloc(1, sizeof *part);
+    const uint64_t groups = gn_grid_cut(&cut->grid, cut->next_group, want, least, &cut->now);
+    const uint64_t submit_ns = gn_now_ns();
+    int32_t result = v->api->out_of_memory;
+    if (part)
+        result = gn_command_give(d, c, submit_ns, first || c->queue->in_order ? NULL : c->driver_event, &event);
+    if (!part || result) {
+        free(part);
+        if (!first) {
+            give_up(c, result);
+            return GN_PARTS_TAKEN;
+        }
+        free(c->cut);
+        c->cut = NULL;
+        return GN_PARTS_WHOLE;
+    }
+    *part = (struct gn_part){c, groups, submit_ns, 0, first};
+    if (first) {
+        c->submit_ns = submit_ns;
+        gn_command_accepted(c);
+    }
+    given(d, part, event);
+    /* Its end may be told before this returns, and be the command's. */
+    if (v->api->when_part_over(v, event, part))
+        gn_part_over(part, event, v->api->out_of_memory);
+    return GN_PARTS_TAKEN;
+}
+
+enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
+{
+    struct gn_vgpu *v = c->vgpu;
+    struct gn_cutting *cut = c->cut;
+    const uint64_t least = v->slice_groups ? v->slice_groups : GN_SLICE_LEAST_GROUPS;
+    struct gn_slice_case k = {.least = least};
+    struct gn_grid grid;
+    bool pressed = false;
+
+    if (cut && failed(v, cut)) {
+        give_up(c, 0);
+        return GN_PARTS_TAKEN;
+    }
+    if (c->doomed || c->no_memory)
+        return GN_PARTS_WHOLE;
+    const bool shares = v->slice_groups || contended(d, &pressed, &k.left_ns);
+    if (!cut && (!shares || !v->slicer->look(v, c, least, &grid, &k.pace_ps)))
+        return GN_PARTS_WHOLE;
+    if (cut)
+        (void)v->slicer->look(v, c, least, &grid, &k.pace_ps);
+    k.groups = cut ? cut->n_groups - cut->next_group : gn_grid_groups(&grid);
+    k.slice_ns = d->turn.slice_ns;
+    k.max_open = pressed ? 1 : 2;
+    k.n_open = atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
+
+    uint64_t groups = k.groups;
+    enum gn_slice_verdict verdict = GN_SLICE_ALL;
+    if (v->slice_groups) {
+        verdict = GN_SLICE_PART;
+        groups = v->slice_groups;
+    } else if (shares) {
+        verdict = gn_slice_decide(&k, &groups);
+    }
+    switch (verdict) {
+    case GN_SLICE_ALL:
+        if (!cut)
+            return GN_PARTS_WHOLE;
+        groups = k.groups;
+        break;
+    case GN_SLICE_WAIT:
+        return waits_for_a_part(d, k.max_open) ? GN_PARTS_LATER : GN_PARTS_TAKEN;
+    case GN_SLICE_STOP:
+        d->turn.over = true;
+        gn_device_wake(d);
+        return GN_PARTS_LATER;
+    case GN_SLICE_PART:
+        break;
+    }
+    if (!cut && !(cut = begin(v, c, &grid, k.pace_ps || v->slice_groups)))
+        return GN_PARTS_WHOLE;
+    return give(d, c, groups, least);
+}
+
+void gn_part_over(struct gn_part *part, void *event, int32_t status)
+{
+    struct gn_command *c = part->command;
+    struct gn_cutting *cut = c->cut;
+    struct gn_vgpu *v = c->vgpu;
+    struct gn_vdevice *d = c->queue->device;
+    uint64_t start_ns = 0, end_ns = 0;
+
+    if (status >= 0 && c->queue->measured)
+        v->api->ran(v, event, &start_ns, &end_ns);
+    if (status >= 0)
+        v->slicer->took(v, c, part->groups, end_ns > start_ns ? end_ns - start_ns : gn_turn_service_ns(&d->turn, part->submit_ns));
+    if (part->first && c->queue->profiling && status >= 0) {
+        cut->times.submit_ns = part->submit_ns;
+        v->api->times(v, event, &cut->times);
+    }
+    /* Off before the turn's end looks whether somebody waits for it. */
+    atomic_fetch_sub_explicit(&d->n_parts, 1, memory_order_seq_cst);
+    if (part->covers)
+        gn_turn_over(d, part->covers, part->submit_ns, start_ns, end_ns);
+    free(part);
+    pthread_mutex_lock(&v->lock);
+    cut->n_open--;
+    if (status < 0 && !cut->error)
+        cut->error = status;
+    const int32_t error = cut->error;
+    const bool given_all = cut->next_group == cut->n_groups, end = given_all && !cut->n_open;
+    pthread_mutex_unlock(&v->lock);
+    if (end) {
+        gn_command_over(c, error);
+    } else if (error && !given_all) {
+        /* What is pending of it is to be taken off. */
+        atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
+        gn_device_wake(d);
+    }
+    if (!end && gn_gate_is_closed(&v->gate))
+        gn_gate_tell(v);
+}
