@@ -178,6 +178,18 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry sim --devices 100 --tenant t,copies=1000,vgpus=10,think=exp:20ms\n"
      "  gantry sim lab.sim --slice 2ms --json | jq '.runs[].tenants[] | {name, share}'\n",
      GN_OPTION_JSON | GN_OPTION_SIM | GN_OPTION_ANYWHERE, 1, gn_ctl_sim},
+    {"inspect", "[OPTION]... FILE", "show what a checkpoint holds, and check it",
+     "Reads a checkpoint of a vGPU, checks every byte of it, and shows what it holds: who\n"
+     "wrote it when, the vGPU and its tenant, the devices it ran on, its objects by kind,\n"
+     "its buffers (size, pages, those that are zero, what was sent, what that takes in the\n"
+     "file), and the commands that were pending. A file that is damaged, cut or of a newer\n"
+     "version is refused with one sentence that names the section and its offset. Asks no\n"
+     "gantryd and needs no device.\n"
+     "\n" JSON_HELP HELP_HELP "\n"
+     "Examples:\n"
+     "  gantry inspect render.ckpt\n"
+     "  gantry inspect --json render.ckpt | jq '.checkpoint.objects[] | {name, count}'\n",
+     GN_OPTION_JSON | GN_OPTION_ANYWHERE, 1, gn_ctl_inspect},
     {"doctor", "[OPTION]...", "check the installation and explain what is wrong",
      "Checks gantryd, this installation, the OpenCL loader, the drivers and the kernel.\n"
      "Each finding is a line: ok, warn (it works, but) or fail, and the way out. It\n"

@@ -139,6 +139,7 @@ int gn_ctl_tenant(const struct gn_ctl_args *args);
 int gn_ctl_policy(const struct gn_ctl_args *args);
 int gn_ctl_top(const struct gn_ctl_args *args);
 int gn_ctl_sim(const struct gn_ctl_args *args);
+int gn_ctl_inspect(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);
 int gn_ctl_help(const struct gn_ctl_args *args);
 void gn_ctl_print_overview(void);

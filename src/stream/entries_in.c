@@ -89,6 +89,7 @@ bool gn_stream_next_entry(struct gn_stream_reader *r, struct gn_stream_entry *re
                                     .refs = refs,
                                     .n_refs = e->n_refs,
                                     .n_parts = e->n_parts,
+                                    .bytes = e->bytes,
                                     .at = (const void *)(refs + e->n_refs),
                                     .parts_left = e->n_parts};
     r->entry += e->bytes;

@@ -74,6 +74,7 @@ int gn_stream_check_pages(struct gn_stream_reader *r)
     r->section.runs = runs;
     r->section.n_runs = p->n_runs;
     r->section.hashes = hashes;
+    r->section.bulk_bytes = r->head.bulk_bytes;
     return 0;
 }
 

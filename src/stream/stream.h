@@ -174,6 +174,7 @@ struct gn_stream_section {
     const struct gn_stream_run_head *runs;
     uint32_t n_runs;
     const struct gn_stream_hash *hashes;    /* of the pages that hold data, in order */
+    uint64_t bulk_bytes;                    /* what their contents take in the stream */
 };
 
 /* 0 and the next section, or a failure. After IS_COMMIT: -EINVAL. Pages that were not taken are checked and passed over. */
@@ -194,6 +195,7 @@ struct gn_stream_entry {
     const uint64_t *refs;
     uint32_t n_refs;
     uint32_t n_parts;
+    uint64_t bytes;            /* of the whole entry in the stream */
     const unsigned char *at;   /* gn_stream_next_part's */
     uint32_t parts_left;
 };
