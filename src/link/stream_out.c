@@ -344,6 +344,7 @@ static int send_all(struct gn_stream_out *o)
         pthread_mutex_lock(&o->queue);
         bool good = !o->tcp || o->stopped || stage_locked(o);
         int n = o->tcp && !o->stopped ? gather_locked(o, iov) : 0;
+        const bool more = o->n_items != 0; /* is staged next, by this very loop or when there is room */
         if (!n && good)
             atomic_store_explicit(&o->unflushed, false, memory_order_seq_cst);
         pthread_mutex_unlock(&o->queue);
@@ -353,7 +354,7 @@ static int send_all(struct gn_stream_out *o)
             return !good ? -ENOMEM : full ? -EAGAIN : 0;
         }
         atomic_fetch_add_explicit(&o->n_sends, 1, memory_order_relaxed);
-        ssize_t sent = gn_tcp_send(o->tcp, iov, n);
+        ssize_t sent = more ? gn_tcp_send_more(o->tcp, iov, n) : gn_tcp_send(o->tcp, iov, n);
         if (sent < 0) {
             atomic_store_explicit(&o->blocked, sent == -EAGAIN, memory_order_relaxed);
             return (int)sent;

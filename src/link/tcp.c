@@ -31,16 +31,26 @@
 /* Every kernel has this congestion control and lets everybody have it. It does not pace. */
 #define UNPACED "reno"
 
-ssize_t gn_tcp_send(struct gn_tcp *t, const struct iovec *iov, int n)
+static ssize_t send_some(struct gn_tcp *t, const struct iovec *iov, int n, bool more)
 {
     if (t->tls)
-        return gn_tls_send(t->tls, iov, n);
+        return gn_tls_send(t->tls, iov, n, more);
     struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)n};
     ssize_t sent;
     do
-        sent = sendmsg(t->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = sendmsg(t->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0));
     while (sent < 0 && errno == EINTR);
     return sent < 0 ? -(errno == EWOULDBLOCK ? EAGAIN : errno) : sent;
+}
+
+ssize_t gn_tcp_send(struct gn_tcp *t, const struct iovec *iov, int n)
+{
+    return send_some(t, iov, n, false);
+}
+
+ssize_t gn_tcp_send_more(struct gn_tcp *t, const struct iovec *iov, int n)
+{
+    return send_some(t, iov, n, true);
 }
 
 ssize_t gn_tcp_recv(struct gn_tcp *t, const struct iovec *iov, int n)

@@ -24,6 +24,8 @@ struct gn_tcp {
 
 /* Bytes taken (> 0), -EAGAIN, or another -errno: the connection is over. */
 ssize_t gn_tcp_send(struct gn_tcp *t, const struct iovec *iov, int n);
+/* The same when more follows at once: what does not fill a segment may wait for it. */
+ssize_t gn_tcp_send_more(struct gn_tcp *t, const struct iovec *iov, int n);
 /* Bytes received (> 0), -EAGAIN, -EPIPE when the other side hung up, another -errno. */
 ssize_t gn_tcp_recv(struct gn_tcp *t, const struct iovec *iov, int n);
 /* Whether bytes are already here that poll(2) does not show. */

@@ -44,7 +44,7 @@ struct gn_tls_config {
     const char *host;              /* a client: what the server's certificate must name */
 };
 
-#define GN_TLS_MODULE_VERSION 2u
+#define GN_TLS_MODULE_VERSION 3u
 
 struct gn_tls_ops {
     uint32_t version;
@@ -56,7 +56,7 @@ struct gn_tls_ops {
     bool (*identity)(struct gn_tls *t, unsigned char ret[GN_TLS_IDENTITY_BYTES]);
     /* The common name of the certificate that the other side has shown; "": none. */
     void (*subject)(struct gn_tls *t, char *ret, size_t n);
-    ssize_t (*send)(struct gn_tls *t, const struct iovec *iov, int n);
+    ssize_t (*send)(struct gn_tls *t, const struct iovec *iov, int n, bool more);
     ssize_t (*recv)(struct gn_tls *t, const struct iovec *iov, int n);
     bool (*has_more)(struct gn_tls *t);
     bool (*unsent)(struct gn_tls *t);
@@ -75,9 +75,9 @@ const struct gn_tls_ops *gn_tls_load(struct gn_error *err);
 int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline_ns, struct gn_tls **ret,
                    struct gn_error *err);
 
-static inline ssize_t gn_tls_send(struct gn_tls *t, const struct iovec *iov, int n)
+static inline ssize_t gn_tls_send(struct gn_tls *t, const struct iovec *iov, int n, bool more)
 {
-    return t->ops->send(t, iov, n);
+    return t->ops->send(t, iov, n, more);
 }
 
 static inline ssize_t gn_tls_recv(struct gn_tls *t, const struct iovec *iov, int n)

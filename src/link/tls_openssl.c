@@ -310,12 +310,12 @@ static size_t out_left(struct tls *t)
 }
 
 /* Sends ciphertext. 0: all of it; -EAGAIN; -errno. */
-static int drain(struct tls *t)
+static int drain_before(struct tls *t, bool more)
 {
     char *bytes;
     long n = BIO_get_mem_data(t->out, &bytes);
     while (t->out_at < (size_t)n) {
-        ssize_t m = send(t->fd, bytes + t->out_at, (size_t)n - t->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t m = send(t->fd, bytes + t->out_at, (size_t)n - t->out_at, MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0));
         if (m < 0 && errno == EINTR)
             continue;
         if (m < 0)
@@ -326,6 +326,11 @@ static int drain(struct tls *t)
         (void)BIO_reset(t->out);
     t->out_at = 0;
     return 0;
+}
+
+static int drain(struct tls *t)
+{
+    return drain_before(t, false);
 }
 
 static int code_of(struct tls *t, int rc)
@@ -432,7 +437,7 @@ static const unsigned char *next_record(struct tls *t, const struct iovec *iov, 
     return t->record;
 }
 
-static ssize_t tls_send(struct gn_tls *base, const struct iovec *iov, int n)
+static ssize_t tls_send(struct gn_tls *base, const struct iovec *iov, int n, bool more)
 {
     struct tls *t = of(base);
     ssize_t taken = 0;
@@ -452,10 +457,10 @@ static ssize_t tls_send(struct gn_tls *base, const struct iovec *iov, int n)
             break;
         taken += (ssize_t)bytes;
         if (out_left(t) >= OUT_BYTES)
-            rc = drain(t);
+            rc = drain_before(t, more || at < n);
     }
     if (!rc)
-        rc = drain(t);
+        rc = drain_before(t, more);
     pthread_mutex_unlock(&t->lock);
     leave();
     return taken ? taken : rc;
