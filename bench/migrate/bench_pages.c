@@ -132,8 +132,8 @@ void bench_filter(unsigned pairs, uint64_t n_pages)
     filter_row(&p, "paper", paper, GN_SAMPLE_AUTO, pairs, ", ");
     filter_row(&p, "paper, head always", paper, GN_SAMPLE_HEAD, pairs, ", ");
     filter_row(&p, "unchanged, head always", (struct mix){0, 0}, GN_SAMPLE_HEAD, pairs, ", ");
-    filter_row(&p, "changed, none told", (struct mix){0.5, 0}, GN_SAMPLE_AUTO, pairs, ", ");
-    filter_row(&p, "all changed, none told", (struct mix){1, 0}, GN_SAMPLE_AUTO, pairs, ", ");
+    filter_row(&p, "50 %, none in the head,", (struct mix){0.5, 0}, GN_SAMPLE_AUTO, pairs, ", ");
+    filter_row(&p, "100 %, none in the head,", (struct mix){1, 0}, GN_SAMPLE_AUTO, pairs, ", ");
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         char name[32];
         snprintf(name, sizeof name, "%.0f %%", 100 * shares[i]);
