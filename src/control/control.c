@@ -342,6 +342,12 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         reply = policy_reply(source);
     } else if (name && strcmp(name, "policy-set") == 0) {
         reply = set_policy(source, root);
+    } else if (name && strcmp(name, "trace-start") == 0) {
+        reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_START);
+    } else if (name && strcmp(name, "trace-read") == 0) {
+        reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_READ);
+    } else if (name && strcmp(name, "trace-stop") == 0) {
+        reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_STOP);
     } else if (change_named(name)) {
         reply = change(source, root, change_named(name));
     } else {

@@ -10,8 +10,8 @@
 
 /*
  * The control requests of a gantryd and their JSON. A request is
- * {"version":1,"request":"ls"|"devices"|"status"|"tenants"|"policy"}, or a change of tenants or of the policy (below); a reply is
- * {"version":1, ...} with "vgpus", "devices", "gantryd", "tenants" or "policy", or
+ * {"version":1,"request":"ls"|"devices"|"status"|"tenants"|"policy"}, a change of tenants or of the policy, or one about tracing (below);
+ * a reply is {"version":1, ...} with "vgpus", "devices", "gantryd", "tenants", "policy" or "trace", or
  * {"version":1,"error":{"what","why","fix"}}. Fields are only ever added; one that is not known is left out.
  */
 #define GN_CONTROL_VERSION 1
@@ -134,6 +134,20 @@ struct gn_control_policy {
     bool in_force;     /* one of them is */
 };
 
+/*
+ * Tracing: {"version":1,"request":"trace-start"} with, or without, "vgpu":ID; "trace-read", again and again; "trace-stop", after which
+ * what is left can still be read. The reply is "trace": {"now_ns", "dropped" (since it was asked last), "more" (ask again at once),
+ * "events": [{"at_ns", "what", "vgpu", "device", "text", and what this kind tells: base/trace.h}, ...]}. It is the connection's that
+ * began it, and ends with that.
+ */
+struct gn_trace_event;
+struct gn_control_trace {
+    uint64_t now_ns;    /* whatever is older has been told, or will never be */
+    uint64_t n_dropped; /* events, since it was asked last */
+    bool more;
+};
+enum gn_control_tracing { GN_CONTROL_TRACE_START, GN_CONTROL_TRACE_READ, GN_CONTROL_TRACE_STOP };
+
 /* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need
  * only hold during the call. */
 struct gn_control_source {
@@ -146,6 +160,9 @@ struct gn_control_source {
     void (*policies)(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg);
     /* 0, or -errno and nothing was changed. */
     int (*set_policy)(void *ctx, const char *name, struct gn_error *err);
+    /* vgpu: whose alone, "": everybody's; START only. NULL: there is no tracing. 0 or -errno. */
+    int (*trace)(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
+                 void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
     /* 0, or -errno and nothing was changed. The change's values are well-formed, not more. */
     int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
 };
@@ -165,6 +182,11 @@ char *gn_control_change_request(const struct gn_control_change *change);
 
 /* "policy-set"'s, malloc'd. */
 char *gn_control_policy_request(const char *name);
+
+/* trace_reply.c: the reply, malloc'd. */
+char *gn_control_trace_reply(const struct gn_control_source *source, const struct json_t *request, enum gn_control_tracing what);
+/* "trace-start"'s, malloc'd; vgpu may be NULL. */
+char *gn_control_trace_request(const char *vgpu);
 
 /* A request with no more than its name, malloc'd. */
 char *gn_control_request(const char *name);

@@ -211,6 +211,20 @@ static int set_delay(struct gn_ctl_args *args, const char *value, struct gn_erro
     return 0;
 }
 
+static int set_output(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->output = value;
+    return *value ? 0 : gn_fail(err, EINVAL, "- is stdout", "the option --output needs a file's name");
+}
+
+static int set_vgpu(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->vgpu = value;
+    return *value && strspn(value, "0123456789abcdef") == strlen(value)
+               ? 0
+               : gn_fail(err, EINVAL, "gantry ls lists them", "\"%.100s\" is not a vGPU's id", value);
+}
+
 static int set_json(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->json = true;
@@ -256,6 +270,9 @@ static const struct option {
     {"once", GN_OPTION_TOP, false, set_once},
     {"delay", GN_OPTION_TOP, true, set_delay},
     {"sort", GN_OPTION_TOP, true, set_sort},
+    {"output", GN_OPTION_TRACE, true, set_output},
+    {"seconds", GN_OPTION_TRACE, true, set_delay},
+    {"vgpu", GN_OPTION_TRACE, true, set_vgpu},
     {"help", 0, false, set_help},
 };
 
@@ -305,7 +322,9 @@ static int take(const struct gn_ctl_command *command, char **argv, int *at, stru
     const struct option *o = NULL;
     if (strcmp(word, "-h") == 0)
         return set_help(args, NULL, err);
-    if (strncmp(word, "--", 2) == 0)
+    if (strcmp(word, "-o") == 0)
+        o = find(command, "output", 6);
+    else if (strncmp(word, "--", 2) == 0)
         o = find(command, word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
     if (!o)
         return unknown(command, word, err);

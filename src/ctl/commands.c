@@ -75,6 +75,21 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry top --once --sort wait\n"
      "  gantry top --once --json | jq '.vgpus[] | {id, calls_per_s, waiting}'\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_TOP, 0, gn_ctl_top},
+    {"trace", "-o FILE [OPTION]...", "record whose turn it is, as a timeline",
+     "Records, until Ctrl-C or for so long, each turn on a device: who wanted it, had it,\n"
+     "was asked for it, gave it back, and what it was charged; and vGPUs that come and go,\n"
+     "changes of tenants and of the policy. FILE becomes a timeline that ui.perfetto.dev\n"
+     "and chrome://tracing open: a track a device, one a vGPU, and shares as curves. Only\n"
+     "gantryd's own user and root may trace, one at a time. What comes too fast to be\n"
+     "kept is counted.\n"
+     "\n"
+     "  --output F, -o F  the file to write; - is stdout\n"
+     "  --seconds S       stop after so long, 0.1 to 3600; otherwise at Ctrl-C\n"
+     "  --vgpu ID         this one alone: its id, or as much of it as no other has\n" CONNECT_HELP HELP_HELP "\n"
+     "Examples:\n"
+     "  gantry trace -o turns.json --seconds 5\n"
+     "  gantry trace -o - --vgpu 5aee | gzip > turns.json.gz\n",
+     GN_OPTION_CONNECT | GN_OPTION_TRACE, 0, gn_ctl_trace},
     {"devices", "[OPTION]...", "list the devices that gantryd offers",
      "Lists the devices that gantryd offers, one line each: name, type (\"cpu as gpu\":\n"
      "a CPU shown to programs as a GPU), compute units, clock, memory, the largest\n"

@@ -49,6 +49,7 @@ struct gn_ctl_args {
     bool once;
     uint64_t delay_ns; /* of top; 0: not given */
     const char *sort;
+    const char *output, *vgpu; /* of trace; its --seconds are delay_ns */
     bool json;
     bool help;
     char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
@@ -73,6 +74,7 @@ enum {
     GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most 3 words */
     GN_OPTION_SIM = 1u << 5,      /* those of struct gn_ctl_sim_args */
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
+    GN_OPTION_TRACE = 1u << 7,    /* output, seconds, vgpu */
 };
 
 /* commands.c: NULL name at the end. */
@@ -138,6 +140,7 @@ int gn_ctl_devices(const struct gn_ctl_args *args);
 int gn_ctl_tenant(const struct gn_ctl_args *args);
 int gn_ctl_policy(const struct gn_ctl_args *args);
 int gn_ctl_top(const struct gn_ctl_args *args);
+int gn_ctl_trace(const struct gn_ctl_args *args);
 int gn_ctl_sim(const struct gn_ctl_args *args);
 int gn_ctl_inspect(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);

@@ -288,7 +288,16 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
     if (policy)
         gn_scheduler_set_policy(w->d->scheduler, policy);
     gn_log(GN_LOG_INFO, "the policy is %s", name);
+    gn_tracing_note(w->d, GN_TRACE_POLICY, 0, name);
     return 0;
+}
+
+static int trace(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
+                 void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err)
+{
+    const struct viewer *w = ctx;
+    int rc = refuse_others(w, err);
+    return rc ? rc : gn_tracing_do(w->d, w->c, what, vgpu, ret, each, arg, err);
 }
 
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
@@ -310,6 +319,7 @@ char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *reque
                                        .tenants = list_tenants,
                                        .policies = list_policies,
                                        .set_policy = set_policy,
+                                       .trace = trace,
                                        .change = change_tenant};
     char *reply = gn_control_handle(&source, request, n);
     *ret_wait_for = w.wait_for;

@@ -43,6 +43,7 @@ void gn_conn_close(struct gn_conn *c)
     free(c->request);
     c->request = NULL;
     gn_memory_drop_held(c);
+    gn_tracing_conn_gone(d, c);
     explicit_bzero(c->token, sizeof c->token);
     gn_crowd_account(c);
     if (c->vgpu) {

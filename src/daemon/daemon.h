@@ -12,6 +12,7 @@
 #include "daemon/refusals.h"
 #include "daemon/scheduler.h"
 #include "daemon/tenants.h"
+#include "daemon/tracing.h"
 #include "daemon/walls.h"
 #include "daemon/worker_log.h"
 #include "link/frame.h"
@@ -151,6 +152,7 @@ struct gn_daemon {
     struct gn_refusals refusals;
     struct gn_scheduler *scheduler;
     bool takes_turns; /* there is a policy: vGPUs from now on have the device one after the other */
+    struct gn_tracing tracing;
     struct gn_source overrun; /* eventfd: the scheduler has something to say */
     struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
     bool stopping;

@@ -93,6 +93,15 @@ void gn_vgpus_arm(struct gn_daemon *d)
     (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
+/* Once; not again when it is buried. */
+static void leave_scheduler(struct gn_vgpu_record *v)
+{
+    if (!v->shares.joined)
+        return;
+    gn_scheduler_leave(v->daemon->scheduler, &v->shares);
+    gn_tracing_end(v->daemon, v);
+}
+
 static void free_if_over(struct gn_vgpu_record *v)
 {
     if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped)
@@ -100,7 +109,7 @@ static void free_if_over(struct gn_vgpu_record *v)
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
     gn_holder_gone(&v->lease, gn_now_ns());
-    gn_scheduler_leave(d->scheduler, &v->shares);
+    leave_scheduler(v);
     gn_shares_fini(&v->shares);
     v->tenant->n_vgpus--;
     close_control(v);
@@ -182,7 +191,7 @@ static void worker_died(struct gn_source *s, uint32_t events)
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
     gn_orphans_kill(v->daemon);
-    gn_scheduler_leave(v->daemon->scheduler, &v->shares);
+    leave_scheduler(v);
     gn_holder_gone(&v->lease, gn_now_ns());
     gn_memory_settle(v->daemon);
     if (!v->booted && v->conn) {
@@ -415,6 +424,8 @@ static int make_shares(struct gn_vgpu_record *v)
     /* With its first one the tenant, too, was made. */
     if (rc == 0)
         gn_tenant_reckon(v->daemon, v->tenant);
+    if (rc == 0)
+        gn_tracing_attach(v->daemon, v);
     return rc;
 }
 

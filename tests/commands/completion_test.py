@@ -109,6 +109,12 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "top", "--sort", "=", "c"), ["calls"])
         self.assertEqual(self.offered("gantry", "top", "--sort", "t", ""), ["--once", "--delay", "--sort", "--json", "--connect", "--help"])
 
+    def test_trace(self):
+        self.file("turns.json")
+        self.assertEqual(self.offered("gantry", "trace", "-o", "tu"), ["turns.json"])
+        self.assertEqual(self.offered("gantry", "trace", "--output", "=", "tu"), ["turns.json"])
+        self.assertEqual(self.offered("gantry", "trace", "--vgpu", ""), [])
+
     def test_programs(self):
         bin_dir = os.path.join(self.dir, "bin")
         os.mkdir(bin_dir)

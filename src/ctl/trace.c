@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gantry trace`: asks gantryd to trace, fetches what it has several times a second, and writes that as a timeline. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "control/control.h"
+#include "ctl/ctl.h"
+#include "ctl/timeline.h"
+#include "link/link.h"
+
+#define POLL_NS 50000000u
+
+static const char failure[] = "cannot trace";
+static volatile sig_atomic_t ended;
+
+static void end(int signal)
+{
+    (void)signal;
+    ended = 1;
+}
+
+struct tracer {
+    struct gn_link *link;
+    FILE *to;
+    struct gn_timeline *line;
+    uint64_t began_ns, now_ns, n_events, n_lost;
+};
+
+/* One request about tracing; *ret_more: there is more to be had at once. */
+static int fetch(struct tracer *t, char *text, bool *ret_more, struct gn_error *err)
+{
+    json_t *reply = NULL, *e;
+    size_t i;
+    int rc = text ? gn_ctl_ask_on(t->link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(text);
+    const json_t *trace = json_object_get(reply, "trace");
+    if (rc == 0 && !trace)
+        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"trace\"");
+    if (rc == 0) {
+        const uint64_t before_ns = t->now_ns, lost = (uint64_t)json_integer_value(json_object_get(trace, "dropped"));
+        t->now_ns = (uint64_t)json_integer_value(json_object_get(trace, "now_ns"));
+        if (!t->began_ns)
+            t->began_ns = t->now_ns;
+        json_array_foreach(json_object_get(trace, "events"), i, e)
+        {
+            if (rc == 0 && t->line && gn_timeline_add(t->line, e))
+                rc = gn_fail(err, ENOMEM, "trace one vGPU alone", "out of memory");
+            t->n_events++;
+        }
+        /* What several threads put stands in order up to the last time that nothing was left. */
+        if (t->line)
+            gn_timeline_settle(t->line, before_ns);
+        if (lost && t->line)
+            gn_timeline_lost(t->line, lost, t->now_ns);
+        t->n_lost += lost;
+        *ret_more = json_is_true(json_object_get(trace, "more"));
+    }
+    json_decref(reply);
+    return rc;
+}
+
+/* All that there is now. */
+static int fetch_all(struct tracer *t, char *text, struct gn_error *err)
+{
+    bool more = false;
+    int rc = fetch(t, text, &more, err);
+    while (rc == 0 && more)
+        rc = fetch(t, gn_control_request("trace-read"), &more, err);
+    return rc;
+}
+
+static int begin(struct tracer *t, const char *vgpu, struct gn_error *err)
+{
+    char *text = gn_control_request("devices");
+    json_t *devices = NULL;
+    int rc = text ? gn_ctl_ask_on(t->link, text, &devices, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(text);
+    /* The first reply already holds events: the timeline begins with now, which is before them. */
+    if (rc == 0 && !(t->line = gn_timeline_begin(t->to, gn_now_ns(), json_object_get(devices, "devices"))))
+        rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+    json_decref(devices);
+    return rc ? rc : fetch_all(t, gn_control_trace_request(vgpu), err);
+}
+
+static int follow(struct tracer *t, uint64_t until_ns, struct gn_error *err)
+{
+    const bool shows = isatty(STDERR_FILENO);
+    int rc = 0;
+    while (rc == 0 && !ended && gn_now_ns() < until_ns) {
+        const uint64_t left = until_ns - gn_now_ns(), pause = left < POLL_NS ? left : POLL_NS;
+        nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL); /* a signal ends it */
+        rc = fetch_all(t, gn_control_request("trace-read"), err);
+        if (shows)
+            fprintf(stderr, "\rgantry trace: %.1f s, %llu events", (double)(t->now_ns - t->began_ns) / 1e9, (unsigned long long)t->n_events);
+    }
+    if (shows)
+        fputs("\r\033[K", stderr);
+    return rc;
+}
+
+static int finish(struct tracer *t, const char *path, struct gn_error *err)
+{
+    if (t->line)
+        gn_timeline_end(t->line, t->now_ns);
+    t->line = NULL;
+    const bool failed = ferror(t->to) || fflush(t->to);
+    const int code = errno;
+    if (t->to != stdout)
+        fclose(t->to);
+    return failed ? gn_fail(err, code, NULL, "cannot write %.300s: %s", path, strerror(code)) : 0;
+}
+
+int gn_ctl_trace(const struct gn_ctl_args *args)
+{
+    const char *path = args->output;
+    const bool to_stdout = path && strcmp(path, "-") == 0;
+    struct sigaction how = {.sa_handler = end, .sa_flags = SA_RESTART | (int)SA_RESETHAND}; /* the second time it ends us */
+    struct gn_error err = {{0}, {0}}, other;
+    struct tracer t = {.link = NULL};
+    if (!path) {
+        gn_fail(&err, EINVAL, "-o FILE; - is stdout", "say where to write the timeline");
+        return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
+    }
+    int rc = gn_link_connect_control(args->connect, &t.link, &err);
+    if (rc == 0 && !(t.to = to_stdout ? stdout : fopen(path, "we")))
+        rc = gn_fail(&err, errno, NULL, "cannot write %.300s: %s", path, strerror(errno));
+    if (rc) {
+        if (t.link)
+            gn_link_close(t.link);
+        return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
+    }
+    sigaction(SIGINT, &how, NULL);
+    sigaction(SIGTERM, &how, NULL);
+    sigaction(SIGHUP, &how, NULL);
+    rc = begin(&t, args->vgpu, &err);
+    if (rc == 0)
+        rc = follow(&t, args->delay_ns ? gn_now_ns() + args->delay_ns : UINT64_MAX, &err);
+    if (rc == 0)
+        rc = fetch_all(&t, gn_control_request("trace-stop"), &err);
+    /* What there is is written, whatever went wrong. */
+    if (finish(&t, to_stdout ? "to stdout" : path, &other) && rc == 0) {
+        rc = -EIO;
+        err = other;
+    }
+    gn_link_close(t.link);
+    if (rc)
+        return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
+    fprintf(stderr, "gantry trace: %llu events of %.1f s%s%s", (unsigned long long)t.n_events, (double)(t.now_ns - t.began_ns) / 1e9,
+            to_stdout ? "" : " in ", to_stdout ? "" : path);
+    if (t.n_lost)
+        fprintf(stderr, "; %llu came too fast and were lost", (unsigned long long)t.n_lost);
+    fputs(to_stdout ? "\n" : "; ui.perfetto.dev and chrome://tracing open it\n", stderr);
+    return GN_EXIT_OK;
+}
