@@ -291,6 +291,15 @@ static char *set_policy(const struct gn_control_source *source, const json_t *ro
     return policy_reply(source);
 }
 
+static char *migrate(const struct gn_control_source *source, const json_t *root)
+{
+    struct gn_control_wish wish;
+    struct gn_error err = {{0}, {0}};
+    if (gn_control_parse_wish(root, &wish, &err) || source->migrate(source->ctx, &wish, &err))
+        return gn_control_error("cannot move the vGPU", err.what, err.fix[0] ? err.fix : NULL);
+    return strdup("");
+}
+
 static char *status_reply(const struct gn_control_source *source)
 {
     struct gn_control_status s = {.version = "", .walls_mode = "", .walls_have = "", .walls_missing = ""};
@@ -348,6 +357,8 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_READ);
     } else if (name && strcmp(name, "trace-stop") == 0) {
         reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_STOP);
+    } else if (name && strcmp(name, "migrate") == 0) {
+        reply = migrate(source, root);
     } else if (change_named(name)) {
         reply = change(source, root, change_named(name));
     } else {

@@ -139,6 +139,9 @@ struct gn_control_policy {
  * what is left can still be read. The reply is "trace": {"now_ns", "dropped" (since it was asked last), "more" (ask again at once),
  * "events": [{"at_ns", "what", "vgpu", "device", "text", and what this kind tells: base/trace.h}, ...]}. It is the connection's that
  * began it, and ends with that.
+ *
+ * {"version":1,"request":"migrate","vgpu":ID,"to":"local"[,"drain_timeout_ms":N]}: to a new worker on this machine. The reply comes
+ * when it is done, and is "move".
  */
 struct gn_trace_event;
 struct gn_control_trace {
@@ -147,6 +150,21 @@ struct gn_control_trace {
     bool more;
 };
 enum gn_control_tracing { GN_CONTROL_TRACE_START, GN_CONTROL_TRACE_READ, GN_CONTROL_TRACE_STOP };
+
+#define GN_CONTROL_DRAIN_MS 10000u
+struct gn_control_wish {
+    const char *vgpu; /* its id, or as much of it as only it has */
+    const char *to;
+    uint32_t drain_timeout_ms;
+};
+
+struct gn_control_move {
+    uint32_t id;
+    const char *to;
+    uint64_t downtime_ns; /* from the gate's closing to the word that the new worker may go */
+    uint64_t boot_ns, drain_ns, save_ns, load_ns;
+    uint64_t pages, pages_zero, bytes;
+};
 
 /* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need
  * only hold during the call. */
@@ -163,11 +181,13 @@ struct gn_control_source {
     /* vgpu: whose alone, "": everybody's; START only. NULL: there is no tracing. 0 or -errno. */
     int (*trace)(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
                  void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
+    /* 0: the answer comes later; or -errno. */
+    int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
     /* 0, or -errno and nothing was changed. The change's values are well-formed, not more. */
     int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
 };
 
-/* A request's reply, malloc'd; NULL when memory is out. The request is n bytes, from anybody. */
+/* A request's reply, malloc'd; NULL when memory is out; empty when it comes later. The request is n bytes, from anybody. */
 char *gn_control_handle(const struct gn_control_source *source, const char *request, size_t n);
 
 /* An error's reply, malloc'd, as --json prints it. `why` and `fix` may be NULL. */
@@ -187,6 +207,10 @@ char *gn_control_policy_request(const char *name);
 char *gn_control_trace_reply(const struct gn_control_source *source, const struct json_t *request, enum gn_control_tracing what);
 /* "trace-start"'s, malloc'd; vgpu may be NULL. */
 char *gn_control_trace_request(const char *vgpu);
+/* move_request.c: the text of a request, malloc'd; a request's wish, whose texts are the request's; what is said of one that is done. */
+char *gn_control_move_request(const struct gn_control_wish *wish);
+int gn_control_parse_wish(const struct json_t *request, struct gn_control_wish *ret, struct gn_error *err);
+char *gn_control_move_reply(const struct gn_control_move *m);
 
 /* A request with no more than its name, malloc'd. */
 char *gn_control_request(const char *name);

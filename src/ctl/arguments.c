@@ -108,6 +108,16 @@ static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_erro
     return rc;
 }
 
+static int set_drain_timeout(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    char *end;
+    double s = strtod(value, &end);
+    if (end == value || *end || !(s >= 0.001 && s <= 3600))
+        return gn_fail(err, EINVAL, "write a number of seconds, 0.001 to 3600", "\"%.100s\" is no time to wait", value);
+    args->drain_timeout_ms = (uint32_t)(s * 1000);
+    return 0;
+}
+
 static int set_cap(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->has_cap = true;
@@ -248,6 +258,7 @@ static const struct option {
     {"tenant", GN_OPTION_RUN, true, set_tenant},
     {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_token_file},
     {"weight", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_weight},
+    {"drain-timeout", GN_OPTION_MOVE, true, set_drain_timeout},
     {"cap", GN_OPTION_TENANT, true, set_cap},
     {"floor", GN_OPTION_TENANT, true, set_floor},
     {"memory", GN_OPTION_RUN, true, set_memory},

@@ -146,6 +146,21 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry policy rr\n"
      "  gantry policy --json | jq -r .policy\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_ANYWHERE, 1, gn_ctl_policy},
+    {"migrate", "VGPU local [OPTION]...", "move a running program's vGPU to a new worker",
+     "Moves what a program has on its devices into a new worker process on this machine,\n"
+     "while the program runs: it notices nothing but that it waits for a moment. VGPU is\n"
+     "an id that gantry ls lists, or the beginning of one. If anything fails the program\n"
+     "goes on where it was. Only gantryd's own user and root may move vGPUs.\n"
+     "\n"
+     "  --drain-timeout S  give up when the device's work takes longer than S seconds;\n"
+     "                     otherwise 10\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "Not moved yet: programs on other machines, shared virtual memory, pipes, images\n"
+     "with mip levels, programs whose sources include files.\n"
+     "\n"
+     "Examples:\n"
+     "  gantry migrate 1f local\n"
+     "  gantry migrate 1f3a77c0 local --json | jq .move.downtime_ns\n",
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_ANYWHERE, 2, gn_ctl_migrate},
     {"sim", "[OPTION]... [FILE]", "try out shares in virtual time, for planning",
      "Runs the scheduler itself, unchanged, in virtual time on programs that FILE or\n"
      "the options describe or that were recorded, and shows what each tenant gets: its\n"

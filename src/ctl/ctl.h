@@ -50,6 +50,7 @@ struct gn_ctl_args {
     uint64_t delay_ns; /* of top; 0: not given */
     const char *sort;
     const char *output, *vgpu; /* of trace; its --seconds are delay_ns */
+    uint32_t drain_timeout_ms;
     bool json;
     bool help;
     char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
@@ -75,6 +76,7 @@ enum {
     GN_OPTION_SIM = 1u << 5,      /* those of struct gn_ctl_sim_args */
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
     GN_OPTION_TRACE = 1u << 7,    /* output, seconds, vgpu */
+    GN_OPTION_MOVE = 1u << 10,    /* drain-timeout */
 };
 
 /* commands.c: NULL name at the end. */
@@ -141,6 +143,7 @@ int gn_ctl_tenant(const struct gn_ctl_args *args);
 int gn_ctl_policy(const struct gn_ctl_args *args);
 int gn_ctl_top(const struct gn_ctl_args *args);
 int gn_ctl_trace(const struct gn_ctl_args *args);
+int gn_ctl_migrate(const struct gn_ctl_args *args);
 int gn_ctl_sim(const struct gn_ctl_args *args);
 int gn_ctl_inspect(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);

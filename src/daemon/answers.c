@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -300,6 +301,39 @@ static int trace(void *ctx, enum gn_control_tracing what, const char *vgpu, stru
     return rc ? rc : gn_tracing_do(w->d, w->c, what, vgpu, ret, each, arg, err);
 }
 
+/* By its id, or the beginning of it that no other has. */
+static struct gn_vgpu_record *find_vgpu(struct viewer *w, const char *text, struct gn_error *err)
+{
+    struct gn_vgpu_record *found = NULL;
+    gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
+    {
+        char id[16];
+        snprintf(id, sizeof id, "%08x", v->id);
+        if (!v->booted || !sees(w, v->tenant) || strncasecmp(id, text, strlen(text)) != 0)
+            continue;
+        if (found) {
+            gn_fail(err, EINVAL, "write more of its id", "more than one vGPU's id begins with \"%.16s\"", text);
+            return NULL;
+        }
+        found = v;
+    }
+    if (!found)
+        gn_fail(err, ENOENT, "gantry ls lists them", "there is no vGPU \"%.16s\"", text);
+    return found;
+}
+
+static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
+{
+    struct viewer *w = ctx;
+    int rc = refuse_others(w, err);
+    struct gn_vgpu_record *v = rc ? NULL : find_vgpu(w, wish->vgpu, err);
+    if (!v)
+        return -1;
+    if (strcmp(wish->to, "local") != 0)
+        return gn_fail(err, EOPNOTSUPP, "write local: to a new worker on this machine", "this gantryd moves no vGPU to \"%.100s\"", wish->to);
+    return gn_move_start(w->c, w->c->request_seq, v, wish->drain_timeout_ms, err);
+}
+
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
 {
     struct viewer *w = ctx;
@@ -320,6 +354,7 @@ char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *reque
                                        .policies = list_policies,
                                        .set_policy = set_policy,
                                        .trace = trace,
+                                       .migrate = migrate,
                                        .change = change_tenant};
     char *reply = gn_control_handle(&source, request, n);
     *ret_wait_for = w.wait_for;

@@ -44,6 +44,7 @@ void gn_conn_close(struct gn_conn *c)
     c->request = NULL;
     gn_memory_drop_held(c);
     gn_tracing_conn_gone(d, c);
+    gn_move_forget(d, c);
     explicit_bzero(c->token, sizeof c->token);
     gn_crowd_account(c);
     if (c->vgpu) {
@@ -303,12 +304,17 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
         return;
     }
     struct gn_tenant *wait_for = NULL;
+    c->request_seq = f->seq;
     char *reply = gn_daemon_answer(c->daemon, c, c->request ? c->request : "", c->n_request, &wait_for);
     free(c->request);
     c->request = NULL;
     c->n_request = 0;
     if (!reply) {
         gn_conn_close(c);
+        return;
+    }
+    if (!*reply) {
+        free(reply); /* it comes when what was asked for is done */
         return;
     }
     gn_memory_hold(c, wait_for, f->seq, reply);

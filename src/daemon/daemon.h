@@ -29,6 +29,7 @@
  */
 struct gn_daemon;
 struct gn_tcp_listener;
+struct gn_move;
 struct gn_listener;
 
 struct gn_host {
@@ -75,6 +76,7 @@ struct gn_conn {
     size_t n_request;
     /* A reply that waits until the tenant's workers have done what it says. */
     char *held;
+    uint32_t request_seq; /* of the control request in hand */
     uint32_t held_seq;
     struct gn_tenant *held_for;
     uint64_t held_until_ns;
@@ -112,6 +114,10 @@ struct gn_vgpu_record {
     struct gn_source control;
     struct gn_frame_reader reader;
     struct gn_frame_writer writer;
+
+    /* A move (moves.c). `move`: of the vGPU; `takes_from`: of a record that only stands for the worker that is to take over. */
+    struct gn_move *move;
+    struct gn_vgpu_record *takes_from;
 
     /* A program on another machine. */
     bool remote, secure;
@@ -254,6 +260,28 @@ void gn_vgpus_arm(struct gn_daemon *d);
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
 const char *gn_vgpus_state(const struct gn_vgpu_record *v);
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
+
+/* For moves.c: a worker for this record. What is its alone is made (control socket, boot message); ring_fd, counters_fd and the
+ * grants' descriptors are there. `peer`: the program's connection, whose user the worker becomes. */
+int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err);
+/* From now on v's worker is n's, and n's is v's. 0, or -EBUSY and nothing has changed. */
+int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n);
+struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err);
+
+/* moves.c: a vGPU from its worker to a new one. The answer to `c` comes later. 0 or -errno. */
+int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, uint32_t drain_timeout_ms, struct gn_error *err);
+/* What the workers say. 1: it was about a move; 0: it was not; -EPROTO. After 1 v may have another worker: nothing more is to be read. */
+int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f);
+/* The new worker's driver is up. */
+void gn_move_up(struct gn_vgpu_record *n);
+/* v's worker has died, or its program has gone: the move is over. true: v was the new worker, or waits for it. */
+bool gn_move_worker_died(struct gn_vgpu_record *v);
+void gn_move_left(struct gn_vgpu_record *v);
+/* Nobody waits for the answer any more. */
+void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c);
+/* The deadlines: the first one after now, 0: none; and what is over. */
+uint64_t gn_move_deadline(struct gn_daemon *d);
+void gn_move_expire(struct gn_daemon *d, uint64_t now_ns);
 
 /* hosts.c */
 int gn_hosts_init(struct gn_daemon *d);

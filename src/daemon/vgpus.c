@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,9 @@ void gn_vgpus_arm(struct gn_daemon *d)
         v->kill_at_ns;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->return_by_ns && (!first || v->return_by_ns < first)) first = v->return_by_ns;
+    const uint64_t move_ns = gn_move_deadline(d);
+    if (move_ns && (!first || move_ns < first))
+        first = move_ns;
     when.it_value.tv_sec = (time_t)(first / 1000000000u);
     when.it_value.tv_nsec = (long)(first % 1000000000u);
     (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
@@ -139,6 +143,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
     uint64_t expirations, now = gn_now_ns();
     (void)!read(timer->fd, &expirations, sizeof expirations);
+    gn_move_expire(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
     {
         gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
@@ -166,6 +171,7 @@ void gn_vgpus_leave(struct gn_vgpu_record *v)
 {
     v->conn = NULL;
     v->return_by_ns = 0;
+    gn_move_left(v);
     gn_holder_ending(&v->lease);
     drop_program_side(v);
     end_worker(v);
@@ -188,9 +194,15 @@ static void worker_died(struct gn_source *s, uint32_t events)
 {
     struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, process);
     struct gn_error err;
+    /* A worker may have been exchanged for another between the event and now. */
+    struct pollfd dead = {.fd = v->process.fd, .events = POLLIN};
+    if (v->process.fd < 0 || poll(&dead, 1, 0) < 1)
+        return;
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
     gn_orphans_kill(v->daemon);
+    if (gn_move_worker_died(v))
+        return;
     leave_scheduler(v);
     gn_holder_gone(&v->lease, gn_now_ns());
     gn_memory_settle(v->daemon);
@@ -226,6 +238,10 @@ static void tell_program(struct gn_vgpu_record *v)
 {
     if (!v->driver_up || v->spawning || v->booted || v->process.fd < 0)
         return;
+    if (v->takes_from) {
+        gn_move_up(v);
+        return;
+    }
     struct gn_link_attached a = {.vgpu_id = v->id,
                                  .platform = v->platform,
                                  .ring_bytes = v->ring_bytes,
@@ -339,7 +355,9 @@ static void worker_said(struct gn_source *s, uint32_t events)
         if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
             v->driver_up = true;
             tell_program(v);
-        } else if ((rc = gn_memory_heard(v, &f)) == 1) {
+        } else if ((rc = gn_move_heard(v, &f)) == 1) {
+            return;
+        } else if (rc == 0 && (rc = gn_memory_heard(v, &f)) == 1) {
             /* done */
         } else if (rc == 0 && f.op == GN_LINK_ERROR && !v->driver_up && v->conn &&
                    gn_frame_payload(&f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
@@ -429,11 +447,23 @@ static int make_shares(struct gn_vgpu_record *v)
     return rc;
 }
 
+static int make_control(struct gn_vgpu_record *v, int *ret_worker_end)
+{
+    int control[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0)
+        return -errno;
+    v->control.fd = control[0];
+    *ret_worker_end = control[1];
+    gn_frame_reader_init(&v->reader, v->control.fd);
+    gn_frame_writer_init(&v->writer, v->control.fd, MAX_QUEUED_BYTES);
+    return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
+}
+
 /* The session's memory and the two sockets. What was made before a failure is freed with the vGPU. */
 static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
 {
     struct gn_segment ring;
-    int session[2], control[2];
+    int session[2];
     uint64_t ignored;
     int rc = gn_session_create("gantry-ring", &ring);
     if (rc == 0) {
@@ -453,13 +483,7 @@ static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
         return rc;
     v->session_fd = session[0];
     worker_ends[0] = session[1];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0)
-        return -errno;
-    v->control.fd = control[0];
-    worker_ends[1] = control[1];
-    gn_frame_reader_init(&v->reader, v->control.fd);
-    gn_frame_writer_init(&v->writer, v->control.fd, MAX_QUEUED_BYTES);
-    return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
+    return make_control(v, &worker_ends[1]);
 }
 
 static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio)
@@ -483,6 +507,7 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
                                      .takes_turns = v->takes_turns,
+                                     .loads = v->takes_from != NULL,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
     if (v->remote) {
         b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
@@ -589,6 +614,108 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     }
     v->conn = c;
     c->vgpu = v;
+    return 0;
+}
+
+struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
+{
+    struct gn_daemon *d = like->daemon;
+    struct gn_vgpu_record *n = calloc(1, sizeof *n);
+    if (!n) {
+        gn_fail(err, ENOMEM, NULL, "out of memory");
+        return NULL;
+    }
+    n->daemon = d;
+    n->host = like->host;
+    n->platform = like->platform;
+    n->weight = like->weight;
+    n->devices = like->devices;
+    n->tenant = like->tenant;
+    n->takes_turns = like->takes_turns;
+    n->tenant->n_vgpus++;
+    gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
+    n->program_pid = like->program_pid;
+    n->reaped = true;
+    gn_worker_log_init(&n->log);
+    n->control.fd = n->process.fd = n->counters_fd = n->shares.tell_fd = n->shares.page.fd = -1;
+    n->session_fd = n->ring_fd = n->events_fd = n->data_fd = -1;
+    n->ring_bytes = like->ring_bytes;
+    n->events_bytes = like->events_bytes;
+    n->data_bytes = like->data_bytes;
+    memcpy(n->program, like->program, sizeof n->program);
+    gn_list_append(&d->vgpus, &n->link);
+    return n;
+}
+
+int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err)
+{
+    static const int no_stdio[2] = {-1, -1};
+    int worker_end = -1;
+    int rc = make_id(v->daemon, &v->id);
+    if (rc == 0)
+        rc = make_control(v, &worker_end);
+    if (rc == 0)
+        rc = send_boot(v, peer, session_fd, no_stdio);
+    if (rc)
+        gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
+    else if ((rc = gn_host_spawn(v->host, v->id, worker_end, err)) == 0)
+        v->spawning = true;
+    close_fd(&worker_end);
+    return rc;
+}
+
+static void swap_sources(struct gn_loop *l, struct gn_source *a, struct gn_source *b)
+{
+    const struct gn_source was = *a;
+    *a = *b;
+    *b = was;
+    /* epoll is to tell of each by its new place. */
+    a->events = b->events = 0;
+    gn_loop_change(l, a, EPOLLIN);
+    gn_loop_change(l, b, EPOLLIN);
+}
+
+#define SWAP(a, b)                                                                                           \
+    do {                                                                                                     \
+        __typeof__(a) was_ = (a);                                                                            \
+        (a) = (b);                                                                                           \
+        (b) = was_;                                                                                          \
+    } while (0)
+
+int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
+{
+    struct gn_loop *l = &v->daemon->loop;
+    if ((v->control.fd >= 0 && gn_frame_writer_pending(&v->writer)) || n->control.fd < 0 || gn_frame_writer_pending(&n->writer))
+        return -EBUSY;
+    if (v->control.fd >= 0)
+        gn_frame_writer_fini(&v->writer);
+    gn_frame_writer_fini(&n->writer);
+    swap_sources(l, &v->control, &n->control);
+    swap_sources(l, &v->process, &n->process);
+    SWAP(v->reader, n->reader);
+    gn_frame_writer_init(&v->writer, v->control.fd, MAX_QUEUED_BYTES);
+    if (n->control.fd >= 0)
+        gn_frame_writer_init(&n->writer, n->control.fd, MAX_QUEUED_BYTES);
+    SWAP(v->log, n->log);
+    if (v->log.source.fd >= 0) {
+        v->log.source.events = 0;
+        gn_loop_change(l, &v->log.source, EPOLLIN);
+    }
+    if (n->log.source.fd >= 0) {
+        n->log.source.events = 0;
+        gn_loop_change(l, &n->log.source, EPOLLIN);
+    }
+    SWAP(v->worker_pid, n->worker_pid);
+    SWAP(v->inner_pid, n->inner_pid);
+    SWAP(v->reaped, n->reaped);
+    SWAP(v->host, n->host);
+    /* What each has on lease, and owes. Both are in one account, whose sum stays. */
+    SWAP(v->lease.leased_bytes, n->lease.leased_bytes);
+    SWAP(v->lease.tight, n->lease.tight);
+    SWAP(v->lease.recalled, n->lease.recalled);
+    SWAP(v->lease.again, n->lease.again);
+    SWAP(v->lease.silent, n->lease.silent);
+    SWAP(v->lease.recall_until_ns, n->lease.recall_until_ns);
     return 0;
 }
 

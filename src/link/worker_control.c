@@ -31,6 +31,18 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_LINK, .fd = gn_frame_take_fd(&c->reader, 0)};
         return 1;
     }
+    if (f.op == GN_WORKER_SAVE) {
+        struct gn_worker_save w;
+        if (!gn_frame_payload(&f, &w, sizeof w) || f.n_fds != 1)
+            return -EPROTO;
+        *ret = (struct gn_worker_event){
+            .kind = GN_WORKER_EVENT_SAVE, .fd = gn_frame_take_fd(&c->reader, 0), .index = w.drain_timeout_ms};
+        return 1;
+    }
+    if (f.op == GN_WORKER_RESUME || f.op == GN_WORKER_GO) {
+        *ret = (struct gn_worker_event){.kind = f.op == GN_WORKER_GO ? GN_WORKER_EVENT_GO : GN_WORKER_EVENT_RESUME, .fd = -1};
+        return 1;
+    }
     if (f.op == GN_WORKER_END) {
         *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_END, .fd = -1};
         return 1;

@@ -16,6 +16,9 @@ enum gn_worker_event_kind {
     GN_WORKER_EVENT_LINK,        /* a data connection of the program's: fd (the caller's) */
     GN_WORKER_EVENT_LEASED,      /* an answer: index is the question's seq; bytes, 0: refused */
     GN_WORKER_EVENT_RECALL,      /* index is 1: tight */
+    GN_WORKER_EVENT_SAVE,        /* fd (the caller's); index: the drain may take so many milliseconds */
+    GN_WORKER_EVENT_RESUME,
+    GN_WORKER_EVENT_GO,
 };
 
 struct gn_worker_event {

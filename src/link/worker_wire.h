@@ -38,6 +38,17 @@ enum gn_worker_op {
     GN_WORKER_LEASED = 57,   /* -> gn_worker_leased: its answer, of the same seq */
     GN_WORKER_RECALL = 58,   /* -> gn_worker_recall: what is leased and unused is wanted back */
     GN_WORKER_RETURNED = 59, /* <- gn_worker_returned: once a RECALL, and whenever something comes back by itself */
+
+    /* gantryd <-> worker, on its control socket: a move. docs/moves.md */
+    GN_WORKER_SAVE = 64,   /* -> gn_worker_save; fd: where to. To the one that is left */
+    GN_WORKER_SAVED = 65,  /* <- gn_worker_moved: all has been written, and nothing goes on; or why not, and all goes on */
+    GN_WORKER_RESUME = 66, /* -> empty: go on as if nothing had been */
+    GN_WORKER_LOADED = 67, /* <- gn_worker_moved: from the one that takes over; or why it can't */
+    GN_WORKER_GO = 68,     /* -> empty: it is yours */
+
+    /* worker -> worker, before the stream */
+    GN_WORKER_HAND = 72,         /* gn_worker_hand; fds: GN_WORKER_HAND_FDS */
+    GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in their order */
 };
 
 /* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the program has
@@ -90,7 +101,7 @@ struct gn_worker_boot {
     uint32_t grace_ms; /* for a program elsewhere to come back */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
     uint32_t takes_turns; /* nothing goes to a device without its grant */
-    uint32_t zero;
+    uint32_t loads; /* 1: it takes over from another one: the session's descriptor is where from; events and data come there */
 };
 _Static_assert(sizeof(struct gn_worker_boot) == 328, "boot");
 
@@ -122,6 +133,29 @@ struct gn_worker_returned {
     uint32_t zero;
 };
 _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16, "leases");
+
+struct gn_worker_save {
+    uint32_t drain_timeout_ms;
+    uint32_t zero;
+};
+
+struct gn_worker_moved {
+    int32_t error; /* 0 or a negative errno: what and fix say more */
+    uint32_t zero;
+    uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: the gate began to close (the load began); nothing ran; the end */
+    uint64_t bytes, pages, pages_zero;    /* of the stream */
+    char what[384];
+    char fix[256];
+};
+_Static_assert(sizeof(struct gn_worker_moved) == 696, "moved");
+
+enum { GN_WORKER_HAND_SESSION, GN_WORKER_HAND_EVENTS, GN_WORKER_HAND_DATA, GN_WORKER_HAND_STDOUT, GN_WORKER_HAND_STDERR, GN_WORKER_HAND_FDS };
+
+struct gn_worker_hand {
+    uint64_t ring_at;    /* the next position of the request ring */
+    uint32_t n_segments; /* of data, the first one among them */
+    uint32_t zero;
+};
 
 #define GN_WORKER_MAX_GROUPS  64
 #define GN_WORKER_CACHE_BYTES 1024

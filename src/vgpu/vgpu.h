@@ -36,6 +36,12 @@ struct gn_vgpu_boot {
     uint32_t grace_ms; /* how long to wait for a new connection when one broke */
     unsigned char session[32], key[32];
 
+    /* It takes over from another worker: session, events, data and what the vGPU consists of come from there. -1: it does not. */
+    int load_fd;
+    uint64_t ring_at;              /* the ring's position from which on it serves */
+    struct gn_segment *more;       /* data segments behind the first */
+    uint32_t n_more;
+
     struct gn_backend_platform *platform; /* brought up, with the devices that the operator selected */
 };
 

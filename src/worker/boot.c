@@ -86,6 +86,11 @@ static int map_segments(const struct boot *b, struct gn_vgpu_boot *v, struct gn_
         {b->fds[GN_WORKER_BOOT_GRANTS], GN_GRANT_BYTES, &v->grants},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        /* Of a vGPU that is taken over these come from who has it. */
+        if (b->wire.loads && (all[i].to == &v->events || all[i].to == &v->data)) {
+            close(all[i].fd);
+            continue;
+        }
         int rc = gn_segment_adopt(all[i].fd, all[i].bytes, all[i].to);
         if (rc == 0 && all[i].to->bytes != all[i].bytes)
             rc = -EINVAL;
@@ -164,7 +169,8 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     v.tenant = b.wire.tenant;
     v.weight = b.wire.weight;
     v.memory_limit_bytes = b.wire.memory_limit_bytes;
-    v.session_fd = b.fds[GN_WORKER_BOOT_SESSION];
+    v.session_fd = b.wire.loads ? -1 : b.fds[GN_WORKER_BOOT_SESSION];
+    v.load_fd = b.wire.loads ? b.fds[GN_WORKER_BOOT_SESSION] : -1;
     v.tell_fd = b.fds[GN_WORKER_BOOT_TELL];
     v.takes_turns = b.wire.takes_turns != 0;
     v.remote = b.wire.remote != 0;

@@ -6,12 +6,15 @@
  * commands that the driver has are the driver's to keep; what waits for the program (user events) stays here.
  *
  * A command is its message: it can be kept, moved and given to another driver as it is.
+ *
+ * Long because a command that is saved is taken in again by the same steps as a new one.
  */
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "vgpu/core/save.h"
 #include "shm/counters.h"
 #include "shm/futex.h"
 
@@ -647,6 +650,7 @@ static void enter_waits_locked(struct gn_command *c, const uint32_t *waits)
             continue;
         if (e->state == GN_EVENT_PENDING) {
             c->blockers[i].command = c;
+            c->blockers[i].event = waits[i];
             gn_list_append(&e->blocked, &c->blockers[i].link);
             c->n_blockers++;
         } else if (e->state == GN_EVENT_GIVEN && e->producer) {
@@ -766,4 +770,128 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
     if (dropped)
         gn_command_unref(c);
     gn_device_pump(q->device);
+}
+
+/* ---- saved, and taken in again where the vGPU goes on: behind a closed gate */
+
+struct copy {
+    unsigned char *bytes;
+    uint64_t n;
+};
+
+/* The message, with what it had copied out of the data area behind it, and without its wait list. */
+static int copy_message(const struct gn_command *c, struct copy *ret)
+{
+    uint64_t at = gn_align_up(c->n_bytes, 8);
+    ret->n = at;
+    for (uint32_t i = 0; i < c->n_blobs; i++)
+        ret->n += gn_align_up(c->blob_bytes[i], 8);
+    ret->bytes = calloc(1, ret->n);
+    if (!ret->bytes)
+        return -ENOMEM;
+    memcpy(ret->bytes, c->bytes, c->n_bytes);
+    for (uint32_t i = 0; i < c->n_blobs; i++) {
+        const struct gn_span span = {GN_SPAN_INLINE, (uint32_t)c->blob_bytes[i], at};
+        memcpy(ret->bytes + c->blob_spans[i], &span, sizeof span);
+        memcpy(ret->bytes + at, c->blobs[i], c->blob_bytes[i]);
+        at += gn_align_up(c->blob_bytes[i], 8);
+    }
+    ((struct gn_command_head *)(void *)(ret->bytes + sizeof(struct gn_msg)))->waits = (struct gn_span){.segment = GN_SPAN_NULL};
+    return 0;
+}
+
+static int save_command(struct gn_stream_writer *w, const struct gn_command *c, uint64_t number)
+{
+    const struct gn_stream_command_state state = {.event = head_of(c)->event};
+    struct gn_saved_command own = {.flags = (c->asked ? GN_SAVED_ASKED : 0) | (c->ordered ? GN_SAVED_ORDERED : 0), .doomed = c->doomed};
+    uint32_t *waits = calloc(c->n_waits ? c->n_waits : 1, sizeof *waits), n = 0;
+    struct copy copy = {0};
+    int rc = waits ? copy_message(c, &copy) : -ENOMEM;
+    for (uint32_t i = 0; !rc && i < c->n_waits; i++)
+        if (c->blockers[i].command && !gn_list_empty(&c->blockers[i].link))
+            waits[n++] = c->blockers[i].event;
+    /* What the driver had of what it follows is over; it would have told of a failure. */
+    for (uint32_t i = 0; i < c->n_producers; i++)
+        if (c->producers[i]->end_error < 0)
+            own.doomed = c->vgpu->api->wait_failed;
+    if (!rc)
+        rc = gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, msg_of(c)->op, &c->queue->object->id, 1);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_REQUEST, copy.bytes, copy.n);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_WAITS, waits, n * sizeof *waits);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_API, &own, sizeof own);
+    free(copy.bytes);
+    free(waits);
+    return rc ? rc : gn_stream_entry_end(w);
+}
+
+int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w)
+{
+    uint64_t number = 0;
+    int rc = 0;
+    /* No lock: the gate is closed, and writing may take long. */
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+            gn_list_for_each(c, &q->pending, struct gn_command, link) rc = rc ? rc : save_command(w, c, ++number);
+    return rc;
+}
+
+static bool is_restorable(const struct gn_vgpu *v, const struct gn_stream_entry *e, const struct gn_stream_part *message)
+{
+    const struct gn_msg *msg = message->bytes;
+    return e->kind < v->api->n_requests && v->api->requests[e->kind].submit && message->n <= UINT32_MAX &&
+           message->n >= v->api->requests[e->kind].fixed_bytes && message->n >= sizeof *msg + sizeof(struct gn_command_head) &&
+           msg->op == e->kind;
+}
+
+int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e)
+{
+    struct gn_stream_part message, waits;
+    struct gn_saved_command own;
+    bool lie = false, good;
+    if (!gn_stream_find_part(e, GN_PART_REQUEST, &message) || !gn_stream_find_part(e, GN_PART_WAITS, &waits) || waits.n % 4 ||
+        !gn_stream_copy_part(e, GN_PART_API, &own, sizeof own) || !is_restorable(v, e, &message))
+        return -EBADMSG;
+    const struct gn_command_head *head = (const void *)((const unsigned char *)message.bytes + sizeof(struct gn_msg));
+    struct gn_vobject *queue = gn_object_get(v, head->queue, v->api->queue_kind, &lie);
+    struct gn_command *c = queue ? calloc(1, sizeof *c + message.n) : NULL;
+    if (!c) {
+        gn_object_unref(queue);
+        return queue ? -ENOMEM : -EBADMSG;
+    }
+    c->vgpu = v;
+    c->class = &v->api->requests[e->kind];
+    c->queue = queue->detail;
+    c->queue_object = queue;
+    atomic_init(&c->n_refs, 1);
+    gn_list_init(&c->link);
+    gn_list_init(&c->batch_link);
+    c->n_bytes = (uint32_t)message.n;
+    memcpy(c->bytes, message.bytes, message.n);
+    c->n_waits = (uint32_t)(waits.n / 4);
+    c->blockers = calloc(c->n_waits ? c->n_waits : 1, sizeof *c->blockers);
+    c->producers = calloc(c->n_waits ? c->n_waits : 1, sizeof(struct gn_command *));
+    c->fault = !c->blockers || !c->producers || head->waits.segment != GN_SPAN_NULL || head->zero;
+    if (!c->fault)
+        c->class->admit(v, c);
+    c->ordered = c->class->ordered && (own.flags & GN_SAVED_ORDERED);
+    c->fence = c->class->fence;
+    c->asked = own.flags & GN_SAVED_ASKED;
+    c->doomed = own.doomed < 0 ? own.doomed : 0;
+    pthread_mutex_lock(&v->lock);
+    const struct gn_vevent *event = head->event == GN_NO_EVENT ? NULL : gn_vevent_at(v, head->event);
+    good = !c->fault && (head->event == GN_NO_EVENT || (event && event->state == GN_EVENT_PENDING && !event->user));
+    if (good) {
+        enter_waits_locked(c, waits.bytes);
+        gn_list_append(&c->queue->pending, &c->link);
+        gn_count(&v->counters->pending, 1);
+    }
+    pthread_mutex_unlock(&v->lock);
+    if (!good)
+        gn_command_unref(c);
+    return good ? 0 : -EBADMSG;
 }

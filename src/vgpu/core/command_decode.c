@@ -16,10 +16,12 @@ void gn_command_ref(struct gn_command *c, uint32_t i, uint16_t kind, uint64_t id
 static void *keep_blob(struct gn_command *c, uint64_t bytes)
 {
     void *blob = c->n_blobs < GN_ARRAY_SIZE(c->blobs) ? malloc(bytes ? bytes : 1) : NULL;
-    if (blob)
+    if (blob) {
+        c->blob_bytes[c->n_blobs] = bytes;
         c->blobs[c->n_blobs++] = blob;
-    else
+    } else {
         c->no_memory = true;
+    }
     return blob;
 }
 
@@ -37,6 +39,7 @@ void gn_command_in(struct gn_command *c, struct gn_span *span, uint64_t bytes)
         c->fault |= !from;
         if (blob) {
             memcpy(blob, from, bytes);
+            c->blob_spans[c->n_blobs - 1] = (uint32_t)((unsigned char *)span - c->bytes);
             span->segment = GN_SPAN_PRIVATE;
             span->offset = c->n_blobs - 1;
         }

@@ -29,6 +29,7 @@ static struct {
     uint32_t number;
     const char *names; /* of the program's folders, one behind the other */
     size_t n_names;
+    uint32_t n_given; /* files of this build */
     uint32_t seq;
     struct gn_list asked;
 } files = {
@@ -52,17 +53,21 @@ void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, 
     files.number = number;
     files.names = names;
     files.n_names = n_names;
+    files.n_given = 0;
     pthread_mutex_unlock(&files.lock);
     atomic_store_explicit(&building, true, memory_order_relaxed);
 }
 
-void gn_vgpu_end_build(void)
+uint32_t gn_vgpu_end_build(void)
 {
     atomic_store_explicit(&building, false, memory_order_relaxed);
     pthread_mutex_lock(&files.lock);
+    const uint32_t n = files.n_given;
+    files.n_given = 0;
     files.vgpu = NULL;
     files.names = NULL;
     pthread_mutex_unlock(&files.lock);
+    return n;
 }
 
 /* May the name lie in one of the program's folders? Saves asking for every file of the driver's own. */
@@ -123,6 +128,9 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
             close(a.fd);
     } else {
         *ret_fd = a.fd;
+        pthread_mutex_lock(&files.lock);
+        files.n_given++;
+        pthread_mutex_unlock(&files.lock);
     }
     if (rc == 0 && ret_facts) {
         memset(ret_facts, 0, sizeof *ret_facts);

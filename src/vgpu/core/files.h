@@ -14,7 +14,8 @@ struct gn_frame_reader;
 /* Helper thread: until the end, gn_vgpu_program_file finds what lies in the program's folders. The names,
  * each with its terminating zero, stay the caller's. */
 void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, size_t n_names);
-void gn_vgpu_end_build(void);
+/* How many files were opened for it. */
+uint32_t gn_vgpu_end_build(void);
 /* An answer of the program's; takes fd (-1: none). Whichever thread hears. */
 void gn_vgpu_file_came(uint32_t seq, const struct gn_session_file *file, int fd);
 /* Control thread: a GN_SESSION_FILE came. -EPROTO: it is malformed. */

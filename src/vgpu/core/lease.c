@@ -53,6 +53,11 @@ static int send(struct gn_lease *l, uint16_t op, uint32_t seq, const void *paylo
     return rc;
 }
 
+int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n)
+{
+    return send(l, op, 0, payload, n);
+}
+
 /*
  * Asks gantryd for what is missing. When the answer comes it is taken from at once, before a recall on its
  * heels can take it away again. 0: taken.

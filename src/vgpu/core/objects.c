@@ -150,3 +150,35 @@ void gn_objects_bury(struct gn_vgpu *v)
         o = next;
     }
 }
+
+struct gn_vobject *gn_object_next(struct gn_vgpu *v, uint32_t *index)
+{
+    for (; *index < GN_OBJECT_CHUNK * GN_OBJECT_CHUNKS; ++*index) {
+        struct gn_vobject *_Atomic *slot = slot_of(v, *index);
+        struct gn_vobject *o = slot ? atomic_load_explicit(slot, memory_order_relaxed) : NULL;
+        if (o)
+            return o;
+        if (!slot)
+            *index |= GN_OBJECT_CHUNK - 1;
+    }
+    return NULL;
+}
+
+int gn_object_index_used(struct gn_vgpu *v, uint32_t index, uint32_t generation)
+{
+    pthread_mutex_lock(&v->objects.lock);
+    int rc = grow_locked(&v->objects, index / GN_OBJECT_CHUNK);
+    uint32_t *latest = rc ? NULL : &v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK];
+    if (latest && *latest < generation)
+        *latest = generation;
+    pthread_mutex_unlock(&v->objects.lock);
+    return rc;
+}
+
+void gn_object_make_room(struct gn_vgpu *v, uint64_t id)
+{
+    struct gn_vobject *_Atomic *slot = slot_of(v, gn_id_index(id));
+    struct gn_vobject *o = slot ? atomic_load_explicit(slot, memory_order_relaxed) : NULL;
+    if (o && o->records && gn_id_generation(o->id) < gn_id_generation(id))
+        gn_object_take_out(v, o->id, o->kind);
+}

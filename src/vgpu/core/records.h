@@ -42,8 +42,8 @@ void gn_object_forget_records(struct gn_vobject *o);
 void gn_request_forget_record(struct gn_request *r);
 
 /*
- * The records that all live objects need, by serial, each held until gn_records_put. 0, -ENOMEM, or -ENODATA when there was
- * no memory for an object's record. Any thread, while nothing makes or changes objects.
+ * The records that all live objects need, by serial, each held until gn_records_put. 0, -ENOMEM, or -ENODATA when an object's
+ * records do not hold all that makes it. Any thread, while nothing makes or changes objects.
  */
 int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_n);
 void gn_records_put(struct gn_vgpu *v, struct gn_record **records, uint32_t n);

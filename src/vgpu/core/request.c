@@ -190,6 +190,8 @@ int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *
 {
     if (!driver)
         return result ? result : r->vgpu->api->out_of_memory;
+    if (r->anew)
+        gn_object_make_room(r->vgpu, id);
     struct gn_vobject *o = gn_object_put(r->vgpu, id, kind, driver);
     if (!o) {
         struct gn_vobject homeless = {.vgpu = r->vgpu, .kind = kind, .driver = driver, .n_refs = 1};

@@ -6,6 +6,7 @@
  * requests marked slow. The lease thread serves what needs more memory than this vGPU has on lease.
  */
 #include "vgpu/core/files.h"
+#include "vgpu/core/move.h"
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/serve.h"
 
@@ -208,6 +209,15 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
             gn_lease_shed(&v->lease); /* what is on its way over the network is not waited for */
         else
             gn_ring_nudge(&v->ring);
+        return true;
+    case GN_WORKER_EVENT_SAVE:
+        gn_vgpu_move_away(v, e->fd, e->index);
+        return true;
+    case GN_WORKER_EVENT_RESUME:
+        gn_gate_open(v);
+        return true;
+    case GN_WORKER_EVENT_GO:
+        gn_vgpu_take_over(v);
         return true;
     case GN_WORKER_EVENT_END:
         break;
@@ -468,7 +478,9 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     v->counters = boot->counters.base;
     v->events = boot->events.base;
     v->segments[0] = boot->data;
-    atomic_init(&v->n_segments, 1);
+    for (uint32_t i = 0; i < boot->n_more; i++)
+        v->segments[i + 1] = boot->more[i];
+    atomic_init(&v->n_segments, boot->n_more + 1);
     gn_lost_init(&v->lost);
     if (gn_gate_init(&v->gate))
         return -ENOMEM;
@@ -489,7 +501,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
         return 1;
     }
     if (boot->events.bytes < GN_EVENT_TABLE_BYTES || gn_session_map(boot->ring.base, boot->ring.bytes, &v->view) ||
-        gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, 0, waiter)) {
+        gn_ring_consumer_init(&v->ring, v->view.requests, GN_SESSION_REQUEST_SLOTS, boot->ring_at, waiter)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x the shared segments are not of this version", boot->id);
         return -EPROTO;
     }
@@ -508,13 +520,25 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
 
 int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
 {
+    static struct gn_vgpu_boot handed;
+    const bool loads = boot->load_fd >= 0;
+    if (loads) {
+        handed = *boot;
+        boot = &handed;
+        if (gn_vgpu_take_hand(&handed))
+            return 0; /* who has it goes on, and has said why */
+    }
     if (gn_vgpu_open(v, boot, api))
         return 1;
+    if (loads)
+        gn_vgpu_begin_load(v);
     v->listens = true;
     if (gn_devices_start(v) || start_thread(control_thread, v)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);
         return 1;
     }
+    if (loads && gn_vgpu_take_in(v))
+        return 1;
     if (v->remote)
         gn_remote_host_loop(v->remote);
     else

@@ -35,6 +35,7 @@ struct gn_vgpu;
 struct gn_command;
 struct gn_request;
 struct gn_remote_host;
+struct gn_vgpu_contents;
 
 #define GN_OBJECT_CHUNK   1024u
 #define GN_OBJECT_CHUNKS  4096u
@@ -57,7 +58,7 @@ struct gn_vobject {
     _Atomic uint32_t n_refs;  /* the table's, and each pending command's and slow request's */
     /* objects lock */
     struct gn_record_link *records;
-    bool unsaveable; /* there was no memory for one */
+    bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes files */
     struct gn_vobject *next_dead;
 };
 
@@ -83,6 +84,11 @@ static inline bool gn_object_ref_if_held(struct gn_vobject *o)
         ;
     return n != 0;
 }
+/* The next one from *index on, without a reference; NULL: there is none. While nothing makes or ends objects. */
+struct gn_vobject *gn_object_next(struct gn_vgpu *v, uint32_t *index);
+/* For a load: an index has been used up to this generation; an object of an earlier one, left from before, is let go of. */
+int gn_object_index_used(struct gn_vgpu *v, uint32_t index, uint32_t generation);
+void gn_object_make_room(struct gn_vgpu *v, uint64_t id);
 /* A thread of the vGPU's own says so once, and may then call the driver's releases. */
 void gn_objects_own_thread(void);
 /* Releases what the driver's threads let go of. */
@@ -207,6 +213,7 @@ struct gn_vevent {
 struct gn_blocker {
     struct gn_list link;
     struct gn_command *command;
+    uint32_t event;
 };
 
 struct gn_vqueue {
@@ -271,7 +278,9 @@ struct gn_command {
     uint64_t area_bytes;
     uint64_t batch;           /* vgpu->lock: bulk data that it waits for, a blocker; 0: none */
     struct gn_list batch_link; /* vgpu->lock */
-    void *blobs[4];
+    void *blobs[4]; /* private copies of what lay in the data area */
+    uint64_t blob_bytes[4];
+    uint32_t blob_spans[4]; /* where in bytes the span stands that names it */
     uint32_t n_blobs;
     /* the submitter */
     void *driver_event;
@@ -368,6 +377,7 @@ struct gn_vgpu_api {
     void (*times)(struct gn_vgpu *v, void *event, struct gn_event_times *ret);
     /* When the device worked for it, by its own clock; left alone when the driver does not tell. */
     void (*ran)(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
+    const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
     uint16_t queue_kind;
     int32_t out_of_memory;   /* what an answer says when this process has no memory */
     int32_t wait_failed;     /* what a command becomes whose wait list failed */
@@ -399,6 +409,8 @@ struct gn_vgpu {
     _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens; /* set once: there is a control thread */
+    _Atomic bool moving; /* it is being saved */
+    struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */
 
     /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */
     struct gn_segment segments[GN_MAX_SEGMENTS];

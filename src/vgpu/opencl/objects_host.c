@@ -174,7 +174,19 @@ static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl
     return NULL;
 }
 
-void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
+/*
+ * What it was made from is not its contents: they are saved apart. So the message is made what makes the object anew, before it
+ * becomes its record. One that is at home keeps saying where.
+ */
+static void forget_contents(uint64_t *flags, struct gn_area_ref *host_ptr, uint64_t *initial, uint32_t *has_host_ptr)
+{
+    *flags &= ~(uint64_t)(CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR);
+    *host_ptr = (struct gn_area_ref){.segment = GN_SPAN_NULL};
+    *initial = 0;
+    *has_host_ptr = CL_FALSE;
+}
+
+static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
 {
     const uint64_t limit = v->boot->memory_limit_bytes;
     const void *host_ptr = a->host_ptr;
@@ -207,9 +219,25 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
         *a->at_home = CL_TRUE;
         return gn_home_buffer(v, a->context, flags, a->size, (void *)(uintptr_t)host_ptr, result);
     }
+    if (a->home && r->anew) {
+        /* Its contents are in the data area, and this driver does not work there. */
+        *result = CL_INVALID_OPERATION;
+        return NULL;
+    }
     flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
     cl_mem mem = create_buffer(v, a, flags, a->size, host_ptr, result);
     return r->charged_bytes ? mem : gn_mem_settle(v, r, mem, result);
+}
+
+void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
+{
+    struct gn_wire_Buffer *w = (void *)r->bytes;
+    void *made = make_buffer(v, r, a, result);
+    if (made && !a->svm && !*a->at_home) {
+        forget_contents(&w->flags, &w->host_ptr, &w->initial, &w->has_host_ptr);
+        w->home = CL_FALSE;
+    }
+    return made;
 }
 
 /* How many bytes the driver will read from a host pointer, as the specification counts them. */
@@ -264,7 +292,7 @@ static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_m
     return NULL;
 }
 
-void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a, cl_int *result)
+static void *make_image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a, cl_int *result)
 {
     const void *host_ptr = a->host_ptr;
     cl_image_desc desc;
@@ -284,6 +312,15 @@ void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_arg
     if (!gn_mem_charge(v, r, gn_image_bytes(v, a->image_format, &desc)))
         return r->defer ? NULL : refuse_image(v, a, flags, host_ptr, result);
     return gn_mem_settle(v, r, create_image(v, a, flags, &desc, host_ptr, result), result);
+}
+
+void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Image *a, cl_int *result)
+{
+    struct gn_wire_Image *w = (void *)r->bytes;
+    void *made = make_image(v, r, a, result);
+    if (made)
+        forget_contents(&w->flags, &w->host_ptr, &w->initial, &w->has_host_ptr);
+    return made;
 }
 
 void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreatePipe *a,

@@ -28,6 +28,7 @@ struct gn_opencl_vgpu {
     uint64_t largest_bytes; /* of any device's allocations */
     uint64_t largest_side;  /* of any device's images, in pixels or layers */
     struct gn_svm_host *svm;
+    struct gn_contents *contents; /* while it is saved or loaded */
     /* Helper thread. */
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
     uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
@@ -36,6 +37,8 @@ struct gn_opencl_vgpu {
 };
 
 extern const struct gn_vgpu_api gn_opencl_vgpu_api;
+/* contents.c: what memory objects hold, for moves. */
+extern const struct gn_vgpu_contents gn_opencl_contents;
 
 static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
 {

@@ -274,6 +274,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .when_quiet = when_quiet,
     .times = times,
     .ran = ran,
+    .contents = &gn_opencl_contents,
     .queue_kind = GN_KIND_QUEUE,
     .out_of_memory = CL_OUT_OF_RESOURCES,
     .wait_failed = GN_EVENT_WAIT_FAILED,

@@ -82,13 +82,26 @@ static struct gn_vobject *program_of(const struct gn_request *r, cl_program prog
     return NULL;
 }
 
+/* The program is asked for files while its own call lasts, and not when its vGPU is made anew. */
+static void begin_build(struct gn_vgpu *v, const struct gn_request *r, uint32_t number, const char *folders, size_t n)
+{
+    gn_vgpu_begin_build(v, r->anew ? 0 : number, folders, n);
+}
+
+/* What it was built from lies in files: its record is not all that makes it. */
+static void end_build(struct gn_vobject *o)
+{
+    if (gn_vgpu_end_build() && o)
+        o->unsaveable = true;
+}
+
 cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Build *a)
 {
     struct gn_vobject *o = program_of(r, a->program);
-    gn_vgpu_begin_build(v, a->number, a->folders, a->folders ? a->folders_bytes : 0);
+    begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
     cl_int result =
         gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
-    gn_vgpu_end_build();
+    end_build(program_of(r, a->program));
     if (!result && o && !gn_program_charge(v, r, o, a->program, gn_program_prints(o)))
         result = CL_OUT_OF_RESOURCES;
     /* This request holds the object, and nobody else writes there. */
@@ -115,10 +128,10 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
             at += n + 1;
         }
     }
-    gn_vgpu_begin_build(v, a->number, a->folders, a->folders ? a->folders_bytes : 0);
+    begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
     cl_int result = gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options,
                                                a->num_input_headers, a->input_headers, names, NULL, NULL);
-    gn_vgpu_end_build();
+    end_build(program_of(r, a->program));
     return result;
 }
 

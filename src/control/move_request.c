@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The request for a move, and what is said of one that is done. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/control.h"
+
+#define MAX_DRAIN_MS 3600000
+
+char *gn_control_move_request(const struct gn_control_wish *wish)
+{
+    json_t *root = json_pack("{s:i,s:s,s:s,s:s,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", wish->vgpu, "to",
+                             wish->to, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms);
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    return text;
+}
+
+static const char *text_of(const json_t *root, const char *key)
+{
+    const json_t *value = json_object_get(root, key);
+    return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value) ? json_string_value(value) : NULL;
+}
+
+int gn_control_parse_wish(const struct json_t *root, struct gn_control_wish *ret, struct gn_error *err)
+{
+    const json_t *drain = json_object_get(root, "drain_timeout_ms");
+    ret->vgpu = text_of(root, "vgpu");
+    ret->to = text_of(root, "to");
+    ret->drain_timeout_ms = GN_CONTROL_DRAIN_MS;
+    if (!ret->vgpu || !*ret->vgpu)
+        return gn_fail(err, EINVAL, "gantry ls lists them", "the request names no vGPU");
+    if (!ret->to)
+        return gn_fail(err, EINVAL, NULL, "the request does not say where to");
+    if (drain && (!json_is_integer(drain) || json_integer_value(drain) < 1 || json_integer_value(drain) > MAX_DRAIN_MS))
+        return gn_fail(err, EINVAL, NULL, "the drain's timeout is no number of milliseconds up to an hour");
+    if (drain)
+        ret->drain_timeout_ms = (uint32_t)json_integer_value(drain);
+    return 0;
+}
+
+char *gn_control_move_reply(const struct gn_control_move *m)
+{
+    char id[16];
+    snprintf(id, sizeof id, "%08x", m->id);
+    json_t *phases = json_pack("{s:I,s:I,s:I,s:I}", "boot", (json_int_t)m->boot_ns, "drain", (json_int_t)m->drain_ns, "save",
+                               (json_int_t)m->save_ns, "load", (json_int_t)m->load_ns);
+    json_t *pages = json_pack("{s:I,s:I,s:I}", "total", (json_int_t)m->pages, "zero", (json_int_t)m->pages_zero, "stop", (json_int_t)m->pages);
+    json_t *all = json_pack("{s:i,s:{s:s,s:s,s:s,s:s,s:i,s:I,s:o,s:o,s:I}}", "version", GN_CONTROL_VERSION, "move", "id", id, "from",
+                            "local", "to", m->to, "result", "moved", "precopy_ns", 0, "downtime_ns", (json_int_t)m->downtime_ns,
+                            "phases_ns", phases, "pages", pages, "bytes_sent", (json_int_t)m->bytes);
+    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
+    return text;
+}

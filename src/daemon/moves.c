@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vGPU from its worker to a new one on this machine; docs/moves.md. gantryd starts the new worker, has the old one save into a
+ * socket between the two, and decides: when the old one has written everything and stands still, and the new one has loaded
+ * everything, the new one may go, and the old one ends. Before that the old one goes on whenever anything fails. Neither goes on by
+ * itself. gantryd's thread.
+ *
+ * While it lasts the new worker has a record of its own, which no list shows and whose program is nobody; in the end the two records
+ * exchange their workers, and the new one's ends with the old worker in it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "control/control.h"
+#include "daemon/daemon.h"
+
+#define BOOT_NS UINT64_C(5000000000)  /* for the new worker's driver */
+#define LOAD_NS UINT64_C(60000000000) /* to save and load, after the drain */
+
+struct gn_move {
+    struct gn_vgpu_record *from, *to;
+    struct gn_conn *asker; /* NULL: gone */
+    uint32_t seq;
+    uint32_t drain_timeout_ms;
+    int stream_fd; /* the old worker's end, until it has it */
+    bool asked;    /* the old worker has been */
+    bool saved, loaded;
+    uint64_t began_ns, until_ns;
+    struct gn_worker_moved out, in;
+};
+
+static void answer(struct gn_move *m, char *text)
+{
+    if (m->asker && text)
+        gn_conn_reply(m->asker, m->seq, text);
+    free(text);
+}
+
+static void drop(struct gn_move *m)
+{
+    m->from->move = NULL;
+    m->to->takes_from = NULL;
+    if (m->stream_fd >= 0)
+        close(m->stream_fd);
+    free(m);
+}
+
+/* The old worker goes on. */
+static void give_up(struct gn_move *m, const struct gn_error *err)
+{
+    struct gn_vgpu_record *v = m->from, *n = m->to;
+    gn_log(GN_LOG_WARN, "vgpu=%08x: not moved: %s", v->id, err->what);
+    answer(m, gn_control_error("the vGPU was not moved, and goes on where it was", err->what, err->fix[0] ? err->fix : NULL));
+    if (m->saved)
+        gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
+    drop(m);
+    gn_vgpus_leave(n);
+}
+
+static void commit(struct gn_move *m)
+{
+    struct gn_vgpu_record *v = m->from, *n = m->to;
+    struct gn_error err;
+    GN_FAULT("daemon-before-commit");
+    if (gn_vgpus_swap_workers(v, n)) {
+        gn_fail(&err, EBUSY, "try again", "its worker does not read what gantryd says");
+        give_up(m, &err);
+        return;
+    }
+    gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
+    GN_FAULT("daemon-committed");
+    const uint64_t now = gn_now_ns();
+    gn_log(GN_LOG_INFO, "vgpu=%08x: moved to worker %d, stopped for %llu us", v->id, (int)v->worker_pid,
+           (unsigned long long)(now - m->out.began_ns) / 1000);
+    answer(m, gn_control_move_reply(&(struct gn_control_move){.id = v->id,
+                                                              .to = "local",
+                                                              .downtime_ns = now - m->out.began_ns,
+                                                              .boot_ns = m->out.began_ns - m->began_ns,
+                                                              .drain_ns = m->out.quiet_ns - m->out.began_ns,
+                                                              .save_ns = m->out.done_ns - m->out.quiet_ns,
+                                                              .load_ns = m->in.done_ns - m->in.began_ns,
+                                                              .pages = m->out.pages,
+                                                              .pages_zero = m->out.pages_zero,
+                                                              .bytes = m->out.bytes}));
+    drop(m);
+    gn_vgpus_leave(n);
+}
+
+static bool valid(const struct gn_frame *f, struct gn_worker_moved *ret)
+{
+    return f->n_fds == 0 && gn_frame_payload(f, ret, sizeof *ret) && gn_frame_string_ok(ret->what, sizeof ret->what) &&
+           gn_frame_string_ok(ret->fix, sizeof ret->fix) && ret->error <= 0;
+}
+
+static void failed(struct gn_move *m, const struct gn_worker_moved *said)
+{
+    struct gn_error err;
+    gn_fail(&err, -said->error, said->fix[0] ? said->fix : NULL, "%s", said->what);
+    give_up(m, &err);
+}
+
+int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
+{
+    struct gn_move *m = v->move ? v->move : v->takes_from ? v->takes_from->move : NULL;
+    struct gn_worker_moved said;
+    struct gn_link_error refusal;
+    if (v->takes_from && f->op == GN_LINK_ERROR && !v->driver_up && gn_frame_payload(f, &refusal, sizeof refusal) &&
+        gn_frame_string_ok(refusal.what, sizeof refusal.what) && gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
+        struct gn_error err;
+        gn_fail(&err, ENODEV, refusal.fix[0] ? refusal.fix : NULL, "%s", refusal.what);
+        give_up(m, &err);
+        return 1;
+    }
+    if (f->op != GN_WORKER_SAVED && f->op != GN_WORKER_LOADED)
+        return 0;
+    if (f->op == GN_WORKER_SAVED && !m) {
+        /* Of a move that was given up meanwhile. */
+        gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
+        return 1;
+    }
+    if (!m || !valid(f, &said))
+        return -EPROTO;
+    if (f->op == GN_WORKER_SAVED && v == m->from && m->asked && !m->saved) {
+        m->out = said;
+        m->saved = !said.error;
+        if (said.error)
+            failed(m, &said);
+    } else if (f->op == GN_WORKER_LOADED && v == m->to && m->asked && !m->loaded) {
+        m->in = said;
+        m->loaded = !said.error;
+        /* When the old one could not write all, its reason is the better one, and on its way. */
+        if (said.error && m->saved)
+            failed(m, &said);
+        else if (said.error)
+            m->in.error = said.error;
+    } else {
+        return -EPROTO;
+    }
+    if (v->move != m && (!v->takes_from || v->takes_from->move != m))
+        return 1;
+    if (m->saved && m->in.error)
+        failed(m, &m->in);
+    else if (m->saved && m->loaded)
+        commit(m);
+    return 1;
+}
+
+void gn_move_up(struct gn_vgpu_record *n)
+{
+    struct gn_move *m = n->takes_from->move;
+    const struct gn_worker_save save = {.drain_timeout_ms = m->drain_timeout_ms};
+    struct gn_vgpu_record *v = m->from;
+    struct gn_error err;
+    if (m->asked)
+        return;
+    GN_FAULT("daemon-before-save");
+    m->until_ns = gn_now_ns() + (uint64_t)m->drain_timeout_ms * 1000000u + LOAD_NS;
+    gn_vgpus_arm(v->daemon);
+    if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &save, sizeof save, &m->stream_fd, 1)) {
+        gn_fail(&err, EPIPE, NULL, "its worker does not hear");
+        give_up(m, &err);
+        return;
+    }
+    if (gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+    m->asked = true;
+    close(m->stream_fd);
+    m->stream_fd = -1;
+}
+
+bool gn_move_worker_died(struct gn_vgpu_record *v)
+{
+    struct gn_error err;
+    if (v->takes_from) {
+        struct gn_move *m = v->takes_from->move;
+        gn_holder_gone(&v->lease, gn_now_ns());
+        gn_memory_settle(v->daemon);
+        gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the new worker ended before it had taken over");
+        give_up(m, &err);
+        return true;
+    }
+    /* All of it has been written: whether it lives on is the new worker's to say. */
+    if (v->move && v->move->saved)
+        return true;
+    if (v->move) {
+        gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the vGPU's own worker ended before all of it was saved");
+        give_up(v->move, &err);
+    }
+    return false;
+}
+
+void gn_move_left(struct gn_vgpu_record *v)
+{
+    struct gn_error err;
+    if (v->takes_from) {
+        gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the new worker could not be started");
+        struct gn_move *m = v->takes_from->move;
+        gn_log(GN_LOG_WARN, "vgpu=%08x: not moved: %s", m->from->id, err.what);
+        answer(m, gn_control_error("the vGPU was not moved, and goes on where it was", err.what, err.fix));
+        if (m->saved)
+            gn_vgpus_tell_worker(m->from, GN_WORKER_RESUME, 0, NULL, 0);
+        drop(m);
+    } else if (v->move) {
+        struct gn_vgpu_record *n = v->move->to;
+        answer(v->move, gn_control_error("the vGPU was not moved", "its program has ended", NULL));
+        drop(v->move);
+        gn_vgpus_leave(n);
+    }
+}
+
+void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
+{
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->move && v->move->asker == c) v->move->asker = NULL;
+}
+
+uint64_t gn_move_deadline(struct gn_daemon *d)
+{
+    uint64_t first = 0;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
+                     link) if (v->move && (!first || v->move->until_ns < first)) first = v->move->until_ns;
+    return first;
+}
+
+void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
+{
+    struct gn_error err;
+    bool again = true;
+    while (again) {
+        again = false;
+        gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+        {
+            if (!v->move || v->move->until_ns > now_ns)
+                continue;
+            /* Whatever the old worker waits for, the end of the new one ends it: then it says so, and goes on. */
+            gn_fail(&err, ETIMEDOUT, "try again later", "the workers took too long");
+            give_up(v->move, &err);
+            again = true;
+            break;
+        }
+    }
+}
+
+static int keep(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, uint32_t drain_timeout_ms, struct gn_error *err)
+{
+    int stream[2];
+    if (v->remote)
+        return gn_fail(err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet");
+    if (v->move)
+        return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
+    if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
+        return gn_fail(err, ENODEV, NULL, "it has no worker any more");
+    struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
+    struct gn_move *m = n ? calloc(1, sizeof *m) : NULL;
+    if (!m || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0) {
+        free(m);
+        if (n)
+            gn_vgpus_leave(n);
+        return gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
+    }
+    *m = (struct gn_move){.from = v,
+                          .to = n,
+                          .asker = c,
+                          .seq = seq,
+                          .drain_timeout_ms = drain_timeout_ms,
+                          .stream_fd = stream[0],
+                          .began_ns = gn_now_ns(),
+                          .until_ns = gn_now_ns() + BOOT_NS};
+    v->move = m;
+    n->takes_from = v;
+    n->ring_fd = keep(v->ring_fd);
+    n->events_fd = keep(v->ring_fd); /* in their places: it gets them from the old worker */
+    n->data_fd = keep(v->ring_fd);
+    n->counters_fd = keep(v->counters_fd);
+    n->shares.page.fd = keep(v->shares.page.fd);
+    n->shares.tell_fd = keep(v->shares.tell_fd);
+    int rc = n->ring_fd < 0 || n->events_fd < 0 || n->data_fd < 0 || n->counters_fd < 0 || n->shares.page.fd < 0 || n->shares.tell_fd < 0
+                 ? gn_fail(err, EMFILE, NULL, "out of descriptors")
+                 : gn_vgpus_boot_worker(n, v->conn->socket.fd, stream[1], err);
+    close(stream[1]);
+    if (rc) {
+        m->asker = NULL;
+        drop(m);
+        gn_vgpus_leave(n);
+        return rc;
+    }
+    gn_vgpus_arm(v->daemon);
+    return 0;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes a vGPU out of a stream: serves its records anew, in their order, and leaves of what that makes what lived. Run once, by a
+ * thread of a worker that has nothing yet, behind a closed gate. The stream is a stranger's: a record is decoded by the same code
+ * that decodes a program's request.
+ */
+#include "vgpu/core/save.h"
+
+#include "base/fault.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct load {
+    struct gn_vgpu *v;
+    uint64_t *live; /* handles */
+    uint32_t n_live, capacity;
+    uint64_t last_serial, last_command;
+};
+
+static int load_record(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
+{
+    struct gn_vgpu *v = l->v;
+    struct gn_saved_record state;
+    struct gn_stream_part part;
+    if (e->id <= l->last_serial || !gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) ||
+        !gn_stream_find_part(e, GN_PART_REQUEST, &part) || part.n > UINT32_MAX || state.op >= v->api->n_requests)
+        return gn_fail(err, EBADMSG, NULL, "a record is malformed");
+    l->last_serial = e->id;
+    const struct gn_request_class *class = &v->api->requests[state.op];
+    struct gn_msg msg;
+    if (!class->name || !class->serve || part.n < class->fixed_bytes || part.n < sizeof msg)
+        return gn_fail(err, EBADMSG, NULL, "a record is of no request that makes anything");
+    memcpy(&msg, part.bytes, sizeof msg);
+    struct gn_request *r = msg.op == state.op ? malloc(sizeof *r) : NULL;
+    if (!r)
+        return gn_fail(err, msg.op == state.op ? ENOMEM : EBADMSG, NULL, "a record cannot be read");
+    gn_request_init(r, v);
+    r->class = class;
+    r->off_ring = true;
+    r->anew = true;
+    r->whole = part.bytes;
+    r->n_bytes = (uint32_t)part.n;
+    memcpy(r->bytes, part.bytes, part.n < sizeof r->bytes ? part.n : sizeof r->bytes);
+    class->serve(v, r);
+    int rc = 0;
+    if (atomic_load_explicit(&v->fault, memory_order_relaxed) || r->fault)
+        rc = gn_fail(err, EBADMSG, NULL, "a record of %s is malformed", class->name);
+    else if (r->result != state.result)
+        rc = gn_fail(err, ENODEV, NULL, "the driver does not make it anew: %s gives %d here and gave %d", class->name, r->result,
+                     state.result);
+    gn_request_fini(r);
+    free(r);
+    return rc;
+}
+
+static int load_indices(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
+{
+    struct gn_stream_part part;
+    if (!gn_stream_find_part(e, GN_PART_STATE, &part) || part.n % 4 || part.n / 4 > GN_OBJECT_CHUNKS * GN_OBJECT_CHUNK)
+        return gn_fail(err, EBADMSG, NULL, "the table of handles is malformed");
+    const uint32_t *generations = part.bytes;
+    for (uint32_t i = 0; i < part.n / 4; i++)
+        if (generations[i] && gn_object_index_used(l->v, i, generations[i]))
+            return gn_fail(err, ENOMEM, NULL, "no memory left for the table of handles");
+    return 0;
+}
+
+static int load_object(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
+{
+    bool lie = false;
+    int32_t late;
+    struct gn_vobject *o = e->kind <= UINT16_MAX ? gn_object_get(l->v, e->id, (uint16_t)e->kind, &lie) : NULL;
+    if (!o)
+        return gn_fail(err, EBADMSG, NULL, "an object has no record that makes it");
+    if (e->kind == l->v->api->queue_kind && o->detail && gn_stream_copy_part(e, GN_PART_API, &late, sizeof late))
+        ((struct gn_vqueue *)o->detail)->late_error = late;
+    gn_object_unref(o);
+    if (l->n_live == l->capacity) {
+        uint32_t more = l->capacity ? 2 * l->capacity : 256;
+        uint64_t *live = realloc(l->live, more * sizeof *live);
+        if (!live)
+            return gn_fail(err, ENOMEM, NULL, "no memory left for the objects");
+        l->live = live;
+        l->capacity = more;
+    }
+    l->live[l->n_live++] = e->id;
+    return 0;
+}
+
+static int load_entry(struct load *l, enum gn_stream_table table, const struct gn_stream_entry *e, struct gn_error *err)
+{
+    GN_FAULT("load-entry");
+    switch (table) {
+    case GN_STREAM_SESSION:
+        if (e->kind == GN_SAVED_RECORD)
+            return load_record(l, e, err);
+        if (e->kind == GN_SAVED_INDICES)
+            return load_indices(l, e, err);
+        return gn_fail(err, EBADMSG, NULL, "a part of it is of no kind that is known");
+    case GN_STREAM_OBJECTS:
+        return load_object(l, e, err);
+    case GN_STREAM_EVENTS:
+    case GN_STREAM_CALLS:
+        return gn_event_restore(l->v, e) ? gn_fail(err, EBADMSG, NULL, "an event is malformed") : 0;
+    case GN_STREAM_COMMANDS:
+        if (e->id <= l->last_command)
+            return gn_fail(err, EBADMSG, NULL, "the pending commands are out of order");
+        l->last_command = e->id;
+        return gn_command_restore(l->v, e) ? gn_fail(err, EBADMSG, NULL, "a pending command is malformed") : 0;
+    default:
+        return 0; /* for people to read */
+    }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* What was needed to make others, and had gone itself. */
+static void drop_others(struct load *l)
+{
+    struct gn_vobject *o;
+    if (l->n_live)
+        qsort(l->live, l->n_live, sizeof *l->live, by_id);
+    for (uint32_t at = 0; (o = gn_object_next(l->v, &at)); at++)
+        if (o->records && !bsearch(&o->id, l->live, l->n_live, sizeof *l->live, by_id))
+            gn_object_take_out(l->v, o->id, o->kind);
+}
+
+int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err)
+{
+    struct load l = {.v = v};
+    struct gn_stream_section s;
+    struct gn_stream_entry e;
+    int rc = 0;
+    err->what[0] = 0;
+    if (!v->api->contents)
+        return gn_fail(err, EOPNOTSUPP, NULL, "an interface that cannot be loaded");
+    do {
+        rc = gn_stream_next(r, &s);
+        if (!rc && s.what == GN_STREAM_IS_TABLE)
+            while (!rc && gn_stream_next_entry(r, &e))
+                rc = load_entry(&l, s.table, &e, err);
+        else if (!rc && (s.what == GN_STREAM_IS_MEMORY || s.what == GN_STREAM_IS_PAGES))
+            rc = v->api->contents->load(v, r, &s, err);
+        else if (!rc && s.what == GN_STREAM_IS_GONE)
+            rc = gn_fail(err, EBADMSG, NULL, "it takes back what it said, and it is said once");
+    } while (!rc && s.what != GN_STREAM_IS_COMMIT);
+    struct gn_error ignored;
+    int ended = v->api->contents->loaded(v, rc == 0, rc ? &ignored : err);
+    if (!rc)
+        rc = ended;
+    if (!rc)
+        drop_others(&l);
+    free(l.live);
+    if (rc && !err->what[0]) {
+        const struct gn_error *said = gn_stream_reader_error(r);
+        gn_fail(err, -rc, said->fix, "%s", said->what[0] ? said->what : "no memory left to load it");
+    }
+    return rc;
+}

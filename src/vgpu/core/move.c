@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both ends of a move between two workers of one machine. The old worker's part runs on a thread of its own, since its control
+ * thread must go on hearing; the new one's on what will be its ring thread. Nothing here decides who goes on.
+ */
+#include "vgpu/core/move.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "link/frame.h"
+#include "link/worker_wire.h"
+#include "vgpu/core/save.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STALL_MS         10000u /* the other worker neither reads nor writes for so long: it hangs */
+#define HAND_TIMEOUT_MS  10000
+#define FIRST_TIMEOUT_MS 120000 /* the drain may take its time; gantryd ends this worker when it is given up */
+
+/* ---- from the old one */
+
+struct away {
+    struct gn_vgpu *vgpu;
+    int fd;
+    uint64_t timeout_ns;
+};
+
+static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
+{
+    const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
+    const struct gn_worker_hand hand = {.ring_at = v->ring.head, .n_segments = n};
+    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
+                                         [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
+                                         [GN_WORKER_HAND_DATA] = v->segments[0].fd,
+                                         [GN_WORKER_HAND_STDOUT] = STDOUT_FILENO,
+                                         [GN_WORKER_HAND_STDERR] = STDERR_FILENO};
+    pthread_mutex_lock(&v->helper_lock);
+    bool expects = !gn_list_empty(&v->folders);
+    pthread_mutex_unlock(&v->helper_lock);
+    if (expects)
+        return gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor");
+    int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds, GN_WORKER_HAND_FDS);
+    for (uint32_t i = 1; !rc && i < n; i++) {
+        const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
+        rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made, &v->segments[i].fd, 1);
+    }
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+}
+
+static int save_to(struct gn_vgpu *v, int fd, struct gn_worker_moved *said, struct gn_error *err)
+{
+    struct gn_stream_fd to = GN_STREAM_FD(fd, -1, STALL_MS);
+    const struct gn_stream_sink sink = gn_stream_sink_of_fd(&to);
+    const struct gn_stream_options options = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
+    struct gn_stream_writer *w;
+    int rc = gn_stream_writer_create(&sink, &options, &w, err);
+    if (rc)
+        return rc;
+    rc = gn_vgpu_save(v, w, err);
+    const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
+    said->bytes = counts->stream_bytes;
+    said->pages = counts->pages;
+    said->pages_zero = counts->pages_zero;
+    gn_stream_writer_destroy(w);
+    return rc;
+}
+
+static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc, const struct gn_error *err)
+{
+    said->error = rc;
+    said->done_ns = gn_now_ns();
+    gn_frame_string_set(said->what, sizeof said->what, rc ? err->what : "");
+    gn_frame_string_set(said->fix, sizeof said->fix, rc ? err->fix : "");
+    /* If gantryd is gone this process is about to end. */
+    (void)gn_lease_say(&v->lease, op, said, sizeof *said);
+}
+
+static void *away_thread(void *arg)
+{
+    struct away *a = arg;
+    struct gn_vgpu *v = a->vgpu;
+    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    struct gn_error err = {{0}, {0}};
+    gn_objects_own_thread();
+    GN_FAULT("move-begun");
+    int rc = v->remote ? gn_fail(&err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet")
+                       : gn_gate_close(v, a->timeout_ns, &err);
+    const bool closed = !rc;
+    said.quiet_ns = gn_now_ns();
+    GN_FAULT("move-quiet");
+    if (!rc)
+        rc = hand_over(v, a->fd, &err);
+    GN_FAULT("move-handed");
+    if (!rc)
+        rc = save_to(v, a->fd, &said, &err);
+    close(a->fd);
+    free(a);
+    if (rc && closed)
+        gn_gate_open(v);
+    GN_FAULT("move-saved");
+    atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
+    say(v, GN_WORKER_SAVED, &said, rc, &err);
+    return NULL;
+}
+
+void gn_vgpu_move_away(struct gn_vgpu *v, int fd, uint32_t drain_timeout_ms)
+{
+    struct gn_worker_moved said = {0};
+    struct gn_error err;
+    pthread_t thread;
+    struct away *a = malloc(sizeof *a);
+    if (atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst)) {
+        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
+        close(fd);
+        free(a);
+        return;
+    }
+    if (a)
+        *a = (struct away){.vgpu = v, .fd = fd, .timeout_ns = (uint64_t)drain_timeout_ms * 1000000u};
+    if (!a || pthread_create(&thread, NULL, away_thread, a)) {
+        atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
+        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"), &err);
+        close(fd);
+        free(a);
+        return;
+    }
+    pthread_detach(thread);
+}
+
+/* ---- to the new one */
+
+static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader, uint32_t index)
+{
+    struct gn_link_segment_made made;
+    struct gn_frame f;
+    int rc = gn_frame_wait(reader, HAND_TIMEOUT_MS, &f);
+    if (rc != 1)
+        return rc < 0 ? rc : -EPROTO;
+    if (f.op != GN_WORKER_HAND_SEGMENT || !gn_frame_payload(&f, &made, sizeof made) || made.index != index || f.n_fds != 1)
+        return -EPROTO;
+    return gn_segment_adopt(gn_frame_take_fd(reader, 0), GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
+}
+
+static int take_stdio(const int fds[2])
+{
+    int rc = dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno : 0;
+    close(fds[0]);
+    close(fds[1]);
+    return rc;
+}
+
+int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
+{
+    struct gn_frame_reader reader;
+    struct gn_worker_hand hand;
+    struct gn_frame f;
+    int fds[GN_WORKER_HAND_FDS];
+    gn_frame_reader_init(&reader, boot->load_fd);
+    int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && f.n_fds == GN_WORKER_HAND_FDS &&
+                     hand.n_segments && hand.n_segments <= GN_MAX_SEGMENTS
+                 ? 0
+                 : -EPROTO;
+    if (rc)
+        return rc;
+    for (int i = 0; i < GN_WORKER_HAND_FDS; i++)
+        fds[i] = gn_frame_take_fd(&reader, i);
+    boot->session_fd = fds[GN_WORKER_HAND_SESSION];
+    boot->ring_at = hand.ring_at;
+    boot->n_more = hand.n_segments - 1;
+    boot->more = calloc(boot->n_more ? boot->n_more : 1, sizeof *boot->more);
+    rc = boot->more ? take_stdio(&fds[GN_WORKER_HAND_STDOUT]) : -ENOMEM;
+    if (!rc)
+        rc = gn_segment_adopt(fds[GN_WORKER_HAND_EVENTS], GN_EVENT_TABLE_BYTES, &boot->events);
+    if (!rc)
+        rc = gn_segment_adopt(fds[GN_WORKER_HAND_DATA], GN_LINK_SEGMENT_LIMIT, &boot->data);
+    for (uint32_t i = 1; !rc && i <= boot->n_more; i++)
+        rc = take_segment(boot, &reader, i);
+    gn_frame_reader_fini(&reader);
+    return rc;
+}
+
+void gn_vgpu_begin_load(struct gn_vgpu *v)
+{
+    static struct gn_counters mine;
+    atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
+    v->gate.deaf = true;
+    /* Those that gantryd reads are still the other worker's to write. */
+    v->counters_there = v->counters;
+    v->counters = v->lease.counters = &mine;
+}
+
+int gn_vgpu_take_in(struct gn_vgpu *v)
+{
+    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    struct gn_stream_fd from = GN_STREAM_FD(v->boot->load_fd, -1, STALL_MS);
+    const struct gn_stream_source source = gn_stream_source_of_fd(&from);
+    /* What the objects take is the lease's to allow; of the tables, as much as a program can have. */
+    const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
+                                            .entries_bytes = UINT64_C(4) << 30,
+                                            .n_objects = GN_OBJECT_CHUNK * GN_OBJECT_CHUNKS,
+                                            .n_memories = GN_OBJECT_CHUNK * GN_OBJECT_CHUNKS,
+                                            .n_rounds = 64,
+                                            .body_bytes = GN_STREAM_MOST_BODY_BYTES};
+    struct gn_error err = {{0}, {0}};
+    struct gn_stream_reader *r;
+    GN_FAULT("load-begun");
+    int rc = gn_stream_reader_create(&source, &limits, &r, &err);
+    if (!rc) {
+        rc = gn_vgpu_load(v, r, &err);
+        gn_stream_reader_destroy(r);
+    }
+    said.bytes = from.n_bytes;
+    GN_FAULT("load-done");
+    say(v, GN_WORKER_LOADED, &said, rc, &err);
+    return rc;
+}
+
+void gn_vgpu_take_over(struct gn_vgpu *v)
+{
+    GN_FAULT("load-go");
+    if (v->counters_there) {
+        struct gn_counters *there = v->counters_there;
+        pthread_mutex_lock(&v->lease.lock);
+        gn_counter_set(&there->memory_bytes, v->lease.used_bytes);
+        gn_counter_set(&there->pending, atomic_load_explicit(&v->counters->pending, memory_order_relaxed));
+        v->counters = v->lease.counters = there;
+        v->counters_there = NULL;
+        pthread_mutex_unlock(&v->lease.lock);
+    }
+    gn_gate_open(v);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_MOVE_H
+#define GN_VGPU_MOVE_H
+
+#include "vgpu/core/vgpu_core.h"
+
+/*
+ * A vGPU from one worker to another, on one machine: the two ends of it (docs/moves.md). The old worker hands over what is the
+ * program's (the session's socket, the segments, the place in the ring) and writes the vGPU behind it; the new one makes it anew.
+ * Which of them goes on is gantryd's word, and each waits for it behind its closed gate.
+ */
+
+/* The old worker. Takes fd. Answers SAVED, from a thread of its own. The control thread. */
+void gn_vgpu_move_away(struct gn_vgpu *v, int fd, uint32_t drain_timeout_ms);
+
+/* The new worker, in this order. Takes what comes before the stream; waits for it. 0 or -errno. */
+int gn_vgpu_take_hand(struct gn_vgpu_boot *boot);
+/* Closes the gate before there are threads. */
+void gn_vgpu_begin_load(struct gn_vgpu *v);
+/* Loads, and answers LOADED. 0 or -errno. */
+int gn_vgpu_take_in(struct gn_vgpu *v);
+/* gantryd's GO: the control thread. */
+void gn_vgpu_take_over(struct gn_vgpu *v);
+
+#endif

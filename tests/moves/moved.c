@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program whose vGPU is moved while something of each kind is under way. At each step it prints the step's name and waits for a
+ * line, during which the test moves it; then it looks at what has become of it. Ends with "right", or says what was wrong.
+ */
+#include <CL/cl.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N 4096u
+
+#define MUST(what)                                                                                           \
+    do {                                                                                                     \
+        cl_int must_ = (what);                                                                               \
+        if (must_) {                                                                                         \
+            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                     \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+#define HOLDS(what)                                                                                          \
+    do {                                                                                                     \
+        if (!(what)) {                                                                                       \
+            printf("wrong: %s (line %d)\n", #what, __LINE__);                                                \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+static const char source[] =
+    "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
+    "kernel void say(uint n) { printf(\"kernel says %u\\n\", n); }\n";
+
+static cl_context context;
+static cl_command_queue queue, other;
+static cl_kernel add, say;
+static cl_uint values[N];
+
+static void step(const char *name)
+{
+    char line[16];
+    printf("%s\n", name);
+    HOLDS(fgets(line, sizeof line, stdin));
+}
+
+static void launch(cl_command_queue q, cl_mem mem, cl_uint n, cl_uint n_waits, const cl_event *waits, cl_event *event)
+{
+    const size_t size = N;
+    MUST(clSetKernelArg(add, 0, sizeof mem, &mem));
+    MUST(clSetKernelArg(add, 1, sizeof n, &n));
+    MUST(clEnqueueNDRangeKernel(q, add, 1, NULL, &size, NULL, n_waits, waits, event));
+}
+
+static bool has(cl_mem mem, size_t offset, size_t n, cl_uint value)
+{
+    MUST(clEnqueueReadBuffer(queue, mem, CL_TRUE, offset * 4, n * 4, values, 0, NULL, NULL));
+    for (size_t i = 0; i < n; i++)
+        if (values[i] != value)
+            return false;
+    return true;
+}
+
+static cl_mem filled(cl_mem_flags flags, cl_uint value)
+{
+    cl_int r;
+    for (size_t i = 0; i < N; i++)
+        values[i] = value;
+    cl_mem mem = clCreateBuffer(context, flags | CL_MEM_COPY_HOST_PTR, N * 4, values, &r);
+    MUST(r);
+    return mem;
+}
+
+static void CL_CALLBACK called(cl_event event, cl_int status, void *arg)
+{
+    (void)event;
+    __atomic_store_n((int *)arg, status == CL_COMPLETE ? 1 : -1, __ATOMIC_RELEASE);
+}
+
+static void *wait_for(void *arg)
+{
+    cl_event event = arg;
+    return (void *)(intptr_t)clWaitForEvents(1, &event);
+}
+
+/* Commands behind a user event that is set after the move; a thread waits for the last of them, and one has a callback. */
+static void user_event(cl_command_queue q, const char *name)
+{
+    cl_int r;
+    int told = 0;
+    cl_event gate = clCreateUserEvent(context, &r), first, last;
+    MUST(r);
+    pthread_t thread;
+    void *waited;
+    cl_mem mem = filled(0, 5);
+    launch(q, mem, 2, 1, &gate, &first);
+    launch(q, mem, 3, 1, &first, &last);
+    MUST(clSetEventCallback(last, CL_COMPLETE, called, &told));
+    HOLDS(!pthread_create(&thread, NULL, wait_for, last));
+    step(name);
+    cl_int status = 1;
+    MUST(clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    HOLDS(status > CL_COMPLETE && !told);
+    MUST(clSetUserEventStatus(gate, CL_COMPLETE));
+    pthread_join(thread, &waited);
+    HOLDS(!waited);
+    HOLDS(has(mem, 0, N, 10));
+    while (!__atomic_load_n(&told, __ATOMIC_ACQUIRE))
+        ;
+    HOLDS(told == 1);
+    cl_ulong queued, end;
+    MUST(clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_QUEUED, sizeof queued, &queued, NULL));
+    MUST(clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
+    HOLDS(queued && end > queued);
+    clReleaseEvent(gate), clReleaseEvent(first), clReleaseEvent(last), clReleaseMemObject(mem);
+}
+
+static void buffers(void)
+{
+    cl_int r;
+    cl_event event;
+    cl_ulong before[2], after[2];
+    const cl_buffer_region region = {4096, 4096};
+    cl_mem mem = filled(0, 7), secret = filled(CL_MEM_HOST_NO_ACCESS, 9), empty = clCreateBuffer(context, 0, N * 4, NULL, &r);
+    MUST(r);
+    cl_mem part = clCreateSubBuffer(mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &r);
+    MUST(r);
+    launch(queue, mem, 1, 0, NULL, &event);
+    MUST(clFinish(queue));
+    MUST(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, 8, &before[0], NULL));
+    MUST(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, 8, &before[1], NULL));
+    cl_uint *map = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, 64, 0, NULL, NULL, &r);
+    MUST(r);
+    HOLDS(map[0] == 8);
+    map[1] = 1234;
+    step("buffers");
+    HOLDS(map[0] == 8 && map[1] == 1234);
+    map[2] = 5678;
+    MUST(clEnqueueUnmapMemObject(queue, mem, map, 0, NULL, NULL));
+    MUST(clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, 16, values, 0, NULL, NULL));
+    HOLDS(values[0] == 8 && values[1] == 1234 && values[2] == 5678 && values[3] == 8);
+    HOLDS(has(part, 0, 1024, 8));
+    const cl_uint nine = 99;
+    MUST(clEnqueueFillBuffer(queue, part, &nine, 4, 0, 4096, 0, NULL, NULL));
+    HOLDS(has(mem, 1024, 1024, 99) && has(mem, 2048, 1024, 8));
+    MUST(clEnqueueCopyBuffer(queue, secret, empty, 0, 0, N * 4, 0, NULL, NULL));
+    HOLDS(has(empty, 0, N, 9));
+    MUST(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, 8, &after[0], NULL));
+    MUST(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, 8, &after[1], NULL));
+    HOLDS(before[0] == after[0] && before[1] == after[1]);
+    clReleaseEvent(event), clReleaseMemObject(part), clReleaseMemObject(mem), clReleaseMemObject(secret), clReleaseMemObject(empty);
+}
+
+static void images(void)
+{
+    cl_int r;
+    const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+    const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 61, .image_height = 37};
+    const size_t origin[3] = {0}, all[3] = {61, 37, 1};
+    static unsigned char pixels[37][61][4], back[37][61][4];
+    for (size_t i = 0; i < sizeof pixels; i++)
+        ((unsigned char *)pixels)[i] = (unsigned char)(i * 7);
+    cl_mem image = clCreateImage(context, CL_MEM_COPY_HOST_PTR, &format, &desc, pixels, &r);
+    MUST(r);
+    cl_sampler sampler = clCreateSampler(context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &r);
+    MUST(r);
+    step("images");
+    MUST(clEnqueueReadImage(queue, image, CL_TRUE, origin, all, 0, 0, back, 0, NULL, NULL));
+    HOLDS(!memcmp(pixels, back, sizeof pixels));
+    cl_filter_mode filter = 0;
+    MUST(clGetSamplerInfo(sampler, CL_SAMPLER_FILTER_MODE, sizeof filter, &filter, NULL));
+    HOLDS(filter == CL_FILTER_NEAREST);
+    clReleaseMemObject(image), clReleaseSampler(sampler);
+}
+
+int main(void)
+{
+    cl_platform_id platform;
+    cl_device_id device;
+    cl_int r;
+    const char *text = source;
+    setvbuf(stdout, NULL, _IONBF, 0);
+    MUST(clGetPlatformIDs(1, &platform, NULL));
+    MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+    context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
+    MUST(r);
+    queue = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE, &r);
+    MUST(r);
+    other = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &r);
+    MUST(r);
+    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &r);
+    MUST(r);
+    MUST(clBuildProgram(program, 0, NULL, NULL, NULL, NULL));
+    add = clCreateKernel(program, "add", &r);
+    MUST(r);
+    say = clCreateKernel(program, "say", &r);
+    MUST(r);
+    buffers();
+    images();
+    user_event(queue, "user event, in order");
+    user_event(other, "user event, out of order");
+    step("printf");
+    const cl_uint number = 42;
+    const size_t one = 1;
+    MUST(clSetKernelArg(say, 0, sizeof number, &number));
+    MUST(clEnqueueNDRangeKernel(queue, say, 1, NULL, &one, NULL, 0, NULL, NULL));
+    MUST(clFinish(queue));
+    printf("right\n");
+    return 0;
+}

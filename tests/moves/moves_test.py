@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose vGPUs are moved to new workers while they run: what they compute is what they compute undisturbed, and when a move
+fails they go on where they were.
+
+    moves_test.py STAGE PROGRAM LOAD      STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
+from daemon import Daemon, stage_ready  # noqa: E402
+
+TIMEOUT_S = 120
+STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
+
+
+def gantry(daemon, *words):
+    done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), words[0], "--json", "--connect", daemon.address, *words[1:]],
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+class Moves(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gn-moves-")
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+
+    def vgpu(self, daemon):
+        vgpus = gantry(daemon, "ls")[1]["vgpus"]
+        self.assertEqual(len(vgpus), 1)
+        return vgpus[0]
+
+    def move(self, daemon):
+        before = self.vgpu(daemon)
+        status, said = gantry(daemon, "migrate", before["id"][:6], "local")
+        self.assertEqual(status, 0, said)
+        after = self.vgpu(daemon)
+        self.assertEqual(said["move"]["result"], "moved")
+        self.assertEqual(before["id"], after["id"])
+        self.assertNotEqual(before["worker_pid"], after["worker_pid"])
+        self.assertGreater(said["move"]["downtime_ns"], 0)
+        return said["move"]
+
+    def test_something_of_each_kind(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = subprocess.Popen([PROGRAM], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(program.kill)
+            lines = []
+            for name in ("buffers", "images", "user event, in order", "user event, out of order", "printf"):
+                line = program.stdout.readline().strip()
+                self.assertEqual(line, name)
+                self.move(daemon)
+                self.move(daemon)
+                program.stdin.write("on\n")
+                program.stdin.flush()
+            lines, _ = program.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(lines.split("\n"), ["kernel says 42", "right", ""])
+            self.assertEqual(program.returncode, 0)
+
+    def test_a_load_that_runs(self):
+        with Daemon(STAGE, self.work) as daemon:
+            for load in ("matrixmul", "histogram", "scan"):
+                with self.subTest(load=load):
+                    program = subprocess.Popen([LOAD, load, "--seconds", "6", "--check", "--no-profile"], env=daemon.program_env(),
+                                               stdout=subprocess.PIPE, text=True)
+                    self.addCleanup(program.kill)
+                    while not gantry(daemon, "ls")[1]["vgpus"]:
+                        self.assertIsNone(program.poll())
+                    moves = 0
+                    while moves < 7 and program.poll() is None:
+                        self.move(daemon)
+                        moves += 1
+                    out, _ = program.communicate(timeout=TIMEOUT_S)
+                    self.assertEqual(program.returncode, 0, out)
+                    self.assertIn("result: right", out)
+                    self.assertEqual(moves, 7)
+
+    def test_what_is_asked_wrongly_changes_nothing(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = subprocess.Popen([PROGRAM], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(program.kill)
+            self.assertEqual(program.stdout.readline().strip(), "buffers")
+            before = self.vgpu(daemon)
+            for words, what in ((("migrate", "zz", "local"), "no vGPU"), (("migrate", before["id"], "moon:1"), "moves no vGPU")):
+                status, said = gantry(daemon, *words)
+                self.assertEqual(status, 1)
+                self.assertIn(what, json.dumps(said["error"]))
+            self.assertEqual(self.vgpu(daemon)["worker_pid"], before["worker_pid"])
+            out, _ = program.communicate("on\n" * 8, timeout=TIMEOUT_S)
+            self.assertTrue(out.endswith("right\n"), out)
+
+    def test_the_program_ends_meanwhile(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = subprocess.Popen([PROGRAM], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.assertEqual(program.stdout.readline().strip(), "buffers")
+            asked = subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), "migrate", "--connect", daemon.address,
+                                      self.vgpu(daemon)["id"], "local"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            program.send_signal(signal.SIGKILL)
+            program.communicate(timeout=TIMEOUT_S)
+            asked.wait(timeout=TIMEOUT_S)  # moved, or told why not; Daemon looks that nothing is left
+
+
+if __name__ == "__main__":
+    why = stage_ready(STAGE)
+    if why:
+        print(why)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
