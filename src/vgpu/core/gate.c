@@ -243,7 +243,6 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
         pthread_mutex_unlock(&g->lock);
         return gn_fail(err, EBUSY, "wait until its kernels have ended", "the device still works on what an earlier try waited for");
     }
-    g->deaf = true;
     atomic_store_explicit(&g->closed, true, memory_order_seq_cst);
     pthread_mutex_unlock(&g->lock);
     gn_ring_nudge(&v->ring);
@@ -268,6 +267,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
         r = wait_locked(v, ends_are_told, &until);
     if (!r && v->boot->session_fd >= 0 && v->listens) {
         what = "the program's socket";
+        g->deaf = true; /* not before: a build that went on may have asked the program for files */
         pthread_mutex_unlock(&g->lock);
         gn_lease_wake(&v->lease); /* the control thread looks at the gate */
         pthread_mutex_lock(&g->lock);
