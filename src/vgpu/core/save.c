@@ -2,17 +2,34 @@
 /* Writes a quiet vGPU into a stream. Run by the thread that closed the gate; nothing else of the vGPU runs. */
 #include "vgpu/core/save.h"
 
+#include "vgpu/core/parts.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ENTRY_BYTES 256u /* at most, of an entry without its contents */
 
+/* What has run of it would run again. */
+static bool is_halfway(struct gn_vgpu *v)
+{
+    bool found = false;
+    pthread_mutex_lock(&v->lock);
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+            gn_list_for_each(c, &q->pending, const struct gn_command, link)
+                found |= c->cut && c->cut->next_group;
+    pthread_mutex_unlock(&v->lock);
+    return found;
+}
+
 /* The first reason why nothing can be saved, or NULL. */
 static const char *obstacle(struct gn_vgpu *v)
 {
     if (v->remote)
         return "a program on another machine";
+    if (is_halfway(v))
+        return "a long launch of which a part has run; when it is over it can be moved";
     return v->api->contents ? v->api->contents->obstacle(v) : "an interface that cannot be saved";
 }
 
