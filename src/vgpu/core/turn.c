@@ -259,7 +259,8 @@ void gn_turn_end(struct gn_vdevice *d)
     if (!t->held || !t->over)
         return;
     each_queue(d, finish);
-    classify(d, gn_now_ns());
+    t->pressed_ns = gn_now_ns();
+    classify(d, t->pressed_ns);
     t->held = t->over = false;
     t->n_untold = 0;
     /*
@@ -323,8 +324,10 @@ void gn_turn_rest(struct gn_vdevice *d)
                 classify(d, now);
             t->held = false;
             t->n_untold = 0;
-            if (gn_grant_rest(t->slot))
+            if (gn_grant_rest(t->slot)) {
+                t->pressed_ns = gn_now_ns();
                 tell(t);
+            }
         }
         pthread_mutex_unlock(&d->role);
         atomic_thread_fence(memory_order_seq_cst);
