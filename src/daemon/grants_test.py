@@ -134,6 +134,10 @@ class Grants(unittest.TestCase):
         players = [self.player(weight=w, tenant=t) for w, t in ((100, b""), (300, b""), (0, b"blue"))]
         for p in players:
             self.assertIn(p.do(b"T"), (WANTED, HELD))
+        # The scheduler hears of a wish when it gets to it.
+        for p in players:
+            while not (self.seen(p)["waited_ns"] or self.seen(p)["grants"]):
+                pass
         for weight, entitled in ((300, (0.0625, 0.1875, 0.75)), (100, (0.125, 0.375, 0.5))):
             self.tenant("set", "blue", weight=weight)
             for got, wanted in zip(self.seen_at_once(*players), entitled):
