@@ -49,13 +49,20 @@ class Attack:
     def __enter__(self):
         self.gantry = Gantry(self.stage, os.path.join(self.work, "gantryd"))
         self.gantry.__enter__()
+        try:
+            self.begin()
+        except BaseException:
+            self.gantry.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def begin(self):
         with self.gantry.program([self.edges, "life"]) as p:
             p.end()
         self.before = self.gantry.settle_first()
         self.held = held_kib(self.gantry.process.pid)
         self.neighbour = self.gantry.program([self.edges, "steps", "1000000"])
         self.neighbour.hear("ready")
-        return self
 
     def __exit__(self, kind, value, trace):
         try:
