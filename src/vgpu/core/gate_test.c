@@ -201,6 +201,17 @@ static int teardown(void **state)
     gn_lost_declare(&vgpu.lost);
     gn_ring_nudge(&vgpu.ring);
     pthread_join(ring_thread, NULL);
+    /* What waits for ever. */
+    gn_list_for_each(q, &device.queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link)
+    {
+        gn_list_remove(&c->link);
+        gn_command_unref(c);
+    }
+    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    for (uint32_t i = 0; i < GN_ARRAY_SIZE(vgpu.event_chunks); i++)
+        free(vgpu.event_chunks[i]);
+    free(vgpu.objects.generations[0]);
+    free((void *)atomic_load(&vgpu.objects.chunks[0]));
     munmap(vgpu.events, GN_EVENT_TABLE_BYTES);
     close(boot.tell_fd);
     return 0;

@@ -58,6 +58,16 @@ static int setup(void **state)
     return 0;
 }
 
+static int teardown(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GN_OBJECT_CHUNKS; i++) {
+        free(vgpu.objects.generations[i]);
+        free((void *)atomic_load(&vgpu.objects.chunks[i]));
+    }
+    return 0;
+}
+
 static struct message *begin(struct gn_request *r, uint16_t op, uint64_t object, uint64_t named, uint16_t kind)
 {
     struct message *m = (void *)r->bytes;
@@ -227,13 +237,13 @@ static void test_what_lay_in_the_area_is_in_the_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_a_thousand_builds_are_one, setup),
-        cmocka_unit_test_setup(test_the_last_of_each_key_stays, setup),
-        cmocka_unit_test_setup(test_a_change_that_failed_is_none_unless_the_api_says_so, setup),
-        cmocka_unit_test_setup(test_what_was_used_stays_as_it_was, setup),
-        cmocka_unit_test_setup(test_one_request_that_makes_several_is_one_record, setup),
-        cmocka_unit_test_setup(test_a_long_chain_is_freed_without_a_deep_stack, setup),
-        cmocka_unit_test_setup(test_what_lay_in_the_area_is_in_the_record, setup),
+        cmocka_unit_test_setup_teardown(test_a_thousand_builds_are_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_last_of_each_key_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_change_that_failed_is_none_unless_the_api_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_was_used_stays_as_it_was, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_request_that_makes_several_is_one_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_long_chain_is_freed_without_a_deep_stack, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_lay_in_the_area_is_in_the_record, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
