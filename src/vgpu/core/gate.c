@@ -14,6 +14,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,11 +219,25 @@ static int start_drain(struct gn_vgpu *v)
 
 /* ---- */
 
+static int lock_until(pthread_mutex_t *m, const struct timespec *until)
+{
+#ifdef __SANITIZE_THREAD__
+    /* gcc's libtsan does not know pthread_mutex_clocklock, and would see an unlock without a lock. */
+    const uint64_t at_ns = (uint64_t)until->tv_sec * 1000000000u + (uint64_t)until->tv_nsec;
+    int r;
+    while ((r = pthread_mutex_trylock(m)) == EBUSY && gn_now_ns() < at_ns)
+        sched_yield();
+    return r == EBUSY ? ETIMEDOUT : r;
+#else
+    return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, until);
+#endif
+}
+
 /* Whoever had a device's role has then given the driver what he had in hand; the next one sees the gate. */
 static int seal_devices(struct gn_vgpu *v, const struct timespec *until)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
-        int r = pthread_mutex_clocklock(&v->devices[i].role, CLOCK_MONOTONIC, until);
+        int r = lock_until(&v->devices[i].role, until);
         if (r)
             return -r;
         pthread_mutex_unlock(&v->devices[i].role);
