@@ -12,7 +12,6 @@
 
 #include "base/checked.h"
 #include "base/ini.h"
-#include "base/size.h"
 #include "sched/policy.h"
 
 enum section { NO_SECTION, SECTION_GANTRYD, SECTION_DEVICE, SECTION_TENANT };
@@ -154,19 +153,6 @@ int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_e
     return 0;
 }
 
-int gn_config_set_cache_limit(struct gn_config *config, const char *value, struct gn_error *err)
-{
-    uint64_t n = 0;
-    int rc = strcmp(value, "none") == 0 ? 0 : gn_size_parse(value, &n, err);
-    if (rc)
-        return rc;
-    if (n == 0 && strcmp(value, "none") != 0)
-        return gn_fail(err, EINVAL, "write none for no limit", "a limit of 0 leaves no kernel cache");
-    config->cache_limit_set = true;
-    config->cache_limit_bytes = n;
-    return 0;
-}
-
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err)
 {
     if (config->n_devices == GN_CONFIG_MAX_DEVICES)
@@ -270,12 +256,8 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         if (p->config->cache[0])
             return complain(p, "keep one of them", "given twice:", key);
         rc = gn_config_set_cache(p->config, value, &inner);
-    } else if (strcmp(key, "cache-limit") == 0) {
-        if (p->config->cache_limit_set)
-            return complain(p, "keep one of them", "given twice:", key);
-        rc = gn_config_set_cache_limit(p->config, value, &inner);
     } else {
-        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, policy, slice, kernel-limit, device, walls, cache and cache-limit", "unknown key", key);
+        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, policy, slice, kernel-limit, device, walls and cache", "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
 }

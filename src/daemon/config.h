@@ -42,8 +42,6 @@ struct gn_config {
     enum gn_wall_mode walls;
     bool walls_set;
     char cache[768]; /* "": the default */
-    bool cache_limit_set;
-    uint64_t cache_limit_bytes; /* of each tenant and user; 0: none */
 };
 
 void gn_config_fini(struct gn_config *config);
@@ -73,7 +71,6 @@ int gn_config_set_kernel_limit(struct gn_config *config, const char *value, stru
 int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_error *err);
-int gn_config_set_cache_limit(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_add_device(struct gn_config *config, const char *value, struct gn_error *err);
 
 enum gn_options_action { GN_OPTIONS_RUN, GN_OPTIONS_HELP, GN_OPTIONS_VERSION };

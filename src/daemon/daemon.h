@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/caches.h"
 #include "daemon/devices.h"
 #include "daemon/loop.h"
 #include "daemon/refusals.h"
@@ -125,7 +124,6 @@ struct gn_vgpu_record {
     unsigned char session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
 
     struct gn_worker_log log;
-    struct gn_cache *cache; /* its tenant's, while it uses it; NULL: none is looked after */
     int counters_fd;
     int ring_fd; /* kept for what the program counts itself */
     /* For the program, until it has them. */
@@ -137,7 +135,6 @@ struct gn_daemon {
     struct gn_loop loop;
     struct gn_machine machine;
     struct gn_walls walls;
-    struct gn_caches caches;
     struct gn_host *hosts; /* one a driver */
     struct gn_list conns, vgpus;
     uint32_t n_conns;

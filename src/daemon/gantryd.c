@@ -242,9 +242,6 @@ static int start(const struct gn_config *config, struct gn_error *err)
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->listener, EPOLLIN, gn_conns_accept);
     if (rc == 0)
-        rc = gn_caches_init(&d->caches, &d->loop, d->machine.worker,
-                            config->cache_limit_set ? config->cache_limit_bytes : GN_CACHES_LIMIT_BYTES);
-    if (rc == 0)
         rc = gn_hosts_init(d);
     if (rc)
         return gn_fail(err, -rc, NULL, "cannot start: %s", strerror(-rc));
@@ -299,7 +296,6 @@ int main(int argc, char **argv)
     rc = gn_loop_run(&gantryd.loop);
     gn_listener_remove(&listener);
     gn_hosts_fini(&gantryd);
-    gn_caches_fini(&gantryd.caches);
     gn_loop_close(&gantryd.loop, &gantryd.grace);
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);
     gn_loop_close(&gantryd.loop, &gantryd.overrun);

@@ -152,7 +152,6 @@ void gn_hosts_reap(struct gn_daemon *d)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
-        gn_caches_reaped(&d->caches, pid);
         for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
             struct gn_host *h = &d->hosts[i];
             if (h->pid != pid)

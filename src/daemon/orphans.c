@@ -41,8 +41,6 @@ static void kill_unknown(void *ctx, pid_t pid)
     for (int i = 0; i < n_own; i++)
         if (own[i] == pid)
             return;
-    if (d->caches.pid == pid)
-        return;
     for (uint32_t i = 0; i < d->machine.n_drivers; i++)
         if (d->hosts[i].pid == pid)
             return;

@@ -119,7 +119,6 @@ static void free_if_over(struct gn_vgpu_record *v)
     close_control(v);
     drop_program_side(v);
     gn_worker_log_close(&v->log);
-    gn_caches_leave(&d->caches, v->cache);
     close_fd(&v->ring_fd);
     close_fd(&v->counters_fd);
     gn_list_remove(&v->link);
@@ -526,7 +525,6 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
         n += sizeof device;
     }
     gn_walls_of(&v->daemon->walls, p, peer, v->tenant->rules.name, &wall);
-    v->cache = gn_caches_enter(&v->daemon->caches, wall.cache, wall.change_user, wall.uid, wall.gid);
     memcpy(b.rest + n, &wall, sizeof wall);
     n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)

@@ -61,12 +61,6 @@ int gn_wall_own_users(void)
     return gn_wall_map_user(uid, gid);
 }
 
-int gn_wall_become(const struct gn_wall_plan *plan)
-{
-    int rc = gn_wall_take_user(plan);
-    return rc ? rc : gn_wall_drop_privileges();
-}
-
 int gn_wall_drop_privileges(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};

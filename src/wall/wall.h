@@ -81,9 +81,6 @@ void gn_wall_follow(const struct gn_wall_forker *f);
  */
 int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, struct gn_error *err);
 
-/* Only becomes the user of the plan, without any capability and for good: for a process that runs none of the vendor's code. */
-int gn_wall_become(const struct gn_wall_plan *plan);
-
 /* Names of walls, for a sentence: "processes, files". */
 void gn_wall_names(uint32_t walls, char *ret, size_t n);
 

@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "worker/trim.h"
-#include "worker/trim.h"
 #include "worker/worker.h"
 
 static int usage(void)
@@ -45,7 +43,5 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--late-template") == 0 && argc == 5)
         return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), true,
                                   argv[1]);
-    if (strcmp(argv[1], "--trim") == 0 && argc == 6)
-        return gn_worker_trim(argv[2], argv[3], argv[4], argv[5]);
     return usage();
 }
