@@ -463,6 +463,10 @@ static void launch_long(unsigned n)
         const cl_uint zero = 0;
         need(clEnqueueFillBuffer(queue, out, &zero, sizeof zero, 0, groups * 4, 0, NULL, NULL), "fill");
     }
+    free(got);
+    clReleaseMemObject(out);
+    clReleaseKernel(k);
+    clReleaseProgram(p);
 }
 
 int main(int argc, char **argv)
