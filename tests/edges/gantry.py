@@ -118,7 +118,7 @@ class Gantry(Daemon):
             before = self.traces()
             return len(before["processes"]) == 1 and not before["vgpus"]
 
-        # The look that is kept is the one that was judged: a cache's trimmer comes, for a moment, when its last program has gone.
+        # The look that is kept is the one that was judged: gantryd may have a child for a moment in between.
         if not wait_until(only_a_template, 20):
             raise Wrong("more is left than a template: {}".format(before))
         before["descriptors of gantryd"] = self.at_start
