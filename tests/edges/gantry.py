@@ -33,7 +33,7 @@ def threads_of(pid):
     """[(tid, name, state)] of a process."""
     try:
         tids = os.listdir("/proc/{}/task".format(pid))
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
     found = []
     for tid in tids:
@@ -56,9 +56,9 @@ def descriptors(pid):
         for fd in os.listdir("/proc/{}/fd".format(pid)):
             try:
                 found[fd] = os.readlink("/proc/{}/fd/{}".format(pid, fd)).split(":[")[0]
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError):
                 pass
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         pass
     return found
 

@@ -277,7 +277,7 @@ def children(pid):
     try:
         with open("/proc/{0}/task/{0}/children".format(pid), encoding="ascii") as f:
             return [int(p) for p in f.read().split()]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 
