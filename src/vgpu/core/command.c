@@ -152,6 +152,13 @@ static void calm(struct gn_vdevice *d)
         gn_turn_rest(d);
 }
 
+/* Somebody sends contents ahead, and is to be told when this has changed some. */
+static bool is_followed_write(const struct gn_command *c)
+{
+    return c->class->writes && c->class->writes != GN_WRITES_ARGS &&
+           atomic_load_explicit(&c->vgpu->follows_writes, memory_order_relaxed);
+}
+
 /*
  * A driver may report ends in any order, from several threads at once. The program sees them as the queue has them: who has
  * waited for a command, or for the queue, finds every earlier event complete. So an end waits here for those before it, and one
@@ -163,6 +170,10 @@ void gn_command_over(struct gn_command *c, int32_t error)
     struct gn_vqueue *q = c->queue;
 
     GN_FAULT("worker-command-over");
+    if (c->followed) {
+        v->api->wrote(v, c);
+        atomic_fetch_sub_explicit(&v->n_followed, 1, memory_order_seq_cst);
+    }
     gn_count(&v->counters->pending, -1);
     if (c->covers) {
         uint64_t start_ns = 0, end_ns = 0;
@@ -355,7 +366,8 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     pthread_mutex_unlock(&v->lock);
     /* What the program does not ask about is followed only where somebody else waits for the device. */
     const bool timed = v->slicer && c->class == v->slicer->class && d->turn.pressed_ns;
-    const bool tracked = e || (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
+    c->followed = is_followed_write(c);
+    const bool tracked = e || c->followed || (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
     gn_command_unref(before_last);
 
     if (c->area)
@@ -366,6 +378,8 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         gn_command_unref(c);
         return;
     }
+    if (c->followed)
+        atomic_fetch_add_explicit(&v->n_followed, 1, memory_order_seq_cst);
     if (e)
         gn_vgpu_event_post(v, index, GN_EVENT_SUBMITTED);
     if (watched)

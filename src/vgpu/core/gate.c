@@ -132,7 +132,7 @@ static bool has_parts(const struct gn_vqueue *q)
 /* Has every end been told? */
 static bool ends_are_told(struct gn_vgpu *v)
 {
-    bool told = true;
+    bool told = !atomic_load_explicit(&v->n_followed, memory_order_seq_cst);
     pthread_mutex_lock(&v->lock);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const struct gn_vdevice *d = &v->devices[i];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a vGPU out of a stream: serves its records anew, in their order, and leaves of what that makes what lived. Run once, by a
- * thread of a worker that has nothing yet, behind a closed gate. The stream is a stranger's: a record is decoded by the same code
- * that decodes a program's request.
+ * Makes a vGPU out of a stream: serves its records anew, in their order, and leaves of what that makes what lived. What comes ahead of
+ * the stop may be taken back, and more may follow. Run once, by a thread of a worker that has nothing yet, behind a closed gate.
+ * The stream is a stranger's: a record is decoded by the same code that decodes a program's request.
  */
 #include "vgpu/core/save.h"
 
 #include "base/fault.h"
+#include "stream/known.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,9 +15,8 @@
 
 struct load {
     struct gn_vgpu *v;
-    uint64_t *live; /* handles */
-    uint32_t n_live, capacity;
-    uint64_t last_serial, last_command;
+    struct gn_known_ids live, served; /* handles, with their kinds; serials */
+    uint64_t last_command;
 };
 
 static int load_record(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
@@ -24,10 +24,11 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     struct gn_vgpu *v = l->v;
     struct gn_saved_record state;
     struct gn_stream_part part;
-    if (e->id <= l->last_serial || !gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) ||
+    if (!e->id || gn_known_find(&l->served, e->id) || !gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) ||
         !gn_stream_find_part(e, GN_PART_REQUEST, &part) || part.n > UINT32_MAX || state.op >= v->api->n_requests)
         return gn_fail(err, EBADMSG, NULL, "a record is malformed");
-    l->last_serial = e->id;
+    if (gn_known_put(&l->served, e->id, 1))
+        return gn_fail(err, ENOMEM, NULL, "no memory left for the records");
     const struct gn_request_class *class = &v->api->requests[state.op];
     struct gn_msg msg;
     if (!class->name || !class->serve || part.n < class->fixed_bytes || part.n < sizeof msg)
@@ -77,15 +78,26 @@ static int load_object(struct load *l, const struct gn_stream_entry *e, struct g
     if (e->kind == l->v->api->queue_kind && o->detail && gn_stream_copy_part(e, GN_PART_API, &late, sizeof late))
         ((struct gn_vqueue *)o->detail)->late_error = late;
     gn_object_unref(o);
-    if (l->n_live == l->capacity) {
-        uint32_t more = l->capacity ? 2 * l->capacity : 256;
-        uint64_t *live = realloc(l->live, more * sizeof *live);
-        if (!live)
-            return gn_fail(err, ENOMEM, NULL, "no memory left for the objects");
-        l->live = live;
-        l->capacity = more;
+    return gn_known_put(&l->live, e->id, e->kind) ? gn_fail(err, ENOMEM, NULL, "no memory left for the objects") : 0;
+}
+
+/* The program has let go of it while all this came. */
+static int load_gone(struct load *l, const struct gn_stream_section *s, struct gn_error *err)
+{
+    GN_FAULT("load-gone");
+    for (uint32_t i = 0; i < s->n_gone; i++) {
+        const uint64_t id = s->gone[i].id;
+        if (s->gone[i].what == GN_STREAM_GONE_MEMORY) {
+            if (!l->v->api->contents->gone(l->v, id))
+                return gn_fail(err, EBADMSG, NULL, "contents are taken back that never came");
+            continue;
+        }
+        const uint32_t *kind = gn_known_find(&l->live, id);
+        if (!kind)
+            return gn_fail(err, EBADMSG, NULL, "an object is taken back that never came");
+        gn_object_take_out(l->v, id, (uint16_t)*kind);
+        gn_known_remove(&l->live, id);
     }
-    l->live[l->n_live++] = e->id;
     return 0;
 }
 
@@ -114,20 +126,12 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
     }
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 /* What was needed to make others, and had gone itself. */
 static void drop_others(struct load *l)
 {
     struct gn_vobject *o;
-    if (l->n_live)
-        qsort(l->live, l->n_live, sizeof *l->live, by_id);
     for (uint32_t at = 0; (o = gn_object_next(l->v, &at)); at++)
-        if (o->records && !bsearch(&o->id, l->live, l->n_live, sizeof *l->live, by_id))
+        if (o->records && !gn_known_find(&l->live, o->id))
             gn_object_take_out(l->v, o->id, o->kind);
 }
 
@@ -148,7 +152,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         else if (!rc && (s.what == GN_STREAM_IS_MEMORY || s.what == GN_STREAM_IS_PAGES))
             rc = v->api->contents->load(v, r, &s, err);
         else if (!rc && s.what == GN_STREAM_IS_GONE)
-            rc = gn_fail(err, EBADMSG, NULL, "it takes back what it said, and it is said once");
+            rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);
     struct gn_error ignored;
     int ended = v->api->contents->loaded(v, rc == 0, rc ? &ignored : err);
@@ -156,7 +160,8 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         rc = ended;
     if (!rc)
         drop_others(&l);
-    free(l.live);
+    gn_known_fini(&l.live);
+    gn_known_fini(&l.served);
     if (rc && !err->what[0]) {
         const struct gn_error *said = gn_stream_reader_error(r);
         gn_fail(err, -rc, said->fix, "%s", said->what[0] ? said->what : "no memory left to load it");

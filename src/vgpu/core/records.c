@@ -124,7 +124,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     }
     if (!link || !r->record || (first && pin(v, r->record, r, o))) {
         /* It can be used, and not be moved: whoever saves finds that an object has no record, or an unfinished one. */
-        o->unsaveable = true;
+        gn_object_unsaveable(o);
         free(link);
         return;
     }
@@ -148,6 +148,13 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     if (gone)
         put(v, gone->record);
     free(gone);
+}
+
+void gn_object_unsaveable(struct gn_vobject *o)
+{
+    pthread_mutex_lock(&o->vgpu->objects.lock);
+    o->unsaveable = true;
+    pthread_mutex_unlock(&o->vgpu->objects.lock);
 }
 
 void gn_object_forget_records(struct gn_vobject *o)
@@ -211,14 +218,62 @@ static void order(struct heap *h)
     h->n = n;
 }
 
-int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_n)
+/* Each chunk's slots that hold a whole object. The objects' lock. */
+static struct gn_vobject *whole_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
+{
+    struct gn_vobject *_Atomic *slots = atomic_load_explicit(&v->objects.chunks[chunk], memory_order_relaxed);
+    struct gn_vobject *o = slots ? atomic_load_explicit(&slots[i], memory_order_relaxed) : NULL;
+    return o && o->whole ? o : NULL;
+}
+
+static int hold_locked(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n)
+{
+    uint32_t capacity = 0, n = 0;
+    struct gn_vobject **all = NULL;
+    for (uint32_t c = 0; c < GN_OBJECT_CHUNKS; c++) {
+        if (!atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed))
+            continue;
+        if (capacity - n < GN_OBJECT_CHUNK) {
+            capacity = 2 * capacity + GN_OBJECT_CHUNK;
+            struct gn_vobject **more = realloc(all, capacity * sizeof(struct gn_vobject *));
+            if (!more) {
+                gn_objects_put(all, n);
+                return -ENOMEM;
+            }
+            all = more;
+        }
+        for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++) {
+            struct gn_vobject *o = whole_at(v, c, i);
+            if (!o)
+                continue;
+            atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
+            all[n++] = o;
+        }
+    }
+    *ret = all;
+    *ret_n = n;
+    return 0;
+}
+
+void gn_objects_put(struct gn_vobject **objects, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        gn_object_unref(objects[i]);
+    free(objects);
+}
+
+int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_n, struct gn_vobject ***ret_objects,
+                      uint32_t *ret_n_objects)
 {
     struct heap h = {0};
+    struct gn_vobject **objects = NULL;
+    uint32_t n_objects = 0;
     pthread_mutex_lock(&v->objects.lock);
     for (uint32_t c = 0; c < GN_OBJECT_CHUNKS; c++) {
-        struct gn_vobject *_Atomic *chunk = atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed);
-        for (uint32_t i = 0; chunk && i < GN_OBJECT_CHUNK; i++) {
-            struct gn_vobject *o = atomic_load_explicit(&chunk[i], memory_order_relaxed);
+        if (!atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed))
+            continue;
+        for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++) {
+            const struct gn_vobject *o = whole_at(v, c, i);
             if (o && o->unsaveable)
                 h.error = -ENODATA;
             for (struct gn_record_link *l = o ? o->records : NULL; l && !h.error; l = l->next)
@@ -234,6 +289,9 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_
                 add(&h, h.all[i]->pins[p]);
         order(&h);
     }
+    /* With the same lock held: what an object needs is among the records. */
+    if (!h.error && ret_objects)
+        h.error = hold_locked(v, &objects, &n_objects);
     pthread_mutex_unlock(&v->objects.lock);
     if (h.error) {
         gn_records_put(v, h.all, h.n);
@@ -241,6 +299,10 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_
     }
     *ret = h.all;
     *ret_n = h.n;
+    if (ret_objects) {
+        *ret_objects = objects;
+        *ret_n_objects = n_objects;
+    }
     return 0;
 }
 

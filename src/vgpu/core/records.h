@@ -36,16 +36,21 @@ struct gn_record_link {
 
 /* The request has made o, or changed it. A request makes one record, however many objects it makes. */
 void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result);
+/* Its records do not hold all that makes it. */
+void gn_object_unsaveable(struct gn_vobject *o);
 /* The object is gone. */
 void gn_object_forget_records(struct gn_vobject *o);
 /* The request is over. */
 void gn_request_forget_record(struct gn_request *r);
 
 /*
- * The records that all live objects need, by serial, each held until gn_records_put. 0, -ENOMEM, or -ENODATA when an object's
- * records do not hold all that makes it. Any thread, while nothing makes or changes objects.
+ * The records that all live objects need, by serial, each held until gn_records_put; and, when asked for, those objects, each held
+ * until gn_objects_put. An object that is just being made is not among them, nor are platform and devices, which nothing made. 0,
+ * -ENOMEM, or -ENODATA when an object's records do not hold all that makes it. Any thread, at any time.
  */
-int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_n);
+int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_n, struct gn_vobject ***ret_objects,
+                      uint32_t *ret_n_objects);
 void gn_records_put(struct gn_vgpu *v, struct gn_record **records, uint32_t n);
+void gn_objects_put(struct gn_vobject **objects, uint32_t n);
 
 #endif

@@ -202,10 +202,13 @@ int32_t gn_request_made(struct gn_request *r, uint16_t kind, uint64_t id, void *
     o->charged_bytes = r->charged_bytes;
     r->charged_bytes = 0;
     gn_object_record(o, r, result);
-    if (r->vgpu->api->made(o)) {
+    if (r->vgpu->api->made(o, r)) {
         gn_object_take_out(r->vgpu, id, kind);
         return r->vgpu->api->out_of_memory;
     }
+    pthread_mutex_lock(&r->vgpu->objects.lock);
+    o->whole = true;
+    pthread_mutex_unlock(&r->vgpu->objects.lock);
     return result;
 }
 

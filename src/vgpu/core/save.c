@@ -1,14 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a quiet vGPU into a stream. Run by the thread that closed the gate; nothing else of the vGPU runs. */
+/*
+ * Writes a vGPU into a stream, in steps: what there is at some moment of a running program, what has come and gone since, and at last,
+ * behind a closed gate, the rest. What a step looks at is held until its end, and records never change, so that the program goes on
+ * meanwhile. Run by the thread that saves.
+ */
 #include "vgpu/core/save.h"
 
+#include "base/clock.h"
+#include "stream/known.h"
+#include "vgpu/core/outgoing.h"
 #include "vgpu/core/parts.h"
+#include "vgpu/core/writes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ENTRY_BYTES 256u /* at most, of an entry without its contents */
+
+struct gn_save {
+    struct gn_vgpu *v;
+    struct gn_stream_writer *w;
+    struct gn_outgoing *outgoing;
+    struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
+    uint64_t *told; /* the objects' ids again, in a list */
+    uint32_t n_told, told_capacity;
+    uint32_t n_rounds;
+    bool follows, settled;
+    struct gn_save_figures figures;
+    /* this step's; held */
+    struct gn_record **now;
+    uint32_t n_now;
+    struct gn_vobject **objects_now;
+    struct gn_vobject *const *objects;
+    uint32_t n_objects;
+};
 
 /* What has run of it would run again. */
 static bool is_halfway(struct gn_vgpu *v)
@@ -23,14 +49,19 @@ static bool is_halfway(struct gn_vgpu *v)
     return found;
 }
 
-/* The first reason why nothing can be saved, or NULL. */
-static const char *obstacle(struct gn_vgpu *v)
+static int obstacle(const struct gn_save *s, bool stands, struct gn_error *err)
 {
+    struct gn_vgpu *v = s->v;
+    const char *why = NULL;
     if (v->remote)
-        return "a program on another machine";
-    if (is_halfway(v))
-        return "a long launch of which a part has run; when it is over it can be moved";
-    return v->api->contents ? v->api->contents->obstacle(v) : "an interface that cannot be saved";
+        why = "a program on another machine";
+    else if (stands && is_halfway(v))
+        why = "a long launch of which a part has run; when it is over it can be moved";
+    else if (!v->api->contents)
+        why = "an interface that cannot be saved";
+    else
+        why = v->api->contents->obstacle(v, s->objects, s->n_objects);
+    return why ? gn_fail(err, EOPNOTSUPP, NULL, "it uses %s", why) : 0;
 }
 
 static uint32_t n_indices(const struct gn_vgpu *v)
@@ -69,28 +100,56 @@ static int save_record(struct gn_stream_writer *w, const struct gn_record *r)
     return rc ? rc : gn_stream_entry_end(w);
 }
 
-static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o)
+static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o, bool stands)
 {
     int rc = gn_stream_entry_begin(w, GN_STREAM_OBJECTS, o->id, o->kind, NULL, 0);
-    if (!rc && o->kind == v->api->queue_kind && o->detail) {
+    if (!rc && stands && o->kind == v->api->queue_kind && o->detail) {
         const struct gn_vqueue *q = o->detail;
         rc = gn_stream_part(w, GN_PART_API, &q->late_error, sizeof q->late_error);
     }
     return rc ? rc : gn_stream_entry_end(w);
 }
 
-static int announce(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_record *const *records, uint32_t n,
-                    uint32_t n_index, struct gn_error *err)
+/* ---- what there is */
+
+static void forget_step(struct gn_save *s)
 {
-    struct gn_stream_announce most = {.n_rounds = 1, .entries_bytes = (uint64_t)n_index * 4 + ENTRY_BYTES};
-    int rc = v->api->contents->measure(v, &most.n_memories, &most.memory_bytes, err);
+    gn_records_put(s->v, s->now, s->n_now);
+    gn_objects_put(s->objects_now, s->n_objects);
+    s->now = NULL;
+    s->objects_now = NULL;
+    s->n_now = s->n_objects = 0;
+}
+
+static int look(struct gn_save *s, bool stands, struct gn_error *err)
+{
+    forget_step(s);
+    int rc = gn_records_gather(s->v, &s->now, &s->n_now, &s->objects_now, &s->n_objects);
+    s->objects = s->objects_now;
+    if (rc == -ENODATA)
+        return gn_fail(err, EOPNOTSUPP, NULL, "a program of it includes files, which cannot be moved yet");
     if (rc)
-        return rc;
-    for (uint32_t at = 0; gn_object_next(v, &at); at++)
-        most.n_objects++;
-    for (uint32_t i = 0; i < n; i++)
-        most.entries_bytes += records[i]->n_bytes + ENTRY_BYTES;
-    most.entries_bytes += (uint64_t)most.n_objects * ENTRY_BYTES;
+        return gn_fail(err, -rc, NULL, "no memory left to know what it consists of");
+    rc = obstacle(s, stands, err);
+    return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
+}
+
+/* ---- what is told */
+
+/* The most that will have come after this step. */
+static int announce(struct gn_save *s, bool stands, uint32_t n_index)
+{
+    struct gn_vgpu *v = s->v;
+    uint64_t pages;
+    struct gn_stream_announce most = {.n_rounds = s->n_rounds, .n_objects = s->n_objects};
+    most.n_memories = gn_outgoing_count(s->outgoing, &most.memory_bytes, &pages);
+    most.entries_bytes = gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
+    for (uint32_t i = 0; i < s->n_now; i++)
+        if (!gn_known_find(&s->records, s->now[i]->serial))
+            most.entries_bytes += s->now[i]->n_bytes + ENTRY_BYTES;
+    if (!stands)
+        return gn_stream_announce(s->w, &most);
+    most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
     pthread_mutex_lock(&v->lock);
     for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
         for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK; i++) {
@@ -108,43 +167,220 @@ static int announce(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_rec
                     most.entries_bytes += c->blob_bytes[b] + 8;
             }
     pthread_mutex_unlock(&v->lock);
-    return gn_stream_announce(w, &most);
+    return gn_stream_announce(s->w, &most);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct gn_vobject *const *x = a, *const *y = b;
+    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
+{
+    const struct gn_vobject key = {.id = id}, *at = &key;
+    struct gn_vobject *const *found =
+        s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id) : NULL;
+    return found ? *found : NULL;
+}
+
+/* Before what is new: an index may have been used again, and a program is not built anew while it has kernels. */
+static int tell_gone(struct gn_save *s)
+{
+    struct gn_stream_gone some[64];
+    uint32_t n = 0, left = 0;
+    int rc = gn_outgoing_tell_gone(s->outgoing, s->w);
+    if (s->n_objects)
+        qsort(s->objects_now, s->n_objects, sizeof(struct gn_vobject *), by_id);
+    for (uint32_t i = 0; i < s->n_told && !rc; i++) {
+        const uint64_t id = s->told[i];
+        if (find(s, id)) {
+            s->told[left++] = id;
+            continue;
+        }
+        gn_known_remove(&s->objects_told, id);
+        some[n++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_OBJECT};
+        if (n == GN_ARRAY_SIZE(some)) {
+            rc = gn_stream_put_gone(s->w, some, n);
+            n = 0;
+        }
+    }
+    if (rc)
+        return rc;
+    s->n_told = left;
+    return n ? gn_stream_put_gone(s->w, some, n) : 0;
+}
+
+static int tell_records(struct gn_save *s)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < s->n_now && !rc; i++) {
+        if (gn_known_find(&s->records, s->now[i]->serial))
+            continue;
+        rc = save_record(s->w, s->now[i]);
+        if (!rc)
+            rc = gn_known_put(&s->records, s->now[i]->serial, 1);
+    }
+    return rc;
+}
+
+static int remember(struct gn_save *s, uint64_t id, uint32_t kind)
+{
+    if (s->n_told == s->told_capacity) {
+        uint32_t more = s->told_capacity ? 2 * s->told_capacity : 256;
+        uint64_t *told = realloc(s->told, more * sizeof *told);
+        if (!told)
+            return -ENOMEM;
+        s->told = told;
+        s->told_capacity = more;
+    }
+    s->told[s->n_told++] = id;
+    return gn_known_put(&s->objects_told, id, kind);
+}
+
+static int tell_objects(struct gn_save *s, bool stands)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < s->n_objects && !rc; i++) {
+        const struct gn_vobject *o = s->objects[i];
+        const bool known = gn_known_find(&s->objects_told, o->id);
+        if (!known)
+            rc = remember(s, o->id, o->kind);
+        /* Of a queue it is also told what it owes the program: at the end. */
+        if (!rc && (!known || (stands && o->kind == s->v->api->queue_kind)))
+            rc = save_object(s->v, s->w, o, stands);
+    }
+    return rc;
+}
+
+/* ---- the steps */
+
+static int fail(const struct gn_save *s, int rc, struct gn_error *err)
+{
+    if (rc && !err->what[0]) {
+        const struct gn_error *said = gn_stream_writer_error(s->w);
+        gn_fail(err, -rc, said->fix, "%s", said->what[0] ? said->what : "no memory left to save it");
+    }
+    return rc;
+}
+
+int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err)
+{
+    struct gn_save *s = calloc(1, sizeof *s);
+    if (!s)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to save it");
+    s->v = v;
+    s->w = w;
+    s->n_rounds = n_ahead + 1;
+    int rc = gn_outgoing_new(v, &s->outgoing, err);
+    if (rc) {
+        free(s);
+        return rc;
+    }
+    *ret = s;
+    return 0;
+}
+
+void gn_save_free(struct gn_save *s)
+{
+    if (!s)
+        return;
+    forget_step(s);
+    if (s->follows)
+        gn_vgpu_follow_writes(s->v, false);
+    gn_outgoing_free(s->outgoing);
+    gn_known_fini(&s->records);
+    gn_known_fini(&s->objects_told);
+    free(s->told);
+    free(s);
+}
+
+int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err)
+{
+    const uint64_t began_ns = gn_now_ns();
+    struct gn_round_stats stats;
+    err->what[0] = 0;
+    if (!s->follows) {
+        s->follows = true;
+        gn_vgpu_follow_writes(s->v, true);
+    }
+    int rc = look(s, false, err);
+    /* What was given to the driver before anybody followed it ends unseen: so before anything is read. */
+    if (!rc && !s->settled)
+        rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);
+    s->settled = !rc;
+    if (!rc)
+        rc = announce(s, false, 0);
+    if (!rc)
+        rc = tell_gone(s);
+    if (!rc)
+        rc = tell_records(s);
+    if (!rc)
+        rc = tell_objects(s, false);
+    if (!rc)
+        rc = gn_outgoing_tell_new(s->outgoing, s->w);
+    forget_step(s);
+    if (!rc)
+        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_LIVE, bytes_per_s, &stats, err);
+    if (!rc) {
+        s->figures.pages_ahead += stats.sent_pages + stats.verify.zero;
+        s->figures.pages_zero += stats.verify.zero;
+        s->figures.ahead_ns += gn_now_ns() - began_ns;
+    }
+    return fail(s, rc, err);
+}
+
+int gn_save_rest(struct gn_save *s, struct gn_error *err)
+{
+    const uint32_t n_index = n_indices(s->v);
+    struct gn_round_stats stats;
+    uint64_t bytes;
+    err->what[0] = 0;
+    int rc = look(s, true, err);
+    if (!rc)
+        rc = announce(s, true, n_index);
+    if (!rc)
+        rc = tell_gone(s);
+    if (!rc)
+        rc = tell_records(s);
+    if (!rc)
+        rc = save_indices(s->v, s->w, n_index);
+    if (!rc)
+        rc = tell_objects(s, true);
+    if (!rc)
+        rc = gn_events_save(s->v, s->w);
+    if (!rc)
+        rc = gn_commands_save(s->v, s->w);
+    if (!rc)
+        rc = gn_outgoing_tell_new(s->outgoing, s->w);
+    if (!rc)
+        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
+    if (!rc)
+        rc = gn_stream_commit(s->w);
+    if (!rc) {
+        (void)gn_outgoing_count(s->outgoing, &bytes, &s->figures.pages_total);
+        s->figures.pages_stop = stats.sent_pages + stats.verify.zero;
+        s->figures.pages_zero += stats.verify.zero;
+        s->figures.sampled = stats.verify.sampled;
+        s->figures.hashed = stats.verify.hashed;
+        s->figures.hash_ns = stats.verify.hash_ns;
+        s->figures.send_ns = stats.send_ns;
+    }
+    forget_step(s);
+    return fail(s, rc, err);
+}
+
+const struct gn_save_figures *gn_save_figures(const struct gn_save *s)
+{
+    return &s->figures;
 }
 
 int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err)
 {
-    struct gn_record **records = NULL;
-    uint32_t n = 0;
-    const char *why = obstacle(v);
-    if (why)
-        return gn_fail(err, EOPNOTSUPP, NULL, "it uses %s", why);
-    int rc = gn_records_gather(v, &records, &n);
-    if (rc == -ENODATA)
-        return gn_fail(err, EOPNOTSUPP, NULL, "a program of it includes files, which cannot be moved yet");
-    if (rc)
-        return gn_fail(err, -rc, NULL, "no memory left to know what it consists of");
-    err->what[0] = 0;
-    const uint32_t n_index = n_indices(v);
-    rc = announce(v, w, records, n, n_index, err);
-    for (uint32_t i = 0; !rc && i < n; i++)
-        rc = save_record(w, records[i]);
-    gn_records_put(v, records, n);
+    struct gn_save *s = NULL;
+    int rc = gn_save_new(v, w, 0, &s, err);
     if (!rc)
-        rc = save_indices(v, w, n_index);
-    struct gn_vobject *o;
-    for (uint32_t at = 0; !rc && (o = gn_object_next(v, &at)); at++)
-        rc = save_object(v, w, o);
-    if (!rc)
-        rc = gn_events_save(v, w);
-    if (!rc)
-        rc = gn_commands_save(v, w);
-    if (!rc)
-        rc = v->api->contents->save(v, w, err);
-    if (!rc)
-        rc = gn_stream_commit(w);
-    if (rc && !err->what[0]) {
-        const struct gn_error *said = gn_stream_writer_error(w);
-        gn_fail(err, -rc, said->fix, "%s", said->what[0] ? said->what : "no memory left to save it");
-    }
+        rc = gn_save_rest(s, err);
+    gn_save_free(s);
     return rc;
 }

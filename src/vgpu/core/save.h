@@ -32,19 +32,56 @@ struct gn_saved_command {
     int32_t doomed;
 };
 
-/* The API's half: what its memory objects hold. */
+/* The API's half: what its memory objects hold. Out: by who saves, on one thread, but for a source, which is one other thread's. */
+struct gn_page_source;
+struct gn_writes;
 struct gn_vgpu_contents {
-    /* NULL: it can be saved; or why not, as the rest of "it uses ...". */
-    const char *(*obstacle)(struct gn_vgpu *v);
-    int (*measure)(struct gn_vgpu *v, uint32_t *ret_n, uint64_t *ret_bytes, struct gn_error *err);
-    int (*save)(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err);
-    /* A section of memories or pages. */
+    /* NULL: they can be saved; or why not, as the rest of "it uses ...". */
+    const char *(*obstacle)(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n);
+    /* Has it contents of its own that go? Then how much, and who writes them. */
+    bool (*look)(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes, struct gn_writes **ret_writes);
+    /* How to come by them, until it is shut. The object is held meanwhile. */
+    int (*open)(struct gn_vgpu *v, struct gn_vobject *o, struct gn_page_source *ret, struct gn_error *err);
+    void (*shut)(struct gn_vgpu *v, struct gn_page_source *source);
+    /* What sources have kept of what they read is old from now on. */
+    void (*fresh)(struct gn_vgpu *v);
+    /* Waits until all is over that the driver has in the queues among these objects. 0, -ETIMEDOUT or -ENOMEM. */
+    int (*settle)(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, uint64_t timeout_ns, struct gn_error *err);
+    void (*end)(struct gn_vgpu *v);
+    /* In: a section of memories or pages. */
     int (*load)(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err);
+    /* A memory that has come is no more. False: it never came. */
+    bool (*gone)(struct gn_vgpu *v, uint64_t memory);
     /* All of them have come, or nothing more will: `whole` says which. */
     int (*loaded)(struct gn_vgpu *v, bool whole, struct gn_error *err);
 };
 
-/* The gate is closed. Changes nothing. 0 or -errno and a sentence. */
+/*
+ * Saving, in steps: as much as can be ahead, while the program runs (Crane 4.1.2; gMig's one-shot pre-copy, 3.3.1), then the rest
+ * behind a closed gate. Each step tells what has come since the one before, and what is gone. By one thread, which is the vGPU's
+ * own; one at a time (moving_lock). Nothing is changed that the program can see.
+ */
+struct gn_save;
+
+struct gn_save_figures {
+    uint64_t pages_total;             /* of all memories at the end */
+    uint64_t pages_zero;              /* sent by naming them; in all rounds */
+    uint64_t pages_ahead, pages_stop; /* sent, zero ones among them */
+    uint64_t sampled, hashed;         /* in the stop: told by their samples; hashed */
+    uint64_t ahead_ns;
+    uint64_t hash_ns, send_ns; /* of the stop's round */
+};
+
+/* n_ahead: how many rounds will come before the last. */
+int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err);
+/* One round ahead; any time. bytes_per_s 0: no limit. What the driver has at the first may take so long to be over. */
+int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err);
+/* The gate is closed: all that is left, and the commit. */
+int gn_save_rest(struct gn_save *s, struct gn_error *err);
+const struct gn_save_figures *gn_save_figures(const struct gn_save *s);
+void gn_save_free(struct gn_save *s); /* NULL does nothing */
+
+/* All of it at once. The gate is closed. 0 or -errno and a sentence. */
 int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err);
 
 /* The gate is closed, and nothing has been made. What comes is believed in nothing; on failure the vGPU is of no use. */

@@ -485,6 +485,8 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     if (gn_gate_init(&v->gate))
         return -ENOMEM;
     pthread_mutex_init(&v->lock, NULL);
+    pthread_mutex_init(&v->moving_lock, NULL);
+    pthread_mutex_init(&v->writes_lock, NULL);
     pthread_mutex_init(&v->objects.lock, NULL);
     pthread_mutex_init(&v->segments_lock, NULL);
     pthread_cond_init(&v->segments_wake, NULL);

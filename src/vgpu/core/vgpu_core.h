@@ -59,6 +59,7 @@ struct gn_vobject {
     /* objects lock */
     struct gn_record_link *records;
     bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes files */
+    bool whole;      /* it has its detail and its record: others than its maker may look at it */
     struct gn_vobject *next_dead;
 };
 
@@ -286,6 +287,7 @@ struct gn_command {
     void *driver_event;
     uint64_t submit_ns;
     struct gn_cutting *cut;      /* it goes in parts; the role */
+    bool followed;               /* its end marks what it wrote */
     struct gn_event_times times; /* whoever reports the end, before vgpu->lock */
     uint32_t n_bytes;
     _Alignas(16) unsigned char bytes[];
@@ -360,7 +362,8 @@ struct gn_vgpu_api {
     const struct gn_request_class *requests;
     uint32_t n_requests;
     int (*start)(struct gn_vgpu *v);
-    int (*made)(struct gn_vobject *o); /* a new object is in the table: fill in its detail; not 0: no memory */
+    /* A new object is in the table, and nobody but its maker looks at it: fill in its detail; not 0: no memory. */
+    int (*made)(struct gn_vobject *o, const struct gn_request *r);
     /* What a request changes, does it change although it ends so? NULL: never. */
     bool (*changes_though)(int32_t result);
     void (*release)(struct gn_vobject *o);
@@ -375,6 +378,8 @@ struct gn_vgpu_api {
     /* Calls quiet(arg) once the event is over, from any thread. Not 0: it will not. */
     int32_t (*when_quiet)(struct gn_vgpu *v, void *event, void (*quiet)(void *arg), void *arg);
     void (*times)(struct gn_vgpu *v, void *event, struct gn_event_times *ret);
+    /* A command of the host's that writes objects is over, while somebody follows writes. Any thread. NULL: nothing is followed. */
+    void (*wrote)(struct gn_vgpu *v, struct gn_command *c);
     /* When the device worked for it, by its own clock; left alone when the driver does not tell. */
     void (*ran)(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
     const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
@@ -410,6 +415,10 @@ struct gn_vgpu {
     struct gn_gate gate;
     bool listens; /* set once: there is a control thread */
     _Atomic bool moving; /* it is being saved */
+    pthread_mutex_t moving_lock; /* held by who saves it */
+    pthread_mutex_t writes_lock; /* writes.h */
+    _Atomic bool follows_writes; /* commands that write are followed to their ends */
+    _Atomic uint32_t n_followed; /* of these, the driver has so many */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */
 
     /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */

@@ -1,46 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What memory objects hold, into a stream and out of one. Queues of its own are used, one a context, which nobody else sees. What a
- * program forbids its host to read or write (CL_MEM_HOST_*) is copied on the device, to or from a buffer that may be. Run by the
- * thread that saves or loads, behind a closed gate.
+ * program forbids its host to read or write (CL_MEM_HOST_*) is copied on the device, to or from a buffer that may be. Where the
+ * driver's maps show the memory itself (tried once), contents are neither read nor written but looked at in their place.
  *
  * Nothing goes of what is a view of another object (sub-buffers, images over buffers), and of what lies in the data area: that stays
- * where the program is.
+ * where the program is. Run by the thread that saves, by its hashing thread (sources), and by the thread that loads.
  */
 #include "opencl_host.h"
 #include "vgpu/core/save.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
+#include "migrate/verify.h"
+#include "stream/known.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PIECE_BYTES (UINT64_C(4) << 20)
+#define PROBE_BYTES 8192u
+#define PROBE_WORD  UINT32_C(0x2f9b51c3)
 
 struct context_queue {
     cl_context context;
     cl_command_queue queue;
     cl_mem between; /* PIECE_BYTES, or as large as an image; NULL: not needed yet */
     uint64_t between_bytes;
+    bool in_place; /* what is mapped is the memory itself */
+};
+
+/* A memory that comes. */
+struct incoming {
+    struct gn_vobject *object; /* held */
+    void *mapped;              /* NULL: it is written */
+    bool begun;                /* some of an image's contents have been written */
 };
 
 struct gn_contents {
-    struct context_queue *queues;
+    struct context_queue **queues;
     uint32_t n;
-    unsigned char *piece;
-    /* An image whose pages are coming. */
+    /* An image: the one read last, or whose pages are coming. */
     uint64_t image_id;
     unsigned char *image;
     uint64_t image_bytes;
+    /* In. */
+    struct incoming *in;
+    uint32_t n_in, in_capacity;
+    struct gn_known_ids places; /* in `in` */
 };
 
 static struct gn_contents *contents_of(struct gn_vgpu *v)
 {
     struct gn_opencl_vgpu *detail = v->detail;
-    if (!detail->contents && (detail->contents = calloc(1, sizeof *detail->contents)))
-        detail->contents->piece = malloc(PIECE_BYTES);
-    return detail->contents && detail->contents->piece ? detail->contents : NULL;
+    if (!detail->contents)
+        detail->contents = calloc(1, sizeof *detail->contents);
+    return detail->contents;
+}
+
+static void drop_image(struct gn_contents *c)
+{
+    free(c->image);
+    c->image = NULL;
+    c->image_id = 0;
 }
 
 static void end(struct gn_vgpu *v)
@@ -48,17 +71,57 @@ static void end(struct gn_vgpu *v)
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_contents *c = detail->contents;
     for (uint32_t i = 0; c && i < c->n; i++) {
-        if (c->queues[i].between)
-            gn_cl(v)->clReleaseMemObject(c->queues[i].between);
-        gn_cl(v)->clReleaseCommandQueue(c->queues[i].queue);
+        struct context_queue *q = c->queues[i];
+        gn_cl(v)->clFinish(q->queue);
+        if (q->between)
+            gn_cl(v)->clReleaseMemObject(q->between);
+        gn_cl(v)->clReleaseCommandQueue(q->queue);
+        gn_cl(v)->clReleaseContext(q->context);
+        free(q);
     }
     if (c) {
+        drop_image(c);
         free(c->queues);
-        free(c->piece);
-        free(c->image);
+        free(c->in);
+        gn_known_fini(&c->places);
     }
     free(c);
     detail->contents = NULL;
+}
+
+/* Does a map, as long as it lasts, show what the device writes, and the device what is written there? */
+static bool maps_show(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem)
+{
+    const size_t last = PROBE_BYTES / sizeof(uint32_t) - 1;
+    const uint32_t word = PROBE_WORD;
+    uint32_t back = 0;
+    cl_int result;
+    bool good = false;
+    volatile uint32_t *at =
+        cl->clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, PROBE_BYTES, 0, NULL, NULL, &result);
+    if (!at)
+        return false;
+    at[0] = at[last] = ~word;
+    if (!cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) && !cl->clFinish(queue) &&
+        at[0] == word && at[last] == word) {
+        at[last] = ~word;
+        good = !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof back, sizeof back, &back, 0, NULL, NULL) && back == ~word;
+    }
+    cl->clEnqueueUnmapMemObject(queue, mem, (void *)(uintptr_t)at, 0, NULL, NULL);
+    cl->clFinish(queue);
+    return good;
+}
+
+static bool look_in_place(struct gn_vgpu *v, const struct context_queue *q)
+{
+    cl_int result;
+    if (!gn_home_possible(v, q->context))
+        return false;
+    cl_mem mem = gn_cl(v)->clCreateBuffer(q->context, CL_MEM_READ_WRITE, PROBE_BYTES, NULL, &result);
+    bool good = mem && maps_show(gn_cl(v), q->queue, mem);
+    if (mem)
+        gn_cl(v)->clReleaseMemObject(mem);
+    return good;
 }
 
 static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
@@ -71,25 +134,33 @@ static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
     if (!c || cl->clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof context, &context, NULL))
         return NULL;
     for (uint32_t i = 0; i < c->n; i++)
-        if (c->queues[i].context == context)
-            return &c->queues[i];
-    struct context_queue *more = realloc(c->queues, (c->n + 1) * sizeof *more);
+        if (c->queues[i]->context == context)
+            return c->queues[i];
+    struct context_queue **more = realloc(c->queues, (c->n + 1) * sizeof(struct context_queue *));
     if (!more)
         return NULL;
     c->queues = more;
     if (cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &bytes) || bytes < sizeof(cl_device_id))
         return NULL;
     cl_device_id *devices = malloc(bytes);
-    if (!devices || cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices, NULL)) {
+    struct context_queue *q = calloc(1, sizeof *q);
+    if (!q || !devices || cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices, NULL)) {
         free(devices);
+        free(q);
         return NULL;
     }
-    cl_command_queue queue = cl->clCreateCommandQueue(context, devices[0], 0, &result);
+    q->queue = cl->clCreateCommandQueue(context, devices[0], 0, &result);
     free(devices);
-    if (!queue)
+    if (!q->queue) {
+        free(q);
         return NULL;
-    c->queues[c->n] = (struct context_queue){.context = context, .queue = queue};
-    return &c->queues[c->n++];
+    }
+    /* The program may let go of it meanwhile. */
+    cl->clRetainContext(context);
+    q->context = context;
+    q->in_place = look_in_place(v, q);
+    c->queues[c->n++] = q;
+    return q;
 }
 
 static cl_mem between(struct gn_vgpu *v, struct context_queue *q, uint64_t bytes)
@@ -117,7 +188,7 @@ struct content {
 };
 
 /* False: nothing of it goes. */
-static bool look(struct gn_vgpu *v, const struct gn_vobject *o, struct content *ret)
+static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, struct content *ret)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const struct gn_mem_detail *detail = o->detail;
@@ -125,7 +196,7 @@ static bool look(struct gn_vgpu *v, const struct gn_vobject *o, struct content *
     cl_mem parent = NULL;
     cl_bool svm = CL_FALSE;
     size_t size = 0, width = 0, height = 0, depth = 0, layers = 0;
-    if (o->kind != GN_KIND_MEM || !detail || detail->home)
+    if (o->kind != GN_KIND_MEM || !detail || detail->home || detail->borrowed)
         return false;
     *ret = (struct content){.mem = o->driver};
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
@@ -155,10 +226,10 @@ static bool look(struct gn_vgpu *v, const struct gn_vobject *o, struct content *
     return true;
 }
 
-static const char *obstacle(struct gn_vgpu *v)
+static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n)
 {
-    struct gn_vobject *o;
-    for (uint32_t at = 0; (o = gn_object_next(v, &at)); at++) {
+    for (uint32_t i = 0; i < n; i++) {
+        const struct gn_vobject *o = objects[i];
         cl_mem_object_type type = 0;
         cl_uint levels = 0;
         if (o->kind == GN_KIND_SVM)
@@ -173,19 +244,6 @@ static const char *obstacle(struct gn_vgpu *v)
             return "an image with mip levels, which cannot be moved yet";
     }
     return NULL;
-}
-
-static int measure(struct gn_vgpu *v, uint32_t *ret_n, uint64_t *ret_bytes, struct gn_error *err)
-{
-    struct gn_vobject *o;
-    struct content c;
-    (void)err;
-    for (uint32_t at = 0; (o = gn_object_next(v, &at)); at++)
-        if (look(v, o, &c)) {
-            ++*ret_n;
-            *ret_bytes += c.bytes;
-        }
-    return 0;
 }
 
 /* ---- out */
@@ -211,60 +269,205 @@ static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struc
     return result ? result : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, c->bytes, to, 0, NULL, NULL);
 }
 
-static int put(struct gn_stream_writer *w, uint64_t id, uint64_t at, uint64_t n, const void *bytes)
+static bool look(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes, struct gn_writes **ret_writes)
 {
-    const struct gn_stream_run run = {.first_page = at / 4096, .n_pages = (uint32_t)((n + 4095) / 4096), .bytes = bytes};
-    return gn_stream_put_pages(w, id, &run, 1);
-}
-
-static int unreadable(struct gn_error *err, cl_int result)
-{
-    return gn_fail(err, EIO, NULL, "the driver does not give out the contents of its memory: error %d", result);
-}
-
-static int save_one(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o, const struct content *c,
-                    struct gn_error *err)
-{
-    struct context_queue *q = queue_for(v, c->mem);
-    cl_int result = q ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
-    int rc = 0;
-    GN_FAULT("save-contents");
-    if (c->image && !result) {
-        void *all = malloc(c->bytes);
-        if (!all)
-            return gn_fail(err, ENOMEM, NULL, "no memory left to save an image");
-        result = read_image(v, q, c, all);
-        rc = result ? unreadable(err, result) : put(w, o->id, 0, c->bytes, all);
-        free(all);
-        return rc;
-    }
-    unsigned char *piece = contents_of(v) ? contents_of(v)->piece : NULL;
-    for (uint64_t at = 0; piece && !result && !rc && at < c->bytes; at += PIECE_BYTES) {
-        const uint64_t n = c->bytes - at < PIECE_BYTES ? c->bytes - at : PIECE_BYTES;
-        result = read_buffer(v, q, c, at, n, piece);
-        if (!result)
-            rc = put(w, o->id, at, n, piece);
-    }
-    return result || !piece ? unreadable(err, result) : rc;
-}
-
-static int save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err)
-{
-    struct gn_vobject *o;
     struct content c;
-    int rc = 0;
-    for (uint32_t at = 0; !rc && (o = gn_object_next(v, &at)); at++)
-        if (look(v, o, &c)) {
-            const struct gn_stream_memory m = {.id = o->id, .object = o->id, .bytes = c.bytes};
-            rc = gn_stream_put_memories(w, &m, 1);
+    if (!look_at(v, o, &c))
+        return false;
+    *ret_bytes = c.bytes;
+    *ret_writes = ((const struct gn_mem_detail *)o->detail)->writes;
+    return true;
+}
+
+/* Of a memory that is not looked at in its place. */
+struct source {
+    struct gn_vgpu *v;
+    uint64_t id;
+    struct content content;
+    struct context_queue *queue;
+    void *mapped; /* else */
+};
+
+/* Images are read whole: their rows are not their pages. */
+static int read_from_image(struct source *s, uint64_t offset, void *dst, uint64_t n)
+{
+    struct gn_contents *c = contents_of(s->v);
+    if (!c)
+        return -ENOMEM;
+    if (!c->image || c->image_id != s->id) {
+        drop_image(c);
+        c->image = malloc(s->content.bytes);
+        if (!c->image)
+            return -ENOMEM;
+        if (read_image(s->v, s->queue, &s->content, c->image)) {
+            drop_image(c);
+            return -EIO;
         }
-    if (!rc)
-        rc = gn_stream_round_begin(w, GN_STREAM_STOP);
-    for (uint32_t at = 0; !rc && (o = gn_object_next(v, &at)); at++)
-        if (look(v, o, &c))
-            rc = save_one(v, w, o, &c, err);
-    end(v);
-    return rc;
+        c->image_id = s->id;
+    }
+    memcpy(dst, c->image + offset, n);
+    return 0;
+}
+
+static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
+{
+    struct source *s = ctx;
+    if (s->content.image)
+        return read_from_image(s, offset, dst, n);
+    for (uint64_t done = 0; done < n; done += PIECE_BYTES) {
+        const uint64_t piece = n - done < PIECE_BYTES ? n - done : PIECE_BYTES;
+        if (read_buffer(s->v, s->queue, &s->content, offset + done, piece, (unsigned char *)dst + done))
+            return -EIO;
+    }
+    return 0;
+}
+
+static int open_source(struct gn_vgpu *v, struct gn_vobject *o, struct gn_page_source *ret, struct gn_error *err)
+{
+    struct source *s = calloc(1, sizeof *s);
+    cl_int result = CL_SUCCESS;
+    if (!s || !look_at(v, o, &s->content) || !(s->queue = queue_for(v, o->driver))) {
+        free(s);
+        return gn_fail(err, ENOMEM, NULL, "no memory left to read the contents of its memory");
+    }
+    s->v = v;
+    s->id = o->id;
+    if (!s->content.image && s->queue->in_place && !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0, s->content.bytes, 0,
+                                                 NULL, NULL, &result);
+    *ret = (struct gn_page_source){.memory = s->mapped, .read = read_source, .ctx = s};
+    return 0;
+}
+
+static void shut_source(struct gn_vgpu *v, struct gn_page_source *source)
+{
+    struct source *s = source->ctx;
+    if (s && s->mapped)
+        gn_cl(v)->clEnqueueUnmapMemObject(s->queue->queue, s->content.mem, s->mapped, 0, NULL, NULL);
+    free(s);
+    *source = (struct gn_page_source){0};
+}
+
+static void fresh(struct gn_vgpu *v)
+{
+    if (contents_of(v))
+        drop_image(contents_of(v));
+}
+
+/* ---- what the driver has now */
+
+struct settling {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    uint32_t n_left, n_refs; /* lock; a reference each marker that may call back, and ours */
+};
+
+struct marker {
+    struct settling *settling;
+    /* settling->lock */
+    uint32_t n_refs; /* the callback's, and until it has been looked at */
+    bool over;
+};
+
+static void unref_settling_locked(struct settling *s)
+{
+    const bool last = !--s->n_refs;
+    pthread_mutex_unlock(&s->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static void over_locked(struct marker *m)
+{
+    if (!m->over) {
+        m->over = true;
+        m->settling->n_left--;
+        pthread_cond_broadcast(&m->settling->wake);
+    }
+}
+
+static void unref_marker_locked(struct marker *m)
+{
+    if (!--m->n_refs)
+        free(m);
+}
+
+static void CL_CALLBACK marker_over(cl_event event, cl_int status, void *user_data)
+{
+    struct marker *m = user_data;
+    struct settling *s = m->settling;
+    (void)event;
+    (void)status;
+    pthread_mutex_lock(&s->lock);
+    over_locked(m);
+    unref_marker_locked(m);
+    unref_settling_locked(s);
+}
+
+/* Behind all that the queue has. */
+static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue queue)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    struct marker *m = calloc(1, sizeof *m);
+    cl_event event = NULL;
+    cl_int status = CL_QUEUED;
+    if (!m)
+        return -ENOMEM;
+    *m = (struct marker){.settling = s, .n_refs = 2};
+    if (cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &event)
+                                        : cl->clEnqueueMarker(queue, &event)) {
+        free(m);
+        return -EIO;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->n_left++;
+    s->n_refs++;
+    pthread_mutex_unlock(&s->lock);
+    const bool told = !cl->clSetEventCallback(event, CL_COMPLETE, marker_over, m);
+    cl->clFlush(queue);
+    /* Some drivers never call back for an event that is over. */
+    const bool over = !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) &&
+                      status <= CL_COMPLETE;
+    cl->clReleaseEvent(event);
+    pthread_mutex_lock(&s->lock);
+    if (over)
+        over_locked(m);
+    if (!told)
+        m->n_refs--, s->n_refs--; /* ours is left of each */
+    const bool waits = told || over;
+    unref_marker_locked(m);
+    pthread_mutex_unlock(&s->lock);
+    return waits ? 0 : -EIO;
+}
+
+static int settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, uint64_t timeout_ns, struct gn_error *err)
+{
+    const uint64_t at_ns = gn_now_ns() + timeout_ns;
+    const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
+    struct settling *s = calloc(1, sizeof *s);
+    pthread_condattr_t attr;
+    int rc = 0;
+    if (!s)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to wait for the device");
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    s->n_refs = 1;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        if (objects[i]->kind == GN_KIND_QUEUE)
+            rc = settle_queue(v, s, objects[i]->driver);
+    pthread_mutex_lock(&s->lock);
+    while (!rc && s->n_left)
+        rc = -pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    unref_settling_locked(s);
+    if (rc == -ETIMEDOUT)
+        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "the device's work took longer than the drain may take");
+    return rc ? gn_fail(err, -rc, NULL, "cannot wait for the device") : 0;
 }
 
 /* ---- in */
@@ -297,7 +500,7 @@ static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t byt
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
-    if (o && (!look(v, o, ret) || ret->bytes != bytes)) {
+    if (o && (!look_at(v, o, ret) || ret->bytes != bytes)) {
         gn_object_unref(o);
         return NULL;
     }
@@ -307,6 +510,11 @@ static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t byt
 static int unwritable(struct gn_error *err, cl_int result)
 {
     return gn_fail(err, EIO, NULL, "the driver does not take the contents of its memory: error %d", result);
+}
+
+static int no_room(struct gn_error *err)
+{
+    return gn_fail(err, ENOMEM, NULL, "no memory left to load what its memory holds");
 }
 
 /* The image whose pages came last is whole, or another's begin. */
@@ -319,8 +527,7 @@ static int write_out(struct gn_vgpu *v, struct gn_contents *c, struct gn_error *
     struct context_queue *q = o ? queue_for(v, o->driver) : NULL;
     cl_int result = q ? write_image(v, q, &content, c->image) : CL_OUT_OF_RESOURCES;
     gn_object_unref(o);
-    free(c->image);
-    c->image = NULL;
+    drop_image(c);
     return result ? unwritable(err, result) : 0;
 }
 
@@ -331,76 +538,172 @@ static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct con
     return result ? unwritable(err, result) : 0;
 }
 
+/* A memory is told of. */
+static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn_error *err)
+{
+    struct gn_contents *c = contents_of(v);
+    struct content content;
+    cl_int result = CL_SUCCESS;
+    /* One memory an object, under its name: so it is found again. */
+    struct gn_vobject *o = m->id == m->object ? object_of(v, m->object, m->bytes, &content) : NULL;
+    if (!o || !c || gn_known_find(&c->places, m->id)) {
+        gn_object_unref(o);
+        return gn_fail(err, EBADMSG, NULL, "contents are announced of no memory object, or of one of another size");
+    }
+    struct context_queue *q = queue_for(v, o->driver);
+    if (c->n_in == c->in_capacity) {
+        uint32_t more = c->in_capacity ? 2 * c->in_capacity : 64;
+        struct incoming *in = realloc(c->in, more * sizeof *in);
+        if (in) {
+            c->in = in;
+            c->in_capacity = more;
+        }
+    }
+    if (!q || c->n_in == c->in_capacity || gn_known_put(&c->places, m->id, c->n_in)) {
+        gn_object_unref(o);
+        return no_room(err);
+    }
+    struct incoming *in = &c->in[c->n_in++];
+    *in = (struct incoming){.object = o};
+    if (!content.image && q->in_place && !(content.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        in->mapped = gn_cl(v)->clEnqueueMapBuffer(q->queue, content.mem, CL_TRUE, CL_MAP_WRITE, 0, content.bytes, 0, NULL, NULL, &result);
+    return 0;
+}
+
+static void let_go(struct gn_vgpu *v, struct incoming *in)
+{
+    struct context_queue *q = in->mapped ? queue_for(v, in->object->driver) : NULL;
+    if (q)
+        gn_cl(v)->clEnqueueUnmapMemObject(q->queue, in->object->driver, in->mapped, 0, NULL, NULL);
+    gn_object_unref(in->object);
+}
+
+static bool gone(struct gn_vgpu *v, uint64_t memory)
+{
+    struct gn_contents *c = contents_of(v);
+    const uint32_t *place = c ? gn_known_find(&c->places, memory) : NULL;
+    if (!place)
+        return false;
+    const uint32_t at = *place;
+    if (c->image_id == memory)
+        drop_image(c);
+    let_go(v, &c->in[at]);
+    gn_known_remove(&c->places, memory);
+    c->in[at] = c->in[--c->n_in];
+    if (at < c->n_in)
+        *gn_known_find(&c->places, c->in[at].object->id) = at;
+    return true;
+}
+
+/* The image's pages are to come: room for all of it, with what has come before. */
+static int begin_image(struct gn_vgpu *v, struct gn_contents *c, struct incoming *in, struct context_queue *q,
+                       const struct content *content, struct gn_error *err)
+{
+    if (c->image && c->image_id == in->object->id)
+        return 0;
+    int rc = write_out(v, c, err);
+    if (rc)
+        return rc;
+    c->image = calloc(1, content->bytes);
+    if (!c->image)
+        return no_room(err);
+    cl_int result = in->begun ? read_image(v, q, content, c->image) : CL_SUCCESS;
+    if (result) {
+        drop_image(c);
+        return gn_fail(err, EIO, NULL, "the driver does not give out the contents of its memory: error %d", result);
+    }
+    in->begun = true;
+    c->image_id = in->object->id;
+    c->image_bytes = content->bytes;
+    return 0;
+}
+
+/* Runs of zeros may be longer than a piece, and come one by one, whole or in parts. */
+static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct context_queue *q,
+                      const struct content *content, const uint64_t *at, struct gn_error *err)
+{
+    void *where[GN_STREAM_MOST_RUNS];
+    uint64_t room = 0, used = 0;
+    for (uint32_t i = 0; i < s->n_runs; i++)
+        room += gn_stream_run_bytes(r, s, i);
+    unsigned char *all = malloc(room ? room : 1);
+    if (!all)
+        return no_room(err);
+    for (uint32_t i = 0; i < s->n_runs; i++) {
+        where[i] = all + used;
+        used += gn_stream_run_bytes(r, s, i);
+    }
+    int rc = gn_stream_take_pages(r, where);
+    for (uint32_t i = 0; !rc && i < s->n_runs; i++)
+        for (uint64_t done = 0, bytes = gn_stream_run_bytes(r, s, i); !rc && done < bytes; done += PIECE_BYTES)
+            rc = load_run(v, q, content, at[i] + done, bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES,
+                          (unsigned char *)where[i] + done, err);
+    free(all);
+    return rc;
+}
+
 static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
 {
     const uint32_t page_bytes = gn_stream_reader_about(r)->page_bytes;
     struct gn_contents *c = contents_of(v);
+    const uint32_t *place = c ? gn_known_find(&c->places, s->memory->id) : NULL;
+    struct incoming *in = place ? &c->in[*place] : NULL;
     struct content content;
-    struct gn_vobject *o = c ? object_of(v, s->memory->object, s->memory->bytes, &content) : NULL;
-    struct context_queue *q = o ? queue_for(v, o->driver) : NULL;
     void *where[GN_STREAM_MOST_RUNS];
-    uint64_t at[GN_STREAM_MOST_RUNS], room = 0;
-    int rc = 0;
-    if (!q) {
-        gn_object_unref(o);
+    uint64_t at[GN_STREAM_MOST_RUNS];
+    if (!in)
         return gn_fail(err, c ? EBADMSG : ENOMEM, NULL, "contents came that are no memory object's, or there is no memory for them");
-    }
-    if (content.image && (!c->image || c->image_id != o->id)) {
-        rc = write_out(v, c, err);
-        c->image = rc ? NULL : calloc(1, content.bytes);
-        if (!rc && !c->image)
-            rc = gn_fail(err, ENOMEM, NULL, "no memory left to load an image");
-        c->image_id = o->id;
-        c->image_bytes = content.bytes;
-    }
-    /* Runs of zeros may be longer than a piece, and come one by one, whole or in parts. */
-    for (uint32_t i = 0; !rc && i < s->n_runs; i++) {
+    for (uint32_t i = 0; i < s->n_runs; i++)
         at[i] = s->runs[i].first_page * page_bytes;
-        where[i] = content.image ? c->image + at[i] : NULL;
+    unsigned char *to = in->mapped;
+    struct context_queue *q = NULL;
+    if (!to) {
+        q = queue_for(v, in->object->driver);
+        if (!q || !look_at(v, in->object, &content) || content.bytes != s->memory->bytes)
+            return no_room(err);
         if (!content.image)
-            room += gn_stream_run_bytes(r, s, i);
+            return write_runs(v, r, s, q, &content, at, err);
+        int rc = begin_image(v, c, in, q, &content, err);
+        if (rc)
+            return rc;
+        to = c->image;
     }
-    unsigned char *all = !rc && !content.image ? malloc(room ? room : 1) : NULL;
-    if (!rc && !content.image && !all)
-        rc = gn_fail(err, ENOMEM, NULL, "no memory left to load a buffer");
-    uint64_t used = 0;
-    for (uint32_t i = 0; all && i < s->n_runs; i++) {
-        where[i] = all + used;
-        used += gn_stream_run_bytes(r, s, i);
-    }
-    if (!rc)
-        rc = gn_stream_take_pages(r, where);
-    for (uint32_t i = 0; !rc && all && i < s->n_runs; i++)
-        for (uint64_t done = 0, bytes = gn_stream_run_bytes(r, s, i); !rc && done < bytes; done += PIECE_BYTES)
-            rc = load_run(v, q, &content, at[i] + done, bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES,
-                          (unsigned char *)where[i] + done, err);
-    free(all);
-    gn_object_unref(o);
-    return rc;
+    for (uint32_t i = 0; i < s->n_runs; i++)
+        where[i] = to + at[i];
+    return gn_stream_take_pages(r, where);
 }
 
 static int load(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
 {
-    struct content content;
+    int rc = 0;
     GN_FAULT("load-contents");
     if (s->what == GN_STREAM_IS_PAGES)
         return load_pages(v, r, s, err);
-    for (uint32_t i = 0; i < s->n_memories; i++) {
-        struct gn_vobject *o = object_of(v, s->memories[i].object, s->memories[i].bytes, &content);
-        if (!o)
-            return gn_fail(err, EBADMSG, NULL, "contents are announced of no memory object, or of one of another size");
-        gn_object_unref(o);
-    }
-    return 0;
+    for (uint32_t i = 0; i < s->n_memories && !rc; i++)
+        rc = expect(v, &s->memories[i], err);
+    return rc;
 }
 
 static int loaded(struct gn_vgpu *v, bool whole, struct gn_error *err)
 {
     struct gn_opencl_vgpu *detail = v->detail;
-    int rc = whole && detail->contents ? write_out(v, detail->contents, err) : 0;
+    struct gn_contents *c = detail->contents;
+    int rc = whole && c ? write_out(v, c, err) : 0;
+    for (uint32_t i = 0; c && i < c->n_in; i++)
+        let_go(v, &c->in[i]);
+    if (c)
+        c->n_in = 0;
     end(v);
     return rc;
 }
 
-const struct gn_vgpu_contents gn_opencl_contents = {
-    .obstacle = obstacle, .measure = measure, .save = save, .load = load, .loaded = loaded};
+const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
+                                                    .look = look,
+                                                    .open = open_source,
+                                                    .shut = shut_source,
+                                                    .fresh = fresh,
+                                                    .settle = settle,
+                                                    .end = end,
+                                                    .load = load,
+                                                    .gone = gone,
+                                                    .loaded = loaded};

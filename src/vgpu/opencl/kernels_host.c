@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i, struct gn_arg_fact *fact);
+
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel)
 {
     struct gn_kernel_detail *k = calloc(1, sizeof *k);
@@ -20,6 +22,11 @@ struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kerne
     if (!k->applied) {
         free(k);
         return NULL;
+    }
+    for (cl_uint i = 0; i < k->n_args; i++) {
+        struct gn_arg_fact fact = {0};
+        arg_fact(gn_cl(v), kernel, i, &fact);
+        k->applied[i].writes = fact.access;
     }
     return k;
 }
@@ -198,12 +205,17 @@ static void remember_arg(struct gn_applied_arg *have, const struct gn_arg *arg)
     have->arg = *arg;
 }
 
-static cl_int apply_arg(const cl_icd_dispatch *cl, cl_kernel kernel, struct gn_kernel_detail *k,
-                        const struct gn_arg *arg, void *driver)
+/* o: what the argument names, if it names anything. */
+static cl_int apply_arg(struct gn_vgpu *v, cl_kernel kernel, struct gn_kernel_detail *k, const struct gn_arg *arg,
+                        const struct gn_vobject *o)
 {
+    const struct gn_mem_detail *mem = o && arg->kind == GN_ARG_MEM ? o->detail : NULL;
     if (arg->index < k->n_args && same_arg(&k->applied[arg->index], arg))
         return CL_SUCCESS;
-    cl_int result = set_arg(cl, kernel, arg, driver);
+    /* Before the driver has it. One that has it already was marked then. */
+    if (mem && mem->writes && (arg->index >= k->n_args || k->applied[arg->index].writes))
+        gn_writes_by_kernel(v, mem->writes);
+    cl_int result = set_arg(gn_cl(v), kernel, arg, gn_driver_of(o));
     if (arg->index < k->n_args) {
         if (result)
             k->applied[arg->index].arg.kind = 0;
@@ -230,7 +242,7 @@ cl_int gn_host_SetArg(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
     if (arg->kind == GN_ARG_SVM && !gn_svm_address_ok(v, arg->value))
         return CL_INVALID_ARG_VALUE;
     pthread_mutex_lock(&k->lock);
-    cl_int result = apply_arg(gn_cl(v), a->kernel, k, arg, gn_driver_of(o));
+    cl_int result = apply_arg(v, a->kernel, k, arg, o);
     pthread_mutex_unlock(&k->lock);
     return result;
 }
@@ -297,9 +309,9 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
         gn_slices_variant(c->cut, &driver_kernel, &k);
     pthread_mutex_lock(&k->lock);
     while (!result && run && (arg = next_arg(run, w->args_bytes, &at, &fault))) {
-        void *driver = arg_handle_kind(arg) ? gn_driver_of(c->object_refs[n++]) : NULL;
+        const struct gn_vobject *o = arg_handle_kind(arg) ? c->object_refs[n++] : NULL;
         result = arg->kind != GN_ARG_SVM || gn_svm_address_ok(v, arg->value)
-                     ? apply_arg(cl, driver_kernel, k, arg, driver)
+                     ? apply_arg(v, driver_kernel, k, arg, o)
                      : CL_INVALID_ARG_VALUE;
     }
     if (!result && c->cut)

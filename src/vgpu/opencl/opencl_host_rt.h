@@ -6,6 +6,7 @@
 #include "link/worker_wire.h"
 #include "opencl_pixel.h"
 #include "vgpu/core/vgpu_core.h"
+#include "vgpu/core/writes.h"
 
 #include <CL/cl_icd.h>
 
@@ -59,7 +60,16 @@ struct gn_mem_detail {
     bool lines;           /* an array of lines: a slice pitch apart, in the second dimension */
     struct gn_mem_charge *charge; /* device memory that it holds; NULL: none of its own */
     struct gn_home *home; /* of a buffer in the data area; the driver's last callback frees it, after the release */
+    /* Who writes the memory: this object's own, or, of a sub-buffer or an image over a buffer, those bytes of that buffer's. */
+    struct gn_writes *writes;
+    bool borrowed;
+    uint64_t origin, extent; /* in that memory; extent: at most */
 };
+
+/* writes_host.c. After creation; 0 or no memory. */
+int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const struct gn_request *r);
+/* A command that writes objects is over. */
+void gn_opencl_wrote(struct gn_vgpu *v, struct gn_command *c);
 
 /* After creation of a queue: its detail. Not 0: no memory. */
 int gn_queue_made(struct gn_vobject *o);
@@ -88,6 +98,7 @@ struct gn_kernel_detail {
     struct gn_applied_arg {
         struct gn_arg arg; /* kind 0: not set */
         void *tail;        /* of arg: malloc'd */
+        bool writes;       /* memory given here may be written */
     } * applied;           /* what the driver's kernel was given last */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
 };

@@ -64,7 +64,7 @@ cl_int gn_host_Devices(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     return CL_SUCCESS;
 }
 
-static int mem_made(struct gn_vobject *o)
+static int mem_made(struct gn_vobject *o, const struct gn_request *r)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
     cl_mem_object_type type = 0;
@@ -78,7 +78,8 @@ static int mem_made(struct gn_vobject *o)
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
         cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes,
                            &detail->element_bytes, NULL);
-    if (o->charged_bytes && !(detail->charge = gn_mem_charge_keep(o))) {
+    if (gn_mem_writes_made(o, detail, r) || (o->charged_bytes && !(detail->charge = gn_mem_charge_keep(o)))) {
+        gn_writes_unref(detail->writes);
         free(detail);
         return -1;
     }
@@ -96,13 +97,13 @@ static int kernel_made(struct gn_vobject *o)
     return 0;
 }
 
-static int made(struct gn_vobject *o)
+static int made(struct gn_vobject *o, const struct gn_request *r)
 {
     switch (o->kind) {
     case GN_KIND_QUEUE:
         return gn_queue_made(o);
     case GN_KIND_MEM:
-        return mem_made(o);
+        return mem_made(o, r);
     case GN_KIND_KERNEL:
         return kernel_made(o);
     default:
@@ -130,8 +131,10 @@ static void release(struct gn_vobject *o)
         break;
     case GN_KIND_MEM:
         cl->clReleaseMemObject(o->driver);
-        if (o->detail)
+        if (o->detail) {
             gn_mem_charge_end(((struct gn_mem_detail *)o->detail)->charge);
+            gn_writes_unref(((struct gn_mem_detail *)o->detail)->writes);
+        }
         free(o->detail);
         break;
     case GN_KIND_SAMPLER:
@@ -272,6 +275,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .finish = finish,
     .is_over = is_over,
     .when_quiet = when_quiet,
+    .wrote = gn_opencl_wrote,
     .times = times,
     .ran = ran,
     .contents = &gn_opencl_contents,

@@ -92,7 +92,7 @@ static void begin_build(struct gn_vgpu *v, const struct gn_request *r, uint32_t 
 static void end_build(struct gn_vobject *o)
 {
     if (gn_vgpu_end_build() && o)
-        o->unsaveable = true;
+        gn_object_unsaveable(o);
 }
 
 cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Build *a)

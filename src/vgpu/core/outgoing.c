@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The objects whose contents are being sent, with a page table and a source each; what the rounds of src/migrate work on. Run by the
+ * thread that saves; the API's sources are read by one hashing thread of the rounds'.
+ */
+#include "vgpu/core/outgoing.h"
+
+#include "base/fault.h"
+#include "migrate/page_stream.h"
+#include "stream/known.h"
+#include "vgpu/core/save.h"
+#include "vgpu/core/writes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_BYTES 4096u
+#define N_HASHERS  1u /* sources are for one thread at a time */
+
+struct item {
+    struct gn_vobject *object; /* held */
+    struct gn_writes *writes;
+    struct gn_page_table *table;
+    struct gn_page_source source;
+    uint64_t bytes;
+    bool told, here;
+};
+
+struct gn_outgoing {
+    struct gn_vgpu *v;
+    struct gn_page_hasher hasher;
+    struct gn_rounds *rounds;
+    struct item *items;
+    uint32_t n, capacity;
+    struct gn_known_ids places; /* in items, by the object's id */
+    struct gn_stream_gone *gone;
+    uint32_t n_gone, gone_capacity;
+};
+
+int gn_outgoing_new(struct gn_vgpu *v, struct gn_outgoing **ret, struct gn_error *err)
+{
+    struct gn_outgoing *out = calloc(1, sizeof *out);
+    if (!out)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to send what its memory holds");
+    out->v = v;
+    int rc = gn_page_hasher_init(&out->hasher, GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
+    if (!rc)
+        rc = gn_rounds_create(PAGE_BYTES, N_HASHERS, &out->rounds, err);
+    if (rc) {
+        gn_page_hasher_fini(&out->hasher);
+        free(out);
+        return rc;
+    }
+    *ret = out;
+    return 0;
+}
+
+static void let_go(struct gn_outgoing *out, struct item *i)
+{
+    out->v->api->contents->shut(out->v, &i->source);
+    gn_writes_unfollow(out->v, i->writes);
+    gn_object_unref(i->object);
+}
+
+void gn_outgoing_free(struct gn_outgoing *out)
+{
+    if (!out)
+        return;
+    gn_rounds_destroy(out->rounds);
+    for (uint32_t i = 0; i < out->n; i++)
+        let_go(out, &out->items[i]);
+    if (out->v->api->contents)
+        out->v->api->contents->end(out->v);
+    gn_page_hasher_fini(&out->hasher);
+    gn_known_fini(&out->places);
+    free(out->items);
+    free(out->gone);
+    free(out);
+}
+
+static int no_memory(struct gn_error *err)
+{
+    return gn_fail(err, ENOMEM, NULL, "no memory left to follow what its memory holds");
+}
+
+static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes, struct gn_writes *writes, struct gn_error *err)
+{
+    struct item *i;
+    if (out->n == out->capacity) {
+        uint32_t more = out->capacity ? 2 * out->capacity : 64;
+        struct item *items = realloc(out->items, more * sizeof *items);
+        if (!items)
+            return no_memory(err);
+        out->items = items;
+        out->capacity = more;
+    }
+    i = &out->items[out->n];
+    *i = (struct item){.object = o, .writes = writes, .bytes = bytes, .here = true};
+    int rc = gn_writes_follow(out->v, writes, &out->hasher, bytes, &i->table);
+    if (rc)
+        return rc == -ENOMEM ? no_memory(err) : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s", strerror(-rc));
+    rc = out->v->api->contents->open(out->v, o, &i->source, err);
+    if (!rc && gn_known_put(&out->places, o->id, out->n)) {
+        out->v->api->contents->shut(out->v, &i->source);
+        rc = no_memory(err);
+    }
+    if (rc) {
+        gn_writes_unfollow(out->v, writes);
+        return rc;
+    }
+    atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
+    out->n++;
+    return 0;
+}
+
+/* The last one takes its place. */
+static int drop(struct gn_outgoing *out, uint32_t at)
+{
+    const uint64_t id = out->items[at].object->id;
+    if (out->items[at].told) {
+        if (out->n_gone == out->gone_capacity) {
+            uint32_t more = out->gone_capacity ? 2 * out->gone_capacity : 64;
+            struct gn_stream_gone *gone = realloc(out->gone, more * sizeof *gone);
+            if (!gone)
+                return -ENOMEM;
+            out->gone = gone;
+            out->gone_capacity = more;
+        }
+        out->gone[out->n_gone++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
+    }
+    let_go(out, &out->items[at]);
+    gn_known_remove(&out->places, id);
+    out->items[at] = out->items[--out->n];
+    if (at < out->n)
+        *gn_known_find(&out->places, out->items[at].object->id) = at;
+    return 0;
+}
+
+int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects, uint32_t n, struct gn_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < out->n; i++)
+        out->items[i].here = false;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        struct gn_writes *writes;
+        uint64_t bytes;
+        const uint32_t *place = gn_known_find(&out->places, objects[i]->id);
+        if (place)
+            out->items[*place].here = true;
+        else if (out->v->api->contents->look(out->v, objects[i], &bytes, &writes))
+            rc = add(out, objects[i], bytes, writes, err);
+    }
+    for (uint32_t i = out->n; i-- && !rc;)
+        if (!out->items[i].here && drop(out, i))
+            rc = no_memory(err);
+    return rc;
+}
+
+uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, uint64_t *ret_pages)
+{
+    *ret_bytes = *ret_pages = 0;
+    for (uint32_t i = 0; i < out->n; i++) {
+        *ret_bytes += out->items[i].bytes;
+        *ret_pages += out->items[i].table->n_pages;
+    }
+    return out->n;
+}
+
+int gn_outgoing_tell_gone(struct gn_outgoing *out, struct gn_stream_writer *w)
+{
+    uint32_t n = out->n_gone;
+    out->n_gone = 0;
+    return n ? gn_stream_put_gone(w, out->gone, n) : 0;
+}
+
+int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
+{
+    struct gn_stream_memory some[64];
+    uint32_t n = 0;
+    int rc = 0;
+    for (uint32_t i = 0; i < out->n && !rc; i++) {
+        struct item *it = &out->items[i];
+        if (it->told)
+            continue;
+        some[n++] = (struct gn_stream_memory){.id = it->object->id, .object = it->object->id, .bytes = it->bytes};
+        it->told = true;
+        if (n == GN_ARRAY_SIZE(some)) {
+            rc = gn_stream_put_memories(w, some, n);
+            n = 0;
+        }
+    }
+    return rc || !n ? rc : gn_stream_put_memories(w, some, n);
+}
+
+int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind, uint64_t bytes_per_s,
+                      struct gn_round_stats *ret, struct gn_error *err)
+{
+    const struct gn_round_options options = {.kind = kind, .sample = GN_SAMPLE_AUTO, .bytes_per_s = bytes_per_s};
+    struct gn_round_item *items = calloc(out->n ? out->n : 1, sizeof *items);
+    struct gn_page_stream stream;
+    struct gn_page_sink sink = gn_page_stream_sink(&stream, w, &out->hasher);
+    memset(ret, 0, sizeof *ret);
+    if (!items)
+        return no_memory(err);
+    for (uint32_t i = 0; i < out->n; i++)
+        items[i] = (struct gn_round_item){.table = out->items[i].table,
+                                          .source = out->items[i].source,
+                                          .cookie = gn_page_stream_cookie(out->items[i].object->id)};
+    out->v->api->contents->fresh(out->v);
+    int rc = gn_stream_round_begin(w, kind == GN_ROUND_STOP ? GN_STREAM_STOP : GN_STREAM_PRECOPY);
+    GN_FAULT("save-contents");
+    if (!rc)
+        rc = gn_rounds_run(out->rounds, &options, items, out->n, &sink, ret, err);
+    free(items);
+    /* The stream's own reason is the better one. */
+    const struct gn_error *said = gn_stream_writer_error(w);
+    if (rc && said->what[0])
+        gn_fail(err, -rc, said->fix, "%s", said->what);
+    return rc;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Marks of who writes what. Made by the threads that submit and those that report ends; read by whoever sends contents ahead. Marks
+ * are made under one lock, which is taken for a kernel only the first time that it is given some memory, and for commands of the
+ * host's only while something is followed.
+ */
+#include "vgpu/core/writes.h"
+
+#include "vgpu/core/vgpu_core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct gn_writes *gn_writes_new(bool never)
+{
+    struct gn_writes *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    atomic_init(&w->n_refs, 1);
+    atomic_init(&w->by_kernels, never ? GN_KERNELS_MAY_NOT : GN_KERNELS_NOT_YET);
+    return w;
+}
+
+struct gn_writes *gn_writes_ref(struct gn_writes *w)
+{
+    atomic_fetch_add_explicit(&w->n_refs, 1, memory_order_relaxed);
+    return w;
+}
+
+void gn_writes_unref(struct gn_writes *w)
+{
+    /* Whoever follows it holds one: the table is gone by then. */
+    if (w && atomic_fetch_sub_explicit(&w->n_refs, 1, memory_order_acq_rel) == 1)
+        free(w);
+}
+
+void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w)
+{
+    /* Either this comes first, and whoever begins to follow sees it; or there is a table to mark. */
+    pthread_mutex_lock(&v->writes_lock);
+    if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_NOT_YET)
+        atomic_store_explicit(&w->by_kernels, GN_KERNELS_DO, memory_order_relaxed);
+    if (w->table)
+        gn_page_table_kernel_writes(w->table, 0, UINT64_MAX);
+    pthread_mutex_unlock(&v->writes_lock);
+}
+
+void gn_writes_by_host(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, uint64_t n)
+{
+    pthread_mutex_lock(&v->writes_lock);
+    if (w->table)
+        gn_page_table_host_wrote(w->table, offset, n);
+    pthread_mutex_unlock(&v->writes_lock);
+}
+
+int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, const struct gn_page_hasher *hasher, uint64_t bytes,
+                     struct gn_page_table **ret)
+{
+    struct gn_page_table *t = NULL;
+    int rc = gn_page_table_create(hasher, bytes, false, 4, &t);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&v->writes_lock);
+    if (w->table) {
+        rc = -EBUSY;
+    } else {
+        w->table = t;
+        if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_DO)
+            gn_page_table_kernel_writes(t, 0, UINT64_MAX);
+    }
+    pthread_mutex_unlock(&v->writes_lock);
+    if (rc) {
+        gn_page_table_destroy(t);
+        return rc;
+    }
+    gn_writes_ref(w);
+    *ret = t;
+    return 0;
+}
+
+void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w)
+{
+    pthread_mutex_lock(&v->writes_lock);
+    struct gn_page_table *t = w->table;
+    w->table = NULL;
+    pthread_mutex_unlock(&v->writes_lock);
+    if (!t)
+        return;
+    gn_page_table_destroy(t);
+    gn_writes_unref(w);
+}
+
+void gn_vgpu_follow_writes(struct gn_vgpu *v, bool on)
+{
+    atomic_store_explicit(&v->follows_writes, on, memory_order_seq_cst);
+    /* Who had a device's role has given the driver what he had in hand; the next one sees the word. */
+    for (uint32_t i = 0; on && i < v->n_devices; i++) {
+        pthread_mutex_lock(&v->devices[i].role);
+        pthread_mutex_unlock(&v->devices[i].role);
+    }
+}

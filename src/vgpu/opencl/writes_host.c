@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which memory an OpenCL command of the host's has written, and whose memory an object is. Marks are made on the threads that report
+ * ends. What a map for writing has changed comes as a write when it is unmapped.
+ */
+#include "opencl_host.h"
+
+int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const struct gn_request *r)
+{
+    const cl_icd_dispatch *cl = gn_cl(o->vgpu);
+    const struct gn_mem_detail *parent = NULL;
+    cl_mem_flags flags = 0;
+    size_t offset = 0, size = 0;
+    detail->extent = UINT64_MAX;
+    /* A request that makes memory names other memory only to make it out of that. */
+    for (uint32_t i = 0; i < r->n_held; i++)
+        if (r->held[i] != o && r->held[i]->kind == GN_KIND_MEM)
+            parent = r->held[i]->detail;
+    if (!parent) {
+        cl->clGetMemObjectInfo(o->driver, CL_MEM_FLAGS, sizeof flags, &flags, NULL);
+        detail->writes = gn_writes_new(flags & CL_MEM_READ_ONLY);
+        return detail->writes ? 0 : -1;
+    }
+    if (!parent->writes)
+        return -1;
+    detail->borrowed = true;
+    detail->writes = gn_writes_ref(parent->writes);
+    detail->origin = parent->origin;
+    detail->extent = parent->extent;
+    if (!detail->element_bytes && !cl->clGetMemObjectInfo(o->driver, CL_MEM_OFFSET, sizeof offset, &offset, NULL) &&
+        !cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof size, &size, NULL)) {
+        detail->origin = offset;
+        detail->extent = size;
+    }
+    return 0;
+}
+
+/* The bytes of the object that a plain command has written; else all of them. */
+static void range_of(const struct gn_command *c, uint64_t *ret_offset, uint64_t *ret_bytes)
+{
+    switch (((const struct gn_msg *)(const void *)c->bytes)->op) {
+    case GN_OP_clEnqueueWriteBuffer: {
+        const struct gn_wire_clEnqueueWriteBuffer *w = (const void *)c->bytes;
+        *ret_offset = w->offset;
+        *ret_bytes = w->size;
+        break;
+    }
+    case GN_OP_clEnqueueFillBuffer: {
+        const struct gn_wire_clEnqueueFillBuffer *w = (const void *)c->bytes;
+        *ret_offset = w->offset;
+        *ret_bytes = w->size;
+        break;
+    }
+    case GN_OP_clEnqueueCopyBuffer: {
+        const struct gn_wire_clEnqueueCopyBuffer *w = (const void *)c->bytes;
+        *ret_offset = w->dst_offset;
+        *ret_bytes = w->size;
+        break;
+    }
+    default:
+        *ret_offset = 0;
+        *ret_bytes = UINT64_MAX;
+    }
+}
+
+void gn_opencl_wrote(struct gn_vgpu *v, struct gn_command *c)
+{
+    uint64_t offset, bytes, at;
+    range_of(c, &offset, &bytes);
+    for (uint32_t i = 0; i < GN_MAX_REFS; i++) {
+        const struct gn_mem_detail *detail = c->class->writes >> i & 1 && c->refs[i] ? c->refs[i]->detail : NULL;
+        if (!detail || !detail->writes)
+            continue;
+        /* What lies outside the driver has refused. */
+        if (offset > detail->extent || !gn_add_u64(detail->origin, offset, &at))
+            continue;
+        const uint64_t left = detail->extent - offset;
+        gn_writes_by_host(v, detail->writes, at, bytes < left ? bytes : left);
+    }
+}
