@@ -20,7 +20,6 @@
 #define INLINE_BYTES    (16u << 10) /* inputs up to this go before their message, larger ones as bulk data beside it */
 #define FLUSH_BYTES     (16u << 10) /* this much is sent without waiting for more */
 #define FLUSH_NS        100000u     /* and nothing waits longer than this */
-#define LEASE_NS        1000000u    /* how long after a read by a waiting thread the watcher leaves the socket alone */
 #define SPIN_NS         20000u
 #define LOOKS_PER_CLOCK 8
 #define PAUSES_PER_LOOK 8u
@@ -40,9 +39,9 @@ static void wake_watcher(struct gn_remote *r)
     (void)!write(r->wake_fd, &one, sizeof one);
 }
 
-static void arm(int timer, uint64_t ns)
+void gn_remote_arm(int timer, uint64_t ns)
 {
-    const struct itimerspec when = {.it_value = {.tv_nsec = (long)ns}};
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}};
     (void)timerfd_settime(timer, 0, &when, NULL);
 }
 
@@ -335,9 +334,10 @@ static bool look(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
     if (!reads)
         return atomic_load_explicit(word, memory_order_acquire) != seen;
     read_until(r, word, seen);
+    atomic_store_explicit(&r->n_turns, atomic_load_explicit(&r->n_turns, memory_order_relaxed) + 1, memory_order_relaxed);
     gn_remote_leave_role(r);
     if (!atomic_exchange_explicit(&r->lease_armed, true, memory_order_seq_cst))
-        arm(r->lease_fd, LEASE_NS);
+        gn_remote_arm(r->lease_fd, GN_REMOTE_LEASE_NS);
     return true;
 }
 
@@ -392,7 +392,7 @@ static void flush_soon(struct gn_remote *r)
     if (atomic_load_explicit(&r->out.unsent, memory_order_relaxed) >= FLUSH_BYTES)
         gn_remote_flush(r);
     else if (!atomic_exchange_explicit(&r->flush_armed, true, memory_order_seq_cst))
-        arm(r->flush_fd, FLUSH_NS);
+        gn_remote_arm(r->flush_fd, FLUSH_NS);
 }
 
 int gn_remote_send(struct gn_remote *r, struct gn_call *c)

@@ -9,6 +9,8 @@
 
 /* What remote.c (records, and who reads and sends them) and remote_watch.c (connections, the watcher thread) share. */
 #define MAX_LANDINGS    128u
+/* How long after a read by a waiting thread the watcher leaves the socket alone. */
+#define GN_REMOTE_LEASE_NS 1000000u
 #define MAX_WANTS       256u /* files asked for at once: builds over there have as many threads at most */
 
 struct gn_remote {
@@ -33,6 +35,7 @@ struct gn_remote {
     /* any thread; sequentially consistent, so that nobody parks while nobody reads */
     _Alignas(64) _Atomic uint32_t role;
     _Atomic uint32_t n_parked, baton;
+    _Atomic uint32_t n_turns; /* how often a waiting thread has read; whoever has the role counts */
     _Atomic bool broken;
     _Atomic bool leaving; /* the program has said goodbye */
     _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
@@ -57,6 +60,8 @@ struct want {
     char payload[];
 };
 
+/* Sets a timer. */
+void gn_remote_arm(int timer, uint64_t ns);
 /* The role of reading: false: somebody has it. */
 bool gn_remote_take_role(struct gn_remote *r);
 /* Passes it on to somebody who waits for it. */

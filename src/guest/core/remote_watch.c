@@ -23,6 +23,7 @@
 #define TRY_PAUSE_MS    20
 #define MAX_DATA_BYTES  (UINT64_C(1) << 32)
 #define FILE_PIECE      16384u
+#define LEASE_MOST_NS   UINT64_C(50000000) /* nothing that comes lies unread for longer */
 
 /* ---- connections */
 
@@ -259,12 +260,31 @@ static void lose(struct gn_remote *r)
     gn_remote_wake_all(r);
 }
 
+/*
+ * May the watcher read again? While threads take turns at reading the timer is set here: after a long sleep that takes a thread some
+ * ten microseconds, which would lie between the answer it waited for and its next call.
+ */
+static bool lease_is_over(struct gn_remote *r, uint32_t *seen_turns)
+{
+    const uint64_t two_trips_ns = 2 * atomic_load_explicit(&r->trip_ns, memory_order_relaxed);
+    const uint32_t turns = atomic_load_explicit(&r->n_turns, memory_order_relaxed);
+    const bool in_use = turns != *seen_turns && atomic_load_explicit(&r->role, memory_order_seq_cst);
+    *seen_turns = turns;
+    if (in_use && two_trips_ns < LEASE_MOST_NS) {
+        gn_remote_arm(r->lease_fd, two_trips_ns < GN_REMOTE_LEASE_NS ? GN_REMOTE_LEASE_NS : two_trips_ns);
+        return false;
+    }
+    /* Before the look at the role: who gives it back after that sets the timer anew. */
+    atomic_store_explicit(&r->lease_armed, false, memory_order_seq_cst);
+    return !atomic_load_explicit(&r->role, memory_order_seq_cst);
+}
+
 void *gn_remote_watch(void *session)
 {
     struct gn_session *s = session;
     struct gn_remote *r = s->remote;
     int control = gn_link_poll_fd(s->link);
-    uint32_t armed = UINT32_MAX;
+    uint32_t armed = UINT32_MAX, seen_turns = 0;
     bool new_connection = true, reads = true;
     for (;;) {
         struct epoll_event events[8];
@@ -293,9 +313,7 @@ void *gn_remote_watch(void *session)
                 gn_remote_flush(r);
             } else if (fd == r->lease_fd) {
                 drain_counter(fd);
-                /* Before the look at the role: who gives it back after that sets the timer anew. */
-                atomic_store_explicit(&r->lease_armed, false, memory_order_seq_cst);
-                reads = !atomic_load_explicit(&r->role, memory_order_seq_cst);
+                reads = lease_is_over(r, &seen_turns);
             } else if (fd == control) {
                 gn_remote_broke(r);
             } else if (fd == r->tcp.fd) {
