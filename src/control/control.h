@@ -140,8 +140,9 @@ struct gn_control_policy {
  * "events": [{"at_ns", "what", "vgpu", "device", "text", and what this kind tells: base/trace.h}, ...]}. It is the connection's that
  * began it, and ends with that.
  *
- * {"version":1,"request":"migrate","vgpu":ID,"to":"local"[,"drain_timeout_ms":N]}: to a new worker on this machine. The reply comes
- * when it is done, and is "move".
+ * {"version":1,"request":"migrate","vgpu":ID,"to":"local"[,"drain_timeout_ms":N][,"rounds":N][,"bandwidth_bytes":N]}: to a new worker
+ * on this machine, after so many rounds of contents while the program runs (0: stop and copy; otherwise 1), at most so many bytes a
+ * second. The reply comes when it is done, and is "move".
  */
 struct gn_trace_event;
 struct gn_control_trace {
@@ -151,19 +152,26 @@ struct gn_control_trace {
 };
 enum gn_control_tracing { GN_CONTROL_TRACE_START, GN_CONTROL_TRACE_READ, GN_CONTROL_TRACE_STOP };
 
-#define GN_CONTROL_DRAIN_MS 10000u
+#define GN_CONTROL_DRAIN_MS   10000u
+#define GN_CONTROL_ROUNDS     1u
+#define GN_CONTROL_MAX_ROUNDS 16u
 struct gn_control_wish {
     const char *vgpu; /* its id, or as much of it as only it has */
     const char *to;
     uint32_t drain_timeout_ms;
+    uint32_t rounds;
+    uint64_t bandwidth_bytes; /* a second; 0: no limit */
 };
 
 struct gn_control_move {
     uint32_t id;
     const char *to;
     uint64_t downtime_ns; /* from the gate's closing to the word that the new worker may go */
+    uint64_t precopy_ns;
     uint64_t boot_ns, drain_ns, save_ns, load_ns;
-    uint64_t pages, pages_zero, bytes;
+    uint64_t bytes;
+    /* All there are; sent by name; in the stop told by their samples, and hashed; sent before it, and in it. */
+    uint64_t pages, pages_zero, pages_sampled, pages_hashed, pages_precopy, pages_stop;
 };
 
 /* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need

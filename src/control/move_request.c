@@ -11,8 +11,9 @@
 
 char *gn_control_move_request(const struct gn_control_wish *wish)
 {
-    json_t *root = json_pack("{s:i,s:s,s:s,s:s,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", wish->vgpu, "to",
-                             wish->to, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms);
+    json_t *root = json_pack("{s:i,s:s,s:s,s:s,s:I,s:I,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", wish->vgpu,
+                             "to", wish->to, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms, "rounds",
+                             (json_int_t)wish->rounds, "bandwidth_bytes", (json_int_t)wish->bandwidth_bytes);
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return text;
@@ -30,6 +31,8 @@ int gn_control_parse_wish(const struct json_t *root, struct gn_control_wish *ret
     ret->vgpu = text_of(root, "vgpu");
     ret->to = text_of(root, "to");
     ret->drain_timeout_ms = GN_CONTROL_DRAIN_MS;
+    ret->rounds = GN_CONTROL_ROUNDS;
+    ret->bandwidth_bytes = 0;
     if (!ret->vgpu || !*ret->vgpu)
         return gn_fail(err, EINVAL, "gantry ls lists them", "the request names no vGPU");
     if (!ret->to)
@@ -38,6 +41,15 @@ int gn_control_parse_wish(const struct json_t *root, struct gn_control_wish *ret
         return gn_fail(err, EINVAL, NULL, "the drain's timeout is no number of milliseconds up to an hour");
     if (drain)
         ret->drain_timeout_ms = (uint32_t)json_integer_value(drain);
+    const json_t *rounds = json_object_get(root, "rounds"), *bandwidth = json_object_get(root, "bandwidth_bytes");
+    if (rounds && (!json_is_integer(rounds) || json_integer_value(rounds) < 0 || json_integer_value(rounds) > GN_CONTROL_MAX_ROUNDS))
+        return gn_fail(err, EINVAL, NULL, "the rounds are no number up to %u", GN_CONTROL_MAX_ROUNDS);
+    if (bandwidth && (!json_is_integer(bandwidth) || json_integer_value(bandwidth) < 0))
+        return gn_fail(err, EINVAL, NULL, "the bandwidth is no number of bytes");
+    if (rounds)
+        ret->rounds = (uint32_t)json_integer_value(rounds);
+    if (bandwidth)
+        ret->bandwidth_bytes = (uint64_t)json_integer_value(bandwidth);
     return 0;
 }
 
@@ -47,10 +59,12 @@ char *gn_control_move_reply(const struct gn_control_move *m)
     snprintf(id, sizeof id, "%08x", m->id);
     json_t *phases = json_pack("{s:I,s:I,s:I,s:I}", "boot", (json_int_t)m->boot_ns, "drain", (json_int_t)m->drain_ns, "save",
                                (json_int_t)m->save_ns, "load", (json_int_t)m->load_ns);
-    json_t *pages = json_pack("{s:I,s:I,s:I}", "total", (json_int_t)m->pages, "zero", (json_int_t)m->pages_zero, "stop", (json_int_t)m->pages);
-    json_t *all = json_pack("{s:i,s:{s:s,s:s,s:s,s:s,s:i,s:I,s:o,s:o,s:I}}", "version", GN_CONTROL_VERSION, "move", "id", id, "from",
-                            "local", "to", m->to, "result", "moved", "precopy_ns", 0, "downtime_ns", (json_int_t)m->downtime_ns,
-                            "phases_ns", phases, "pages", pages, "bytes_sent", (json_int_t)m->bytes);
+    json_t *pages = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I}", "total", (json_int_t)m->pages, "zero", (json_int_t)m->pages_zero, "sampled",
+                              (json_int_t)m->pages_sampled, "hashed", (json_int_t)m->pages_hashed, "precopy",
+                              (json_int_t)m->pages_precopy, "stop", (json_int_t)m->pages_stop);
+    json_t *all = json_pack("{s:i,s:{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:o,s:I}}", "version", GN_CONTROL_VERSION, "move", "id", id, "from",
+                            "local", "to", m->to, "result", "moved", "precopy_ns", (json_int_t)m->precopy_ns, "downtime_ns",
+                            (json_int_t)m->downtime_ns, "phases_ns", phases, "pages", pages, "bytes_sent", (json_int_t)m->bytes);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     return text;

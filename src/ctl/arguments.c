@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/part.h"
 #include "base/size.h"
+#include "control/control.h"
 #include "ctl/ctl.h"
 
 #define MAX_TENANT_BYTES 63
@@ -116,6 +117,30 @@ static int set_drain_timeout(struct gn_ctl_args *args, const char *value, struct
         return gn_fail(err, EINVAL, "write a number of seconds, 0.001 to 3600", "\"%.100s\" is no time to wait", value);
     args->drain_timeout_ms = (uint32_t)(s * 1000);
     return 0;
+}
+
+static int set_stop_and_copy(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->stop_and_copy = true;
+    return args->rounds ? gn_fail(err, EINVAL, "leave one of them out", "--stop-and-copy has no rounds") : 0;
+}
+
+static int set_rounds(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    char *end;
+    const unsigned long n = strtoul(value, &end, 10);
+    if (!isdigit((unsigned char)*value) || *end || n < 1 || n > GN_CONTROL_MAX_ROUNDS)
+        return gn_fail(err, EINVAL, "write a number from 1 to 16", "\"%.100s\" is no number of rounds", value);
+    args->rounds = (uint32_t)n;
+    return args->stop_and_copy ? gn_fail(err, EINVAL, "leave one of them out", "--stop-and-copy has no rounds") : 0;
+}
+
+static int set_bandwidth(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    int rc = gn_size_parse(value, &args->bandwidth_bytes, err);
+    if (rc == 0 && (args->bandwidth_bytes == 0 || args->bandwidth_bytes > INT64_MAX))
+        rc = gn_fail(err, EINVAL, "leave --bandwidth out for no limit", "\"%.100s\" is no bandwidth", value);
+    return rc;
 }
 
 static int set_cap(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -259,6 +284,9 @@ static const struct option {
     {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_token_file},
     {"weight", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_weight},
     {"drain-timeout", GN_OPTION_MOVE, true, set_drain_timeout},
+    {"stop-and-copy", GN_OPTION_LIVE, false, set_stop_and_copy},
+    {"rounds", GN_OPTION_LIVE, true, set_rounds},
+    {"bandwidth", GN_OPTION_LIVE, true, set_bandwidth},
     {"cap", GN_OPTION_TENANT, true, set_cap},
     {"floor", GN_OPTION_TENANT, true, set_floor},
     {"memory", GN_OPTION_RUN, true, set_memory},

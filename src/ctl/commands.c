@@ -152,6 +152,13 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "an id that gantry ls lists, or the beginning of one. If anything fails the program\n"
      "goes on where it was. Only gantryd's own user and root may move vGPUs.\n"
      "\n"
+     "What its memory holds is sent while it runs; then it stops, and what has changed\n"
+     "since is sent again.\n"
+     "\n"
+     "  --rounds N         send N times before the stop, each time what has changed;\n"
+     "                     otherwise once\n"
+     "  --bandwidth SIZE   send at most SIZE bytes a second before the stop: K, M, G\n"
+     "  --stop-and-copy    stop it first, and send everything then\n"
      "  --drain-timeout S  give up when the device's work takes longer than S seconds;\n"
      "                     otherwise 10\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Not moved yet: programs on other machines, shared virtual memory, pipes, images\n"
@@ -159,8 +166,9 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "\n"
      "Examples:\n"
      "  gantry migrate 1f local\n"
+     "  gantry migrate 1f local --rounds 2 --bandwidth 500M\n"
      "  gantry migrate 1f3a77c0 local --json | jq .move.downtime_ns\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_ANYWHERE, 2, gn_ctl_migrate},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_ANYWHERE, 2, gn_ctl_migrate},
     {"sim", "[OPTION]... [FILE]", "try out shares in virtual time, for planning",
      "Runs the scheduler itself, unchanged, in virtual time on programs that FILE or\n"
      "the options describe or that were recorded, and shows what each tenant gets: its\n"

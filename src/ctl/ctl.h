@@ -51,6 +51,9 @@ struct gn_ctl_args {
     const char *sort;
     const char *output, *vgpu; /* of trace; its --seconds are delay_ns */
     uint32_t drain_timeout_ms;
+    bool stop_and_copy;
+    uint32_t rounds; /* 0: not given */
+    uint64_t bandwidth_bytes;
     bool json;
     bool help;
     char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
@@ -77,6 +80,7 @@ enum {
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
     GN_OPTION_TRACE = 1u << 7,    /* output, seconds, vgpu */
     GN_OPTION_MOVE = 1u << 10,    /* drain-timeout */
+    GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
 };
 
 /* commands.c: NULL name at the end. */

@@ -331,7 +331,7 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
         return -1;
     if (strcmp(wish->to, "local") != 0)
         return gn_fail(err, EOPNOTSUPP, "write local: to a new worker on this machine", "this gantryd moves no vGPU to \"%.100s\"", wish->to);
-    return gn_move_start(w->c, w->c->request_seq, v, wish->drain_timeout_ms, err);
+    return gn_move_start(w->c, w->c->request_seq, v, wish, err);
 }
 
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)

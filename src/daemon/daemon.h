@@ -266,7 +266,10 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n);
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err);
 
 /* moves.c: a vGPU from its worker to a new one. The answer to `c` comes later. 0 or -errno. */
-int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, uint32_t drain_timeout_ms, struct gn_error *err);
+struct gn_control_wish;
+int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err);
+/* The program has got another data segment, which its worker has been told of. */
+void gn_move_segment(struct gn_vgpu_record *v, const struct gn_link_segment_made *made, int fd);
 /* What the workers say. 1: it was about a move; 0: it was not; -EPROTO. After 1 v may have another worker: nothing more is to be read. */
 int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* The new worker's driver is up. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A vGPU from its worker to a new one on this machine; docs/moves.md. gantryd starts the new worker, has the old one save into a
- * socket between the two, and decides: when the old one has written everything and stands still, and the new one has loaded
+ * socket between the two, first while the program runs, and decides: when the old one has written everything and stands still, and the new one has loaded
  * everything, the new one may go, and the old one ends. Before that the old one goes on whenever anything fails. Neither goes on by
  * itself. gantryd's thread.
  *
@@ -24,18 +24,26 @@
 
 #define BOOT_NS UINT64_C(5000000000)  /* for the new worker's driver */
 #define LOAD_NS UINT64_C(60000000000) /* to save and load, after the drain */
+#define SLOWEST_BYTES_PER_S UINT64_C(50000000) /* what is sent ahead, unless it is held back to less */
 
 struct gn_move {
     struct gn_vgpu_record *from, *to;
     struct gn_conn *asker; /* NULL: gone */
     uint32_t seq;
-    uint32_t drain_timeout_ms;
+    struct gn_worker_save how;
     int stream_fd; /* the old worker's end, until it has it */
     bool asked;    /* the old worker has been */
+    bool stops; /* it closes its gate */
     bool saved, loaded;
-    uint64_t began_ns, until_ns;
+    uint64_t began_ns, asked_ns, until_ns;
     struct gn_worker_moved out, in;
 };
+
+/* The stop may take so long. */
+static uint64_t stop_ns(const struct gn_move *m)
+{
+    return (uint64_t)m->how.drain_timeout_ms * 1000000u + LOAD_NS;
+}
 
 static void answer(struct gn_move *m, char *text)
 {
@@ -83,12 +91,17 @@ static void commit(struct gn_move *m)
     answer(m, gn_control_move_reply(&(struct gn_control_move){.id = v->id,
                                                               .to = "local",
                                                               .downtime_ns = now - m->out.began_ns,
-                                                              .boot_ns = m->out.began_ns - m->began_ns,
+                                                              .precopy_ns = m->out.ahead_ns,
+                                                              .boot_ns = m->asked_ns - m->began_ns,
                                                               .drain_ns = m->out.quiet_ns - m->out.began_ns,
                                                               .save_ns = m->out.done_ns - m->out.quiet_ns,
                                                               .load_ns = m->in.done_ns - m->in.began_ns,
-                                                              .pages = m->out.pages,
+                                                              .pages = m->out.pages_total,
                                                               .pages_zero = m->out.pages_zero,
+                                                              .pages_sampled = m->out.sampled,
+                                                              .pages_hashed = m->out.hashed,
+                                                              .pages_precopy = m->out.pages_ahead,
+                                                              .pages_stop = m->out.pages_stop,
                                                               .bytes = m->out.bytes}));
     drop(m);
     gn_vgpus_leave(n);
@@ -117,6 +130,16 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         struct gn_error err;
         gn_fail(&err, ENODEV, refusal.fix[0] ? refusal.fix : NULL, "%s", refusal.what);
         give_up(m, &err);
+        return 1;
+    }
+    if (f->op == GN_WORKER_STOPS && f->n_payload == 0 && f->n_fds == 0) {
+        if (!m)
+            return 1; /* it was given up meanwhile, and is about to hear so */
+        if (v != m->from || !m->asked || m->stops || m->saved)
+            return -EPROTO;
+        m->stops = true;
+        m->until_ns = gn_now_ns() + stop_ns(m);
+        gn_vgpus_arm(v->daemon);
         return 1;
     }
     if (f->op != GN_WORKER_SAVED && f->op != GN_WORKER_LOADED)
@@ -153,18 +176,38 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     return 1;
 }
 
+/* What is ahead of the stop may take so long: everything in each round, and programs to build. */
+static uint64_t ahead_ns(const struct gn_move *m)
+{
+    const uint64_t least = m->how.bytes_per_s && m->how.bytes_per_s < SLOWEST_BYTES_PER_S ? m->how.bytes_per_s : SLOWEST_BYTES_PER_S;
+    const double s = 60.0 + (double)m->from->lease.leased_bytes / (double)least * 1.5;
+    const double ns = m->how.n_ahead * (s + m->how.drain_timeout_ms / 1e3) * 1e9;
+    return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
+}
+
+void gn_move_segment(struct gn_vgpu_record *v, const struct gn_link_segment_made *made, int fd)
+{
+    struct gn_vgpu_record *n = v->move && v->move->asked ? v->move->to : NULL;
+    /* Until it is asked, the old worker hands over all that it has. */
+    if (!n || n->control.fd < 0)
+        return;
+    if (gn_frame_push(&n->writer, GN_WORKER_SEGMENT, 0, 0, made, sizeof *made, &fd, 1))
+        gn_vgpus_kill(n); /* the old one goes on */
+    else if (gn_frame_writer_pending(&n->writer))
+        gn_loop_change(&n->daemon->loop, &n->control, EPOLLIN | EPOLLOUT);
+}
+
 void gn_move_up(struct gn_vgpu_record *n)
 {
     struct gn_move *m = n->takes_from->move;
-    const struct gn_worker_save save = {.drain_timeout_ms = m->drain_timeout_ms};
     struct gn_vgpu_record *v = m->from;
     struct gn_error err;
     if (m->asked)
         return;
     GN_FAULT("daemon-before-save");
-    m->until_ns = gn_now_ns() + (uint64_t)m->drain_timeout_ms * 1000000u + LOAD_NS;
+    m->until_ns = gn_now_ns() + stop_ns(m) + ahead_ns(m);
     gn_vgpus_arm(v->daemon);
-    if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &save, sizeof save, &m->stream_fd, 1)) {
+    if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &m->how, sizeof m->how, &m->stream_fd, 1)) {
         gn_fail(&err, EPIPE, NULL, "its worker does not hear");
         give_up(m, &err);
         return;
@@ -172,6 +215,7 @@ void gn_move_up(struct gn_vgpu_record *n)
     if (gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     m->asked = true;
+    m->asked_ns = gn_now_ns();
     close(m->stream_fd);
     m->stream_fd = -1;
 }
@@ -253,7 +297,7 @@ static int keep(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, uint32_t drain_timeout_ms, struct gn_error *err)
+int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err)
 {
     int stream[2];
     if (v->remote)
@@ -274,7 +318,9 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, uin
                           .to = n,
                           .asker = c,
                           .seq = seq,
-                          .drain_timeout_ms = drain_timeout_ms,
+                          .how = {.drain_timeout_ms = wish->drain_timeout_ms,
+                                  .n_ahead = wish->rounds,
+                                  .bytes_per_s = wish->bandwidth_bytes},
                           .stream_fd = stream[0],
                           .began_ns = gn_now_ns(),
                           .until_ns = gn_now_ns() + BOOT_NS};

@@ -36,7 +36,7 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         if (!gn_frame_payload(&f, &w, sizeof w) || f.n_fds != 1)
             return -EPROTO;
         *ret = (struct gn_worker_event){
-            .kind = GN_WORKER_EVENT_SAVE, .fd = gn_frame_take_fd(&c->reader, 0), .index = w.drain_timeout_ms};
+            .kind = GN_WORKER_EVENT_SAVE, .fd = gn_frame_take_fd(&c->reader, 0), .save = w};
         return 1;
     }
     if (f.op == GN_WORKER_RESUME || f.op == GN_WORKER_GO) {

@@ -16,7 +16,7 @@ enum gn_worker_event_kind {
     GN_WORKER_EVENT_LINK,        /* a data connection of the program's: fd (the caller's) */
     GN_WORKER_EVENT_LEASED,      /* an answer: index is the question's seq; bytes, 0: refused */
     GN_WORKER_EVENT_RECALL,      /* index is 1: tight */
-    GN_WORKER_EVENT_SAVE,        /* fd (the caller's); index: the drain may take so many milliseconds */
+    GN_WORKER_EVENT_SAVE,        /* fd (the caller's); save */
     GN_WORKER_EVENT_RESUME,
     GN_WORKER_EVENT_GO,
 };
@@ -26,6 +26,7 @@ struct gn_worker_event {
     int fd;
     uint32_t index;
     uint64_t bytes;
+    struct gn_worker_save save;
 };
 
 void gn_worker_control_init(struct gn_worker_control *c, int control_fd);

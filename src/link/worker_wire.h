@@ -45,10 +45,13 @@ enum gn_worker_op {
     GN_WORKER_RESUME = 66, /* -> empty: go on as if nothing had been */
     GN_WORKER_LOADED = 67, /* <- gn_worker_moved: from the one that takes over; or why it can't */
     GN_WORKER_GO = 68,     /* -> empty: it is yours */
+    GN_WORKER_STOPS = 70,  /* <- empty: all has been sent that can be ahead, and the gate closes */
 
     /* worker -> worker, before the stream */
     GN_WORKER_HAND = 72,         /* gn_worker_hand; fds: GN_WORKER_HAND_FDS */
-    GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in their order */
+    GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in their order. Later ones come from gantryd */
+    /* and behind it */
+    GN_WORKER_HAND_LAST = 74, /* gn_worker_hand_last; fds: stdout, stderr as they are now */
 };
 
 /* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the program has
@@ -136,7 +139,8 @@ _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_r
 
 struct gn_worker_save {
     uint32_t drain_timeout_ms;
-    uint32_t zero;
+    uint32_t n_ahead;     /* rounds of contents while the program runs; 0: it stands while all is sent */
+    uint64_t bytes_per_s; /* of these rounds; 0: no limit */
 };
 
 struct gn_worker_moved {
@@ -144,17 +148,23 @@ struct gn_worker_moved {
     uint32_t zero;
     uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: the gate began to close (the load began); nothing ran; the end */
     uint64_t bytes, pages, pages_zero;    /* of the stream */
+    uint64_t ahead_ns;                    /* what could be ahead took so long */
+    uint64_t pages_total, pages_ahead, pages_stop, sampled, hashed;
     char what[384];
     char fix[256];
 };
-_Static_assert(sizeof(struct gn_worker_moved) == 696, "moved");
+_Static_assert(sizeof(struct gn_worker_moved) == 744, "moved");
 
 enum { GN_WORKER_HAND_SESSION, GN_WORKER_HAND_EVENTS, GN_WORKER_HAND_DATA, GN_WORKER_HAND_STDOUT, GN_WORKER_HAND_STDERR, GN_WORKER_HAND_FDS };
 
 struct gn_worker_hand {
-    uint64_t ring_at;    /* the next position of the request ring */
+    uint64_t ring_at;    /* a position of the request ring, before which nothing is left to do */
     uint32_t n_segments; /* of data, the first one among them */
     uint32_t zero;
+};
+
+struct gn_worker_hand_last {
+    uint64_t ring_at; /* the next position of the request ring */
 };
 
 #define GN_WORKER_MAX_GROUPS  64

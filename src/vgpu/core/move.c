@@ -16,16 +16,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STALL_MS         10000u /* the other worker neither reads nor writes for so long: it hangs */
+#define STALL_MS         60000u /* the other worker does not read for so long: it hangs. It may have programs to build */
 #define HAND_TIMEOUT_MS  10000
-#define FIRST_TIMEOUT_MS 120000 /* the drain may take its time; gantryd ends this worker when it is given up */
+#define FIRST_TIMEOUT_MS 120000
 
 /* ---- from the old one */
 
 struct away {
     struct gn_vgpu *vgpu;
     int fd;
-    uint64_t timeout_ns;
+    struct gn_worker_save how;
 };
 
 static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
@@ -37,11 +37,6 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
                                          [GN_WORKER_HAND_DATA] = v->segments[0].fd,
                                          [GN_WORKER_HAND_STDOUT] = STDOUT_FILENO,
                                          [GN_WORKER_HAND_STDERR] = STDERR_FILENO};
-    pthread_mutex_lock(&v->helper_lock);
-    bool expects = !gn_list_empty(&v->folders);
-    pthread_mutex_unlock(&v->helper_lock);
-    if (expects)
-        return gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor");
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds, GN_WORKER_HAND_FDS);
     for (uint32_t i = 1; !rc && i < n; i++) {
         const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
@@ -50,20 +45,83 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
 }
 
-static int save_to(struct gn_vgpu *v, int fd, struct gn_worker_moved *said, struct gn_error *err)
+/* Descriptors that have come for a request which has not: they would be lost. */
+static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
 {
+    pthread_mutex_lock(&v->helper_lock);
+    bool expects = !gn_list_empty(&v->folders);
+    pthread_mutex_unlock(&v->helper_lock);
+    return expects ? gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor") : 0;
+}
+
+/* What was not the same all the time: where the ring stands, and where what the program prints goes. */
+static int hand_last(struct gn_vgpu *v, int fd, struct gn_error *err)
+{
+    const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
+    const int fds[2] = {STDOUT_FILENO, STDERR_FILENO};
+    int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+}
+
+/* Ahead of the gate: as much as was asked for. */
+static int save_ahead(const struct away *a, struct gn_save *s, struct gn_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
+        rc = gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+        GN_FAULT("move-ahead");
+    }
+    return rc;
+}
+
+/* *ret_closed: the gate is. */
+static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
+{
+    (void)gn_lease_say(&v->lease, GN_WORKER_STOPS, NULL, 0);
+    said->began_ns = gn_now_ns();
+    int rc = gn_gate_close(v, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+    said->quiet_ns = gn_now_ns();
+    *ret_closed = !rc;
+    GN_FAULT("move-quiet");
+    return rc;
+}
+
+static int save_to(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
+{
+    const int fd = a->fd;
     struct gn_stream_fd to = GN_STREAM_FD(fd, -1, STALL_MS);
     const struct gn_stream_sink sink = gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
-    struct gn_stream_writer *w;
+    struct gn_stream_writer *w = NULL;
+    struct gn_save *s = NULL;
     int rc = gn_stream_writer_create(&sink, &options, &w, err);
-    if (rc)
-        return rc;
-    rc = gn_vgpu_save(v, w, err);
-    const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
-    said->bytes = counts->stream_bytes;
-    said->pages = counts->pages;
-    said->pages_zero = counts->pages_zero;
+    if (!rc)
+        rc = gn_save_new(v, w, false, a->how.n_ahead, &s, err);
+    if (!rc)
+        rc = save_ahead(a, s, err);
+    if (!rc)
+        rc = stop(v, a, said, ret_closed, err);
+    if (!rc)
+        rc = expects_nothing(v, err);
+    if (!rc)
+        rc = gn_save_rest(s, err);
+    GN_FAULT("move-told");
+    if (!rc)
+        rc = hand_last(v, fd, err);
+    if (!rc) {
+        const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
+        const struct gn_save_figures *figures = gn_save_figures(s);
+        said->bytes = counts->stream_bytes;
+        said->pages = counts->pages;
+        said->pages_zero = counts->pages_zero;
+        said->ahead_ns = figures->ahead_ns;
+        said->pages_total = figures->pages_total;
+        said->pages_ahead = figures->pages_ahead;
+        said->pages_stop = figures->pages_stop;
+        said->sampled = figures->sampled;
+        said->hashed = figures->hashed;
+    }
+    gn_save_free(s);
     gn_stream_writer_destroy(w);
     return rc;
 }
@@ -84,18 +142,14 @@ static void *away_thread(void *arg)
     struct gn_vgpu *v = a->vgpu;
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
     struct gn_error err = {{0}, {0}};
+    bool closed = false;
     gn_objects_own_thread();
     GN_FAULT("move-begun");
     int rc = v->remote ? gn_fail(&err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet")
-                       : gn_gate_close(v, a->timeout_ns, &err);
-    const bool closed = !rc;
-    said.quiet_ns = gn_now_ns();
-    GN_FAULT("move-quiet");
-    if (!rc)
-        rc = hand_over(v, a->fd, &err);
+                       : hand_over(v, a->fd, &err);
     GN_FAULT("move-handed");
     if (!rc)
-        rc = save_to(v, a->fd, &said, &err);
+        rc = save_to(v, a, &said, &closed, &err);
     close(a->fd);
     free(a);
     if (rc && closed)
@@ -106,7 +160,7 @@ static void *away_thread(void *arg)
     return NULL;
 }
 
-void gn_vgpu_move_away(struct gn_vgpu *v, int fd, uint32_t drain_timeout_ms)
+void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
 {
     struct gn_worker_moved said = {0};
     struct gn_error err;
@@ -119,7 +173,7 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, uint32_t drain_timeout_ms)
         return;
     }
     if (a)
-        *a = (struct away){.vgpu = v, .fd = fd, .timeout_ns = (uint64_t)drain_timeout_ms * 1000000u};
+        *a = (struct away){.vgpu = v, .fd = fd, .how = *how};
     if (!a || pthread_create(&thread, NULL, away_thread, a)) {
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
         say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"), &err);
@@ -189,15 +243,36 @@ void gn_vgpu_begin_load(struct gn_vgpu *v)
     static struct gn_counters mine;
     atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
     v->gate.deaf = true;
+    atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
     /* Those that gantryd reads are still the other worker's to write. */
     v->counters_there = v->counters;
     v->counters = v->lease.counters = &mine;
 }
 
+/* The place in the ring, and where output goes, after all else. */
+static int take_last(struct gn_vgpu *v, struct gn_error *err)
+{
+    struct gn_worker_hand_last last;
+    struct gn_frame_reader reader;
+    struct gn_frame f;
+    gn_frame_reader_init(&reader, v->boot->load_fd);
+    int rc = gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) && f.n_fds == 2 ? 0 : -EPROTO;
+    if (!rc) {
+        const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
+        rc = take_stdio(fds);
+        v->ring.head = last.ring_at;
+    }
+    gn_frame_reader_fini(&reader);
+    return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
+}
+
 int gn_vgpu_take_in(struct gn_vgpu *v)
 {
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
-    struct gn_stream_fd from = GN_STREAM_FD(v->boot->load_fd, -1, STALL_MS);
+    /* The other worker may wait for the device, and gantryd ends this one when it is given up. */
+    struct gn_stream_fd from = GN_STREAM_FD(v->boot->load_fd, -1, 0);
     const struct gn_stream_source source = gn_stream_source_of_fd(&from);
     /* What the objects take is the lease's to allow; of the tables, as much as a program can have. */
     const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
@@ -214,6 +289,9 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
         rc = gn_vgpu_load(v, r, &err);
         gn_stream_reader_destroy(r);
     }
+    GN_FAULT("load-last");
+    if (!rc)
+        rc = take_last(v, &err);
     said.bytes = from.n_bytes;
     GN_FAULT("load-done");
     say(v, GN_WORKER_LOADED, &said, rc, &err);
@@ -232,5 +310,6 @@ void gn_vgpu_take_over(struct gn_vgpu *v)
         v->counters_there = NULL;
         pthread_mutex_unlock(&v->lease.lock);
     }
+    atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
     gn_gate_open(v);
 }

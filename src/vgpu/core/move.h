@@ -6,12 +6,14 @@
 
 /*
  * A vGPU from one worker to another, on one machine: the two ends of it (docs/moves.md). The old worker hands over what is the
- * program's (the session's socket, the segments, the place in the ring) and writes the vGPU behind it; the new one makes it anew.
- * Which of them goes on is gantryd's word, and each waits for it behind its closed gate.
+ * program's (the session's socket, the segments) and writes the vGPU behind it, as much as can be while the program runs, then what is
+ * left; the new one makes it anew as it comes, and gets the place in the ring last. Which of them goes on is gantryd's word, and
+ * each waits for it behind its closed gate.
  */
+struct gn_worker_save;
 
-/* The old worker. Takes fd. Answers SAVED, from a thread of its own. The control thread. */
-void gn_vgpu_move_away(struct gn_vgpu *v, int fd, uint32_t drain_timeout_ms);
+/* The old worker. Takes fd. Says STOPS, and answers SAVED, from a thread of its own. The control thread. */
+void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
 
 /* The new worker, in this order. Takes what comes before the stream; waits for it. 0 or -errno. */
 int gn_vgpu_take_hand(struct gn_vgpu_boot *boot);

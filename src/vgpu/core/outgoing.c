@@ -29,6 +29,7 @@ struct item {
 
 struct gn_outgoing {
     struct gn_vgpu *v;
+    bool homes;
     struct gn_page_hasher hasher;
     struct gn_rounds *rounds;
     struct item *items;
@@ -38,12 +39,13 @@ struct gn_outgoing {
     uint32_t n_gone, gone_capacity;
 };
 
-int gn_outgoing_new(struct gn_vgpu *v, struct gn_outgoing **ret, struct gn_error *err)
+int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, struct gn_error *err)
 {
     struct gn_outgoing *out = calloc(1, sizeof *out);
     if (!out)
         return gn_fail(err, ENOMEM, NULL, "no memory left to send what its memory holds");
     out->v = v;
+    out->homes = homes;
     int rc = gn_page_hasher_init(&out->hasher, GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
     if (!rc)
         rc = gn_rounds_create(PAGE_BYTES, N_HASHERS, &out->rounds, err);
@@ -148,7 +150,7 @@ int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects,
         const uint32_t *place = gn_known_find(&out->places, objects[i]->id);
         if (place)
             out->items[*place].here = true;
-        else if (out->v->api->contents->look(out->v, objects[i], &bytes, &writes))
+        else if (out->v->api->contents->look(out->v, objects[i], out->homes, &bytes, &writes))
             rc = add(out, objects[i], bytes, writes, err);
     }
     for (uint32_t i = out->n; i-- && !rc;)

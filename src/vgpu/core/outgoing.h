@@ -15,7 +15,8 @@ struct gn_outgoing;
  * rounds it is looked which objects there are; those that are being sent are held until they are gone from there or all is over,
  * and each has a page table that says what the next round sends. One thread.
  */
-int gn_outgoing_new(struct gn_vgpu *v, struct gn_outgoing **ret, struct gn_error *err);
+/* homes: what lies in the program's memory goes, too. */
+int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, struct gn_error *err);
 /* Nothing is followed any more; the program's objects are as they were. NULL does nothing. */
 void gn_outgoing_free(struct gn_outgoing *out);
 

@@ -264,7 +264,7 @@ static int fail(const struct gn_save *s, int rc, struct gn_error *err)
     return rc;
 }
 
-int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err)
+int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err)
 {
     struct gn_save *s = calloc(1, sizeof *s);
     if (!s)
@@ -272,7 +272,7 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n_ahead,
     s->v = v;
     s->w = w;
     s->n_rounds = n_ahead + 1;
-    int rc = gn_outgoing_new(v, &s->outgoing, err);
+    int rc = gn_outgoing_new(v, homes, &s->outgoing, err);
     if (rc) {
         free(s);
         return rc;
@@ -378,7 +378,7 @@ const struct gn_save_figures *gn_save_figures(const struct gn_save *s)
 int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err)
 {
     struct gn_save *s = NULL;
-    int rc = gn_save_new(v, w, 0, &s, err);
+    int rc = gn_save_new(v, w, false, 0, &s, err);
     if (!rc)
         rc = gn_save_rest(s, err);
     gn_save_free(s);

@@ -39,7 +39,7 @@ struct gn_vgpu_contents {
     /* NULL: they can be saved; or why not, as the rest of "it uses ...". */
     const char *(*obstacle)(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n);
     /* Has it contents of its own that go? Then how much, and who writes them. */
-    bool (*look)(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes, struct gn_writes **ret_writes);
+    bool (*look)(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes);
     /* How to come by them, until it is shut. The object is held meanwhile. */
     int (*open)(struct gn_vgpu *v, struct gn_vobject *o, struct gn_page_source *ret, struct gn_error *err);
     void (*shut)(struct gn_vgpu *v, struct gn_page_source *source);
@@ -59,7 +59,7 @@ struct gn_vgpu_contents {
 /*
  * Saving, in steps: as much as can be ahead, while the program runs (Crane 4.1.2; gMig's one-shot pre-copy, 3.3.1), then the rest
  * behind a closed gate. Each step tells what has come since the one before, and what is gone. By one thread, which is the vGPU's
- * own; one at a time (moving_lock). Nothing is changed that the program can see.
+ * own; one at a time. Nothing is changed that the program can see.
  */
 struct gn_save;
 
@@ -72,8 +72,8 @@ struct gn_save_figures {
     uint64_t hash_ns, send_ns; /* of the stop's round */
 };
 
-/* n_ahead: how many rounds will come before the last. */
-int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err);
+/* homes: also the contents of what lies in the program's memory. n_ahead: how many rounds will come before the last. */
+int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err);
 /* One round ahead; any time. bytes_per_s 0: no limit. What the driver has at the first may take so long to be over. */
 int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err);
 /* The gate is closed: all that is left, and the commit. */

@@ -113,6 +113,11 @@ int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *paylo
 static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
 {
     struct gn_segment s;
+    /* Of a vGPU that is on its way here: the other worker had it already, and handed it over. */
+    if (atomic_load_explicit(&v->arriving, memory_order_relaxed) && e->index < atomic_load_explicit(&v->n_segments, memory_order_relaxed)) {
+        close(e->fd);
+        return;
+    }
     if (e->index >= GN_MAX_SEGMENTS || e->index != atomic_load_explicit(&v->n_segments, memory_order_relaxed) ||
         gn_segment_adopt(e->fd, SEGMENT_LIMIT_BYTES, &s)) {
         close(e->fd);
@@ -211,7 +216,7 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
             gn_ring_nudge(&v->ring);
         return true;
     case GN_WORKER_EVENT_SAVE:
-        gn_vgpu_move_away(v, e->fd, e->index);
+        gn_vgpu_move_away(v, e->fd, &e->save);
         return true;
     case GN_WORKER_EVENT_RESUME:
         gn_gate_open(v);
@@ -485,7 +490,6 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     if (gn_gate_init(&v->gate))
         return -ENOMEM;
     pthread_mutex_init(&v->lock, NULL);
-    pthread_mutex_init(&v->moving_lock, NULL);
     pthread_mutex_init(&v->writes_lock, NULL);
     pthread_mutex_init(&v->objects.lock, NULL);
     pthread_mutex_init(&v->segments_lock, NULL);

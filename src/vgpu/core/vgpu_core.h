@@ -414,8 +414,8 @@ struct gn_vgpu {
     _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens; /* set once: there is a control thread */
-    _Atomic bool moving; /* it is being saved */
-    pthread_mutex_t moving_lock; /* held by who saves it */
+    _Atomic bool moving;   /* it is being saved */
+    _Atomic bool arriving; /* it is being made anew, or waits for the word to go on */
     pthread_mutex_t writes_lock; /* writes.h */
     _Atomic bool follows_writes; /* commands that write are followed to their ends */
     _Atomic uint32_t n_followed; /* of these, the driver has so many */

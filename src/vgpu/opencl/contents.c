@@ -182,13 +182,14 @@ static cl_mem between(struct gn_vgpu *v, struct context_queue *q, uint64_t bytes
 struct content {
     cl_mem mem;
     bool image;
+    const void *home; /* where it lies, of one in the program's memory */
     uint64_t bytes;
     size_t region[3]; /* of an image */
     cl_mem_flags flags;
 };
 
-/* False: nothing of it goes. */
-static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, struct content *ret)
+/* False: nothing of it goes. `homes`: also of what lies in the program's memory. */
+static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, struct content *ret)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     const struct gn_mem_detail *detail = o->detail;
@@ -196,7 +197,7 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, struct conten
     cl_mem parent = NULL;
     cl_bool svm = CL_FALSE;
     size_t size = 0, width = 0, height = 0, depth = 0, layers = 0;
-    if (o->kind != GN_KIND_MEM || !detail || detail->home || detail->borrowed)
+    if (o->kind != GN_KIND_MEM || !detail || (detail->home && !homes) || detail->borrowed)
         return false;
     *ret = (struct content){.mem = o->driver};
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
@@ -207,6 +208,8 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, struct conten
     if (parent || svm)
         return false;
     ret->bytes = size;
+    if (detail->home && cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof ret->home, &ret->home, NULL))
+        return false;
     if (type == CL_MEM_OBJECT_BUFFER)
         return true;
     cl->clGetImageInfo(o->driver, CL_IMAGE_WIDTH, sizeof width, &width, NULL);
@@ -269,10 +272,10 @@ static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struc
     return result ? result : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, c->bytes, to, 0, NULL, NULL);
 }
 
-static bool look(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes, struct gn_writes **ret_writes)
+static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes)
 {
     struct content c;
-    if (!look_at(v, o, &c))
+    if (!look_at(v, o, homes, &c))
         return false;
     *ret_bytes = c.bytes;
     *ret_writes = ((const struct gn_mem_detail *)o->detail)->writes;
@@ -312,6 +315,9 @@ static int read_from_image(struct source *s, uint64_t offset, void *dst, uint64_
 static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct source *s = ctx;
+    /* The program may write there while its vGPU stands: a page that changed on its way would not be what its checksum says. */
+    if (s->content.home)
+        return memcpy(dst, (const unsigned char *)s->content.home + offset, n), 0;
     if (s->content.image)
         return read_from_image(s, offset, dst, n);
     for (uint64_t done = 0; done < n; done += PIECE_BYTES) {
@@ -326,13 +332,13 @@ static int open_source(struct gn_vgpu *v, struct gn_vobject *o, struct gn_page_s
 {
     struct source *s = calloc(1, sizeof *s);
     cl_int result = CL_SUCCESS;
-    if (!s || !look_at(v, o, &s->content) || !(s->queue = queue_for(v, o->driver))) {
+    if (!s || !look_at(v, o, true, &s->content) || !(s->queue = queue_for(v, o->driver))) {
         free(s);
         return gn_fail(err, ENOMEM, NULL, "no memory left to read the contents of its memory");
     }
     s->v = v;
     s->id = o->id;
-    if (!s->content.image && s->queue->in_place && !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
+    if (!s->content.home && !s->content.image && s->queue->in_place && !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
         s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0, s->content.bytes, 0,
                                                  NULL, NULL, &result);
     *ret = (struct gn_page_source){.memory = s->mapped, .read = read_source, .ctx = s};
@@ -500,7 +506,7 @@ static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t byt
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
-    if (o && (!look_at(v, o, ret) || ret->bytes != bytes)) {
+    if (o && (!look_at(v, o, false, ret) || ret->bytes != bytes)) {
         gn_object_unref(o);
         return NULL;
     }
@@ -659,7 +665,7 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struc
     struct context_queue *q = NULL;
     if (!to) {
         q = queue_for(v, in->object->driver);
-        if (!q || !look_at(v, in->object, &content) || content.bytes != s->memory->bytes)
+        if (!q || !look_at(v, in->object, false, &content) || content.bytes != s->memory->bytes)
             return no_room(err);
         if (!content.image)
             return write_runs(v, r, s, q, &content, at, err);

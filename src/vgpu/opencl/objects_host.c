@@ -68,6 +68,9 @@ static void CL_CALLBACK context_says(const char *text, const void *private_info,
     } notice = {.head = {.cookie = (uintptr_t)user_data}};
     (void)private_info;
     (void)private_bytes;
+    /* What is made anew has been told of. */
+    if (atomic_load_explicit(&the_vgpu->arriving, memory_order_relaxed))
+        return;
     size_t bytes = strnlen(text, sizeof notice.text - 1);
     memcpy(notice.text, text, bytes);
     notice.head.text_bytes = (uint32_t)bytes + 1;

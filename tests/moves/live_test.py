@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose memory is sent while they change it: what they end with is what they end with undisturbed, and the stop sends no more
+than what was changed.
+
+    live_test.py STAGE PROGRAM      STAGE: what make stage leaves; PROGRAM: busy
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
+from daemon import Daemon, descendants, stage_ready  # noqa: E402
+
+TIMEOUT_S = 120
+STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
+PAGE = 4096
+BUFFER_PAGES = (2 << 20) // PAGE
+IMAGE_PAGES = 256 * 256 * 4 // PAGE
+# Of busy: five buffers and two images that do not lie in the program; three of the buffers have been given to kernels to write.
+ALL_PAGES = 5 * BUFFER_PAGES + 2 * IMAGE_PAGES
+FEW = 16
+
+
+def gantry(daemon, *words):
+    done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), words[0], "--json", "--connect", daemon.address, *words[1:]],
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+class Live(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gn-live-")
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+
+    def start(self, daemon, *words):
+        program = subprocess.Popen([PROGRAM, *words], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(program.kill)
+        self.assertEqual(program.stdout.readline().strip(), "goes")
+        return program
+
+    def move(self, daemon, *how):
+        vgpus = gantry(daemon, "ls")[1]["vgpus"]
+        self.assertEqual(len(vgpus), 1)
+        status, said = gantry(daemon, "migrate", vgpus[0]["id"], "local", *how)
+        self.assertEqual(status, 0, said)
+        return said["move"]
+
+    def end(self, program):
+        out, _ = program.communicate("on\n", timeout=TIMEOUT_S)
+        self.assertEqual(program.returncode, 0, out)
+        return out.split("\n")
+
+    def test_all_that_writes(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.start(daemon, "all")
+            ways = [(), (), ("--rounds", "3"), ("--bandwidth", "50M"), ("--stop-and-copy",), ("--rounds", "2", "--bandwidth", "100M")]
+            for i in range(24):
+                how = ways[i % len(ways)]
+                moved = self.move(daemon, *how)
+                pages = moved["pages"]
+                # All of it has gone, at once or ahead. What comes and goes meanwhile may be sent, and be gone.
+                self.assertGreaterEqual(pages["precopy"] + pages["stop"], ALL_PAGES, moved)
+                self.assertEqual(pages["precopy"] == 0, "--stop-and-copy" in how, moved)
+                self.assertLessEqual(pages["stop"], pages["total"], moved)
+            disturbed = self.end(program)
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.start(daemon, "all", disturbed[0])
+            self.assertEqual(self.end(program), disturbed)
+
+    def test_what_is_still_is_not_sent_again(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.start(daemon, "still")
+            for hashed in (3 * BUFFER_PAGES, 0):
+                pages = self.move(daemon)["pages"]
+                self.assertEqual(pages["total"], ALL_PAGES)
+                self.assertEqual(pages["precopy"], ALL_PAGES)
+                self.assertEqual(pages["stop"], 0)
+                # Three buffers are looked at again, the first time: nobody looks at what no kernel of this worker was given to write.
+                self.assertEqual(pages["hashed"] + pages["sampled"], hashed)
+            pages = self.move(daemon, "--stop-and-copy")["pages"]
+            self.assertEqual((pages["precopy"], pages["stop"]), (0, ALL_PAGES))
+            self.assertEqual(self.end(program)[0], "right")
+
+    def test_the_stop_sends_what_was_written(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.start(daemon, "few")
+            for how in ((), ("--bandwidth", "40M"), ("--rounds", "4")):
+                pages = self.move(daemon, *how)["pages"]
+                self.assertEqual(pages["total"], ALL_PAGES)
+                self.assertGreaterEqual(pages["precopy"], ALL_PAGES)
+                self.assertLessEqual(pages["precopy"], ALL_PAGES + 3 * FEW)
+                self.assertLessEqual(pages["stop"], FEW)
+            self.assertEqual(self.end(program)[0], "right")
+
+    def test_the_program_ends_while_it_is_sent(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.start(daemon, "still")
+            vgpu = gantry(daemon, "ls")[1]["vgpus"][0]["id"]
+            before = len(descendants(daemon.process.pid))
+            # Slow enough to last for minutes: it is under way when the new worker has got something.
+            asked = subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), "migrate", "--json", "--connect", daemon.address, vgpu, "local",
+                                      "--bandwidth", "16K"], stdout=subprocess.PIPE, text=True)
+            while len(descendants(daemon.process.pid)) == before:
+                self.assertIsNone(asked.poll())
+            program.send_signal(signal.SIGKILL)
+            program.wait(timeout=TIMEOUT_S)
+            out, _ = asked.communicate(timeout=TIMEOUT_S)
+            self.assertIn("program has ended", json.loads(out)["error"]["why"])
+
+
+if __name__ == "__main__":
+    why = stage_ready(STAGE)
+    if why:
+        print(why)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
