@@ -14,9 +14,6 @@ const struct gn_trace_kind_name gn_trace_kinds[GN_TRACE_N_KINDS] = {
     [GN_TRACE_PRESS] = {.name = "press", .on_device = true},
     [GN_TRACE_EASE] = {.name = "ease", .on_device = true},
     [GN_TRACE_BACK] = {.name = "back", .a = "charged_ns", .b = "again", .on_device = true},
-    [GN_TRACE_REST] = {.name = "rest", .on_device = true, .by_worker = true},
-    [GN_TRACE_TAKE] = {.name = "take", .on_device = true, .by_worker = true},
-    [GN_TRACE_COMMAND] = {.name = "command", .a = "begin_ns", .b = "submit_ns", .on_device = true, .by_worker = true},
 };
 
 enum gn_trace_kind gn_trace_kind_named(const char *name)

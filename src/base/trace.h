@@ -22,10 +22,6 @@ enum gn_trace_kind {
     GN_TRACE_PRESS, /* others wait */
     GN_TRACE_EASE,  /* and are gone */
     GN_TRACE_BACK,  /* the turn is over: charged_ns, again (it wants another) */
-    /* a worker */
-    GN_TRACE_REST,    /* the turn is its, and there is no work */
-    GN_TRACE_TAKE,    /* there is again */
-    GN_TRACE_COMMAND, /* is over: begin_ns (it was the next, as far as is known), submit_ns */
     GN_TRACE_N_KINDS
 };
 
@@ -44,7 +40,7 @@ _Static_assert(sizeof(struct gn_trace_event) == 120, "trace event");
 
 struct gn_trace_kind_name {
     const char *name, *a, *b; /* a, b NULL: means nothing */
-    bool on_device, by_worker;
+    bool on_device;
 };
 /* By kind; 0 has no name. */
 extern const struct gn_trace_kind_name gn_trace_kinds[GN_TRACE_N_KINDS];
