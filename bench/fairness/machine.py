@@ -167,6 +167,12 @@ class Scene:
         deadline = time.monotonic() + seconds * 4 + 60
         return [p.answer(max(1, deadline - time.monotonic())) for p in programs]
 
+    def turns(self):
+        """For each program the counters of its turns, over all of its devices."""
+        by_pid = {v["pid"]: v["devices"] for v in self.daemon.ask("ls")["vgpus"]}
+        return [{k: sum(d[k] for d in by_pid.get(p.process.pid, [])) for k in ("used_ns", "device_ns", "waited_ns", "grants")}
+                for p in self.programs]
+
     def alone(self, number, seconds):
         return self.phase([self.programs[number]], seconds)[0]
 

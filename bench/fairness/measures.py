@@ -107,3 +107,37 @@ def worst_lag(windows, weights):
         for share, weight in zip(window, weights):
             worst = max(worst, abs(share - total * weight / sum(weights)))
     return worst
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def merge_lengths(runs):
+    """What a program's runs say of the lengths of its rounds, as one: the longest is exact, a quantile the middle of the runs' own."""
+    n = [r["rounds"] for r in runs]
+    lengths = [r["round_ns"] for r in runs]
+    merged = {k: statistics.median(x[k] for x in lengths) for k in lengths[0]}
+    merged["mean"] = sum(c * x["mean"] for c, x in zip(n, lengths)) / max(1, sum(n))
+    merged["max"] = max(x["max"] for x in lengths)
+    return merged
+
+
+def turns_between(before, after):
+    """What was charged and done between two looks at the same programs, each a dictionary of counters."""
+    return [{k: b[k] - a[k] for k in b} for a, b in zip(before, after)]
+
+
+def add_turns(pieces):
+    return [{k: sum(p[i][k] for p in pieces) for k in pieces[0][i]} for i in range(len(pieces[0]))]
+
+
+def charge_ratio(turns, weights):
+    """Least over greatest charge by weight: 1 when the scheduler gave each its part, whatever came of it."""
+    x = [t["used_ns"] / w for t, w in zip(turns, weights)]
+    return min(x) / max(x) if max(x) > 0 else 0.0
+
+
+def use_of(turns):
+    """What part of its turns each program's commands kept the device busy, by the driver's clock."""
+    return [t["device_ns"] / t["used_ns"] if t["used_ns"] else 0.0 for t in turns]

@@ -72,6 +72,25 @@ class Fairness(unittest.TestCase):
         self.assertEqual(m.sliding_shares([a, b], [0.1e9, 0.1e9], 100, 50), [[1, 0], [0.5, 0.5], [0, 1]])
 
 
+class Pieces(unittest.TestCase):
+    def test_lengths_of_rounds_count_by_their_number(self):
+        def piece(rounds, mean, p50, longest):
+            return {"rounds": rounds, "round_ns": {"mean": mean, "p50": p50, "max": longest}}
+        got = m.merge_lengths([piece(1, 10, 10, 10), piece(3, 2, 2, 4), piece(0, 0, 6, 5)])
+        self.assertEqual(got, {"mean": 4, "p50": 6, "max": 10})
+
+    def test_counters_between_two_looks_add_up(self):
+        first = m.turns_between([{"used_ns": 1, "grants": 1}], [{"used_ns": 11, "grants": 2}])
+        self.assertEqual(first, [{"used_ns": 10, "grants": 1}])
+        self.assertEqual(m.add_turns([first, first]), [{"used_ns": 20, "grants": 2}])
+
+    def test_charges_by_weight(self):
+        turns = [{"used_ns": 10, "device_ns": 5}, {"used_ns": 20, "device_ns": 20}, {"used_ns": 24, "device_ns": 0}]
+        self.assertAlmostEqual(m.charge_ratio(turns, [1, 2, 3]), 0.8)
+        self.assertEqual(m.use_of(turns), [0.5, 1, 0])
+        self.assertEqual(m.charge_ratio([{"used_ns": 0, "device_ns": 0}], [1]), 0)
+
+
 class Bars(unittest.TestCase):
     def test_quantile(self):
         self.assertEqual(m.quantile([4, 1, 3, 2], 0.5), 2.5)

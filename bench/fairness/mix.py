@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one experiment behind most of them: some programs together against each of them alone, and each alone against native.
 
-Phases go as AB BA: native, alone, together, together, alone, native; so each measure comes in adjacent pairs, native against native among
+A run of each (native, alone, together) is cut into pieces that take turns, AB BA: native, alone, together, together, alone, native, and so on. So
+what the machine's speed does in a second or more is in all of them alike, and each measure comes in adjacent pairs, native against native among
 them, which is the noise of the machine.
 """
 
 from . import measures as m
 from .machine import SETTLE_NS, Scene
 
+PIECE_S = 0.5
+# A turn more or less at the ends of a piece is the less, the longer it is; a small weight has few turns.
+PIECE_BY_WEIGHT_S = 1.0
+
 
 class Mix:
     """programs: [(load options, tenant, weight)], the weight being the program's own part, also where a tenant has several programs.
     tenants: {name: settings}; else each tenant has its program's weight."""
 
-    def __init__(self, programs, tenants=None, daemon_options=(), factor=1, pairs=None, native=True, alone_factor=None):
+    def __init__(self, programs, tenants=None, daemon_options=(), factor=1, pairs=None, native=True, alone_factor=None, pieces=None):
         self.programs = programs
         self.tenants = tenants or {t: {"weight": w} for _, t, w in programs}
         self.daemon_options = daemon_options
@@ -21,12 +26,15 @@ class Mix:
         self.alone_factor = factor if alone_factor is None else alone_factor
         self.pairs = pairs
         self.native = native
+        self.pieces = pieces
         self.kinds = list(dict.fromkeys(p[0] for p in programs))
 
     def run(self, context, policy):
         """The figures of all phases; see summary() for what they hold."""
-        seconds = self.factor * context.seconds + SETTLE_NS / 1e9
-        alone_seconds = self.alone_factor * context.seconds + SETTLE_NS / 1e9
+        piece_s = PIECE_S if len({p[2] for p in self.programs}) == 1 else PIECE_BY_WEIGHT_S
+        pieces = self.pieces or max(1, round(context.seconds / piece_s))
+        seconds = self.factor * context.seconds / pieces + SETTLE_NS / 1e9
+        alone_seconds = self.alone_factor * context.seconds / pieces + SETTLE_NS / 1e9
         pairs = context.quick_pairs if context.quick else min(self.pairs or context.pairs, context.pairs)
         self.native = self.native and context.native
         first_of = {k: next(i for i, p in enumerate(self.programs) if p[0] == k) for k in self.kinds}
@@ -37,7 +45,9 @@ class Mix:
 
             def step(kind):
                 if kind == "together":
-                    return scene.together(seconds)
+                    before = scene.turns()
+                    runs = scene.together(seconds)
+                    return {"runs": runs, "turns": m.turns_between(before, scene.turns())}
                 if kind == "native" and not self.native:
                     return {}
                 take = scene.alone if kind == "alone" else scene.native
@@ -47,33 +57,45 @@ class Mix:
                 scene.alone(first_of[k], 0.2)
                 if self.native:
                     scene.native(first_of[k], 0.2)
+            steps = ["native", "alone", "together"]
+            n = 0
             while len(samples) < pairs:
-                steps = ["native", "alone", "together"]
-                for order in (steps, steps[::-1]):
-                    samples.append({kind: step(kind) for kind in order})
-                context.progress(f"{min(len(samples), pairs)} of {pairs} pairs")
-        return self.summary(samples[:pairs])
+                sample = {kind: [] for kind in steps}
+                for _ in range(pieces):
+                    for kind in steps[::-1] if n % 2 else steps:
+                        sample[kind].append(step(kind))
+                    n += 1
+                samples.append(self.sample(sample))
+                context.progress(f"{len(samples)} of {pairs} pairs")
+        return self.summary(samples)
 
     def sample(self, s):
-        alone_of = {k: m.rates([a], SETTLE_NS)[0] for k, a in s["alone"].items()}
-        native_of = {k: m.rates([a], SETTLE_NS)[0] for k, a in s["native"].items()}
+        def lone(kind, k):
+            return [piece[k] for piece in s[kind] if k in piece]
+
+        def rate(runs):
+            return m.mean([m.rates([r], SETTLE_NS)[0] for r in runs])
+        alone_of = {k: rate(lone("alone", k)) for k in self.kinds}
+        native_of = {k: rate(lone("native", k)) for k in self.kinds if lone("native", k)}
         alone = [alone_of[p[0]] for p in self.programs]
-        measured = m.rates(s["together"], SETTLE_NS)
+        rates = [m.rates(piece["runs"], SETTLE_NS) for piece in s["together"]]
+        measured = [m.mean(x) for x in zip(*rates)]
         weights = [p[2] for p in self.programs]
-        lone = [s["alone"][p[0]] for p in self.programs]
         return {
             "shares": m.shares(measured, alone),
             "mmr": m.min_max_ratio(measured, m.ideal(alone, weights)) if max(measured) > 0 else 0.0,
             "overhead": m.aggregated_overhead(measured, alone) if sum(measured) > 0 else float("inf"),
             "native": [native_of[k] for k in self.kinds if k in native_of],
             "alone_over_native": [alone_of[k] / native_of[k] for k in self.kinds if k in native_of],
-            "rounds": [t["round_ns"] for t in s["together"]],
-            "rounds_alone": [r["round_ns"] for r in lone],
-            "sync_per_ms_alone": [r["sync_calls"] * 1e6 / (r["end_ns"] - r["start_ns"]) for r in lone],
+            "rounds": [m.merge_lengths([piece["runs"][i] for piece in s["together"]]) for i in range(len(self.programs))],
+            "rounds_alone": [m.merge_lengths(lone("alone", p[0])) for p in self.programs],
+            "sync_per_ms_alone": [m.mean([r["sync_calls"] * 1e6 / (r["end_ns"] - r["start_ns"]) for r in lone("alone", p[0])])
+                                  for p in self.programs],
+            # What gantryd charged, and what the driver's clock says that the device did: why shares are what they are.
+            "turns": m.add_turns([piece["turns"] for piece in s["together"]]),
         }
 
-    def summary(self, samples):
-        each = [self.sample(s) for s in samples]
+    def summary(self, each):
         return {
             "programs": [{"load": " ".join(p[0]), "tenant": p[1], "weight": p[2]} for p in self.programs],
             "kinds": [" ".join(k) for k in self.kinds],

@@ -12,6 +12,7 @@ from fairness import report  # noqa: E402
 from fairness.draw import DRAWN  # noqa: E402
 from fairness.experiments import EXPERIMENTS  # noqa: E402
 
+TURNS = {"used_ns": 10, "device_ns": 9, "waited_ns": 20, "grants": 3}
 ROUNDS = {"mean": 1e6, "p50": 1e6, "p90": 1e6, "p99": 1e6, "max": 30e6}
 
 
@@ -19,14 +20,14 @@ def mix(shares, native=True):
     n = len(shares)
     return {"mmr": [0.99, 0.97], "overhead": [1.0, 1.1], "shares": [shares, shares], "alone_over_native": [[1.0, 0.9]] * 2 if native else [],
             "native_over_native": [1.01] if native else [],
-            "each": [{"rounds": [ROUNDS] * n, "rounds_alone": [ROUNDS] * n, "sync_per_ms_alone": [60.0] * n}] * 2}
+            "each": [{"rounds": [ROUNDS] * n, "rounds_alone": [ROUNDS] * n, "sync_per_ms_alone": [60.0] * n, "turns": [TURNS] * n}] * 2}
 
 
 DATA = {
     "fig8": {"srad": mix([1 / 6, 2 / 6, 3 / 6])}, "fig9": {"srad": mix([1 / 6] * 6)},
     "fig11-mm": {"matrixMul of 32 rows": mix([0.5, 0.5])}, "fig11-hs": {"matrixMul of 32 rows": mix([0.5, 0.0])},
     "chatty": mix([0.4, 0.6]), "long": mix([0.5, 0.5]), "long-whole": mix([0.5, 0.5]),
-    "lag": {"second": [0.01], "ten": [0.02]}, "crowd": mix([1 / 16] * 8 + [0.5]),
+    "lag": {"second": [0.01], "ten": [0.02], "charged": [0.99]}, "crowd": mix([1 / 16] * 8 + [0.5]),
     "table2": {"scan": {"charged": [0.1], "told": [0.01], "share": [1.0]}}, "accounting": {"matrixMul": mix([0.5, 0.5], native=False)},
     "table4": {"short": {"3000": [1.01], "93": [1.7]}}, "cap": {"alone": [0.25], "beside": [0.25]},
     "fig10": {"50": {"busy": [0.9], "shares": [[0.5, 0.4]]}, "80": {"busy": [1.0], "shares": [[0.8, 0.2]]}},

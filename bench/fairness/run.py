@@ -95,6 +95,7 @@ def measure(o, context):
                 kept["error"] = str(e)
             kept["took_s"] = time.time() - start
             report.keep(o.out, kept)
+            print(f"{context.label}: took {kept['took_s']:.0f} s", file=sys.stderr, flush=True)
     return failures
 
 
