@@ -73,6 +73,7 @@ static void dispatch(struct device *d, uint64_t now)
         sh->granted_ns = now;
         sh->pressed_ns = presses ? now : 0;
         gn_scheduler_note(d, sh, GN_TRACE_HAND, slice_ns, presses, now);
+        gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
         if (gn_grant_hand(sh->slot, slice_ns, presses))
             return;
         sh->pressed_ns = 0;

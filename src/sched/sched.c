@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define WINDOW_NS 100000000u /* what caps and floors are kept over */
+#define LATELY_NS UINT64_C(10000000000)
+#define KEEP_PART 20u
 
 static void count_ready(struct gn_sched *s, struct gn_sched_tenant *t, int n)
 {
@@ -52,6 +54,7 @@ void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uin
     queue_init(&s->queue, policy, now_ns);
     gn_list_init(&s->tenants);
     gn_list_init(&s->capped);
+    gn_list_init(&s->floored);
 }
 
 /* ---- caps and floors: buckets that time fills and use empties */
@@ -126,12 +129,8 @@ static void release_capped(struct gn_sched *s, uint64_t now_ns)
 static struct gn_sched_tenant *most_owed(struct gn_sched *s, uint64_t now_ns)
 {
     struct gn_sched_tenant *found = NULL;
-    if (!s->floors)
-        return NULL;
-    gn_list_for_each(t, &s->tenants, struct gn_sched_tenant, link)
+    gn_list_for_each(t, &s->floored, struct gn_sched_tenant, promised)
     {
-        if (!t->floor)
-            continue;
         fill_floor(t, now_ns);
         if (t->node.ready && t->floor_ns > 0 && (!found || t->floor_ns > found->floor_ns))
             found = t;
@@ -150,6 +149,7 @@ int gn_sched_tenant_add(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t 
     t->cap_at_ns = t->floor_at_ns = now_ns;
     queue_init(&t->queue, s->policy, now_ns);
     gn_list_init(&t->waiting);
+    gn_list_init(&t->promised);
     gn_list_append(&s->tenants, &t->link);
     return 0;
 }
@@ -161,6 +161,7 @@ void gn_sched_tenant_remove(struct gn_sched *s, struct gn_sched_tenant *t, uint6
         s->policy->forget(&s->queue, &t->node);
     s->floors -= t->floor;
     gn_list_remove(&t->waiting);
+    gn_list_remove(&t->promised);
     gn_list_remove(&t->link);
 }
 
@@ -183,6 +184,9 @@ int gn_sched_tenant_set_floor(struct gn_sched *s, struct gn_sched_tenant *t, uin
         return -ENOSPC;
     s->floors = s->floors - t->floor + floor;
     t->floor = floor;
+    gn_list_remove(&t->promised);
+    if (floor)
+        gn_list_append(&s->floored, &t->promised);
     t->floor_ns = 0;
     t->floor_at_ns = now_ns;
     return 0;
@@ -309,6 +313,10 @@ void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64
         return;
     struct gn_sched_tenant *t = e->tenant;
     s->running = NULL;
+    if (used_ns >= s->longest_ns || now_ns - s->longest_at_ns > LATELY_NS) {
+        s->longest_ns = used_ns;
+        s->longest_at_ns = now_ns;
+    }
     e->used_ns += used_ns;
     t->used_ns += used_ns;
     s->policy->charge(&t->queue, &e->node, used_ns, now_ns);
@@ -327,6 +335,13 @@ void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64
         count_ready(s, t, 1);
     }
     place(s, t, now_ns);
+}
+
+uint64_t gn_sched_keep_ns(const struct gn_sched *s, uint64_t now_ns)
+{
+    if (!s->policy->conserving)
+        return UINT64_MAX;
+    return now_ns - s->longest_at_ns > LATELY_NS ? 0 : s->longest_ns / KEEP_PART;
 }
 
 bool gn_sched_contended(const struct gn_sched *s)

@@ -25,6 +25,7 @@ struct gn_sched_tenant {
     struct gn_sched_queue queue;     /* of its entities */
     struct gn_list link;             /* in gn_sched.tenants */
     struct gn_list waiting;          /* in gn_sched.capped while its cap keeps it off */
+    struct gn_list promised;         /* in gn_sched.floored while it has a floor */
     uint32_t n_ready;                /* entities */
     uint32_t cap, floor;             /* of GN_SCHED_WHOLE; 0: none */
     int64_t cap_ns, floor_ns;        /* what it may use until then; what it is owed */
@@ -44,10 +45,11 @@ struct gn_sched {
     const struct gn_sched_policy *policy;
     struct gn_sched_queue queue;
     uint64_t slice_ns;
-    struct gn_list tenants, capped;
+    struct gn_list tenants, capped, floored;
     struct gn_sched_entity *running; /* holds the device; NULL: nobody */
     uint32_t floors;                 /* the sum */
     uint32_t n_ready;                /* entities */
+    uint64_t longest_ns, longest_at_ns; /* the longest turn lately, and when it was over */
 };
 
 void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uint64_t slice_ns,
@@ -83,6 +85,12 @@ struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint6
                                       uint64_t *ret_retry_ns);
 /* Who holds the device gives it back, having used so much of it; more_work: it is ready again at once. */
 void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64_t now_ns);
+/*
+ * How long it is worth keeping the device for who holds it and has no work this moment: when turns that can't be cut short have been long
+ * lately, to give the device up may cost as much. To wait in vain costs at most a twentieth of that. UINT64_MAX: to the slice's end,
+ * under a policy that polls.
+ */
+uint64_t gn_sched_keep_ns(const struct gn_sched *s, uint64_t now_ns);
 /* Does anybody wait while the device is held? Then what is used has to be measured. */
 bool gn_sched_contended(const struct gn_sched *s);
 /* The processors' scheduler runs this one's program: is the device to be taken from who holds it? Policies

@@ -548,6 +548,23 @@ static void momentary_absence_earns_nothing(void **state)
     gn_sched_yield(&w.s, SLICE, true, w.now);
 }
 
+/* To wait in vain for who holds the device costs at most a twentieth of what giving it up would cost; the more, the longer others' turns. */
+static void the_device_is_kept_by_what_turns_cost_lately(void **state)
+{
+    struct world w;
+    world_init(&w, "fair");
+    prog(&w, tenant(&w, 100), 100, 200 * US, 0);
+    run(&w, 1 * S);
+    assert_int_equal(gn_sched_keep_ns(&w.s, w.now), SLICE / 20);
+    prog(&w, tenant(&w, 100), 100, 1 * S, 0);
+    run(&w, 3 * S);
+    assert_int_equal(gn_sched_keep_ns(&w.s, w.now), 50 * MS);
+    assert_int_equal(gn_sched_keep_ns(&w.s, w.now + 20 * S), 0);
+    world_init(&w, "credit");
+    assert_true(gn_sched_keep_ns(&w.s, 0) == UINT64_MAX);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +590,7 @@ int main(void)
         cmocka_unit_test(strict_lets_a_program_bring_its_vgpu),
         cmocka_unit_test(nobody_is_lost_under_any_policy),
         cmocka_unit_test(policies_are_found_by_name),
+        cmocka_unit_test(the_device_is_kept_by_what_turns_cost_lately),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

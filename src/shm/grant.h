@@ -32,7 +32,8 @@ enum gn_grant_state { GN_GRANT_NONE, GN_GRANT_WANTED, GN_GRANT_HELD, GN_GRANT_RE
 struct gn_grant_slot {
     _Alignas(64) _Atomic uint32_t state; /* a futex */
     _Atomic uint32_t pressed;            /* gantryd: somebody waits, or a cap is to be kept */
-    _Atomic uint64_t slice_ns;           /* gantryd, before it hands out: how long */
+    _Atomic uint64_t slice_ns;           /* gantryd, before it hands out: how long, */
+    _Atomic uint64_t keep_ns;            /* and how long it is worth waiting for a program that waits as it goes: others' turns are long */
     _Alignas(64) _Atomic uint64_t device_ns; /* worker: what its commands took, as far as it was measured; a claim, for people */
     _Atomic uint64_t n_grants;               /* worker: how often it went to work */
     _Atomic uint32_t interactive;            /* worker: its program waits for the device again and again; for people, too */
@@ -61,6 +62,12 @@ static inline bool gn_grant_is_pressed(const struct gn_grant_slot *s)
 
 /* ---- gantryd's scheduler */
 
+#define GN_GRANT_KEEP_ALL UINT64_MAX /* to the end of the slice, whatever the program does: the policy polls */
+/* Before the hand. */
+static inline void gn_grant_set_keep(struct gn_grant_slot *s, uint64_t keep_ns)
+{
+    atomic_store_explicit(&s->keep_ns, keep_ns, memory_order_relaxed);
+}
 /* Hands it to who wants it, and wakes him. false: he does not want it any more. */
 bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed);
 /* To the holder. true: he rested, and the grant is back. */

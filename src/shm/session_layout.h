@@ -34,7 +34,7 @@ struct gn_session_counts {
 
 /* What the worker tells who waits in the program. Zeros at the start. */
 struct gn_session_turn {
-    _Atomic uint32_t away; /* others have the device now: spinning for an end is no use, and may be in their way */
+    _Atomic uint32_t whose; /* enum gn_spin_turn */
 };
 
 #define GN_SESSION_COUNTS_AT   64u

@@ -156,7 +156,7 @@ void gn_spin_woke_peer(void)
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu)
 {
     *s = (struct gn_spin){
-        .spin_ns = policy->spin_ns, .roomy_ns = policy->roomy_ns, .away = policy->away, .peer_cpu = peer_cpu};
+        .spin_ns = policy->spin_ns, .roomy_ns = policy->roomy_ns, .turn = policy->turn, .peer_cpu = peer_cpu};
     bool parks = parks_next && policy->roomy_ns;
     parks_next = false;
     if (parks && policy->spin_ns != GN_SPIN_FOREVER)
@@ -189,8 +189,9 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
         if (s->started_ns == 0) /* the first interval has gone by already */
             s->started_ns = now - CLOCK_INTERVAL_NS;
         uint64_t spun_ns = now - s->started_ns;
-        const bool away = s->away && atomic_load_explicit(s->away, memory_order_relaxed);
-        bool over = spun_ns >= s->spin_ns && (spun_ns >= s->roomy_ns || away || !is_roomy(now, spun_ns));
+        const uint32_t turn = s->turn ? atomic_load_explicit(s->turn, memory_order_relaxed) : GN_SPIN_ANY;
+        bool over = spun_ns >= s->spin_ns &&
+                    (spun_ns >= s->roomy_ns || turn == GN_SPIN_AWAY || (turn != GN_SPIN_MINE && !is_roomy(now, spun_ns)));
         /* The scheduler may have put this thread on the peer's processor meanwhile. */
         if (over || (!s->roomy_ns && on_my_cpu(s->peer_cpu))) {
             s->spin_ns = 0;

@@ -15,7 +15,14 @@
 struct gn_spin_policy {
     uint64_t spin_ns; /* 0: park at once; GN_SPIN_FOREVER: never park, not even for a peer on the same processor */
     uint64_t roomy_ns; /* spin this long where no more threads are runnable than there are processors; 0: no longer */
-    const _Atomic uint32_t *away; /* while it is not 0, roomy_ns counts for nothing; NULL: there is no such thing */
+    const _Atomic uint32_t *turn; /* enum gn_spin_turn; NULL: GN_SPIN_ANY */
+};
+
+/* What is known of who has the device that is waited for: the peer's word, which may be anything. */
+enum gn_spin_turn {
+    GN_SPIN_ANY,  /* nothing */
+    GN_SPIN_AWAY, /* others: spinning is no use, and may be in their way; roomy_ns counts for nothing */
+    GN_SPIN_MINE, /* we have, and do not run where its kernels do: roomy_ns, whether there is room or not */
 };
 
 #define GN_SPIN_FOREVER    UINT64_MAX
@@ -101,7 +108,7 @@ struct gn_spin {
     uint32_t n_pauses;    /* pauses left before the clock is read */
     uint64_t spin_ns;     /* the policy's */
     uint64_t roomy_ns;
-    const _Atomic uint32_t *away;
+    const _Atomic uint32_t *turn;
     uint64_t started_ns; /* 0 until the clock has been read once */
     uint16_t peer_cpu;
 };

@@ -107,6 +107,32 @@ static void who_has_one_processor_stays(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+static uint64_t spun_ns(const struct gn_spin_policy *policy)
+{
+    struct gn_spin s;
+    const uint64_t start = gn_now_ns();
+    gn_spin_start(&s, policy, GN_CPU_UNKNOWN);
+    while (gn_spin_again(&s))
+        ;
+    return gn_now_ns() - start;
+}
+
+/* Whether there is room or not. */
+static void who_has_the_device_looks_for_its_end_and_who_has_not_does_not(void **state)
+{
+    _Atomic uint32_t turn = GN_SPIN_MINE;
+    const struct gn_spin_policy policy = {.spin_ns = 2000, .roomy_ns = 20000000, .turn = &turn};
+    assert_true(spun_ns(&policy) >= 20000000);
+    /* Any time that it takes is the machine's; of many, one is not so long. */
+    turn = GN_SPIN_AWAY;
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 1000 && least >= 20000000; i++) {
+        const uint64_t ns = spun_ns(&policy);
+        least = ns < least ? ns : least;
+    }
+    assert_true(least < 20000000);
+}
+
 /* Whether there is room is the machine's affair; what a wait without more time than `spin_ns` does is not. */
 static void room_lengthens_a_spin_and_never_shortens_it(void **state)
 {
@@ -157,6 +183,7 @@ int main(void)
         cmocka_unit_test(who_wakes_all_the_sleepers_sleeps_himself),
         cmocka_unit_test(who_parts_may_go_where_he_could_before),
         cmocka_unit_test(who_has_one_processor_stays),
+        cmocka_unit_test(who_has_the_device_looks_for_its_end_and_who_has_not_does_not),
         cmocka_unit_test(room_lengthens_a_spin_and_never_shortens_it),
         cmocka_unit_test(a_park_is_over_when_the_word_differs_or_the_peer_is_lost),
         cmocka_unit_test(a_timed_wait_times_out),

@@ -139,7 +139,7 @@ static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_
     if (gn_send_Devices(s, MAX_DEVICES, types, ret_n, &on_processors) || *ret_n > MAX_DEVICES)
         return false;
     if (on_processors && s->waiter.policy.spin_ns > GN_SPIN_SHORT_NS)
-        s->waiter.policy = (struct gn_spin_policy){GN_SPIN_SHORT_NS, GN_SPIN_ROOMY_NS, &s->view.turn->away};
+        s->waiter.policy = (struct gn_spin_policy){GN_SPIN_SHORT_NS, GN_SPIN_ROOMY_NS, &s->view.turn->whose};
     return true;
 }
 

@@ -143,9 +143,10 @@ static void calm(struct gn_vdevice *d)
         gn_gate_tell(v);
     /* The program is likely to go on at once: its next message should meet a thread that looks for it, and if none comes that
      * thread gives the grant up. */
-    const bool looks = !v->remote && ((idle && gn_grant_is_pressed(d->turn.slot)) ||
+    const bool pressed = idle && gn_grant_is_pressed(d->turn.slot);
+    const bool looks = !v->remote && (pressed ||
                                       (v->on_processors && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
-                                       gn_spin_room()));
+                                       (gn_vgpu_is_apart(v) || gn_spin_room())));
     if (looks)
         gn_ring_nudge(&v->ring);
     else if (idle)

@@ -347,6 +347,18 @@ static void test_what_nobody_asks_about_is_waited_for(void **state)
     driver_is_busy = false;
     quiet(quiet_arg);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_RESTING);
+    /* Somebody waits by the time that it is over: the program has a moment to go on. */
+    enqueue(&plain, GN_NO_EVENT);
+    assert_false(gn_grant_press(&slot));
+    driver_is_busy = true;
+    gn_turn_rest(&device);
+    driver_is_busy = false;
+    atomic_store(&vgpu.ring.nudged, false);
+    quiet(quiet_arg);
+    assert_true(atomic_load(&vgpu.ring.nudged));
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_HELD);
+    gn_vgpu_rest(&vgpu);
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
     unscheduled();
 }
 
@@ -459,11 +471,64 @@ static void test_who_has_used_up_a_slice_stays_in_line(void **state)
     unscheduled();
 }
 
+/* Nor when that comes while it looks at what it got: it is about to send more. One that has not come in all the time that the device is
+ * kept for it has no more. */
+static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    enqueue(&plain, 0);
+    hand(LONG, true);
+    assert_true(told());
+    gn_command_over(given[0], 0);
+    device.turn.slice_ns = 0;
+    assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
+    gn_vgpu_rest(&vgpu);
+    end_turn(); /* the submit thread's, woken for it */
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
+    assert_true(told());
+
+    hand(LONG, true);
+    device.turn.slice_ns = 0;
+    device.turn.began_ns = 1;
+    atomic_store(&device.turn.over_at_ns, 1);
+    gn_vgpu_rest(&vgpu);
+    end_turn();
+    assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
+    assert_true(told());
+    unscheduled();
+}
+
+/* Where others' turns are long the device is kept for longer, for a program that always comes back, and for no other. */
+static void test_the_device_is_kept_as_long_as_gantryd_says(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    enqueue(&plain, 0);
+    gn_grant_set_keep(&slot, LONG / 2);
+    hand(LONG, true);
+    gn_command_over(given[0], 0);
+    assert_int_equal(gn_vgpu_hold_ns(&vgpu), 500000);
+    atomic_store(&slot.interactive, 1);
+    assert_true(gn_vgpu_hold_ns(&vgpu) == LONG / 2);
+    gn_grant_set_keep(&slot, 0);
+    assert_int_equal(gn_vgpu_hold_ns(&vgpu), 2000000);
+    atomic_store(&slot.interactive, 0);
+    gn_grant_set_keep(&slot, GN_GRANT_KEEP_ALL);
+    assert_true(gn_vgpu_hold_ns(&vgpu) > LONG / 2);
+    gn_vgpu_rest(&vgpu);
+    unscheduled();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone_the_driver_has_a_slice_of_work_and_is_refilled_at_half),
         cmocka_unit_test(test_who_has_used_up_a_slice_stays_in_line),
+        cmocka_unit_test(test_a_slice_that_ends_while_the_program_thinks_costs_no_place),
+        cmocka_unit_test(test_the_device_is_kept_as_long_as_gantryd_says),
         cmocka_unit_test(test_nothing_goes_to_the_driver_without_a_grant),
         cmocka_unit_test(test_what_nobody_asks_about_is_waited_for),
         cmocka_unit_test(test_the_slice_ends_with_an_empty_driver),

@@ -443,6 +443,8 @@ static void ring_loop(struct gn_vgpu *v)
         gn_request_init(&r, v);
         int n = gn_ring_try_receive(&v->ring, r.bytes);
         if (n > 0) {
+            if (v->ring.peer_cpu != atomic_load_explicit(&v->program_cpu, memory_order_relaxed))
+                atomic_store_explicit(&v->program_cpu, v->ring.peer_cpu, memory_order_relaxed);
             gn_vgpu_handle(v, &r, (uint32_t)n, 0);
             continue;
         }
@@ -482,6 +484,10 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     v->help = help;
     v->counters = boot->counters.base;
     v->events = boot->events.base;
+    atomic_init(&v->program_cpu, GN_CPU_UNKNOWN);
+    CPU_ZERO(&v->processors);
+    if (sched_getaffinity(0, sizeof v->processors, &v->processors))
+        memset(&v->processors, -1, sizeof v->processors);
     v->segments[0] = boot->data;
     for (uint32_t i = 0; i < boot->n_more; i++)
         v->segments[i + 1] = boot->more[i];

@@ -37,12 +37,15 @@ static void classify(struct gn_vdevice *d, uint64_t now)
     t->window_waits = waits;
 }
 
-/* Who waits in the program spins while the device is his, and else leaves his processor to who has it (FairGV 3.2.3). */
-static void show_away(struct gn_vdevice *d, bool away)
+/* Who waits in the program spins while the device is his, where he is in no kernel's way, and else leaves his processor to who has it
+ * (FairGV 3.2.3). */
+static void show(struct gn_vdevice *d, enum gn_spin_turn whose)
 {
-    _Atomic uint32_t *word = d->vgpu->view.turn ? &d->vgpu->view.turn->away : NULL;
-    if (word && atomic_load_explicit(word, memory_order_relaxed) != away)
-        atomic_store_explicit(word, away, memory_order_relaxed);
+    if (whose == GN_SPIN_MINE && !gn_vgpu_is_apart(d->vgpu))
+        whose = GN_SPIN_ANY;
+    _Atomic uint32_t *word = d->vgpu->view.turn ? &d->vgpu->view.turn->whose : NULL;
+    if (word && atomic_load_explicit(word, memory_order_relaxed) != whose)
+        atomic_store_explicit(word, whose, memory_order_relaxed);
 }
 
 static bool begin(struct gn_vdevice *d)
@@ -53,7 +56,7 @@ static bool begin(struct gn_vdevice *d)
         t->held = true;
         t->over = false;
         t->began_ns = gn_now_ns();
-        show_away(d, false);
+        show(d, GN_SPIN_MINE);
         if (atomic_load_explicit(&t->wanted, memory_order_relaxed)) {
             t->window_ns = t->began_ns;
             t->window_waits = count_waits(d);
@@ -64,6 +67,9 @@ static bool begin(struct gn_vdevice *d)
         return true;
     }
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
+    /* Who rested on a device that nobody else wants has it in a moment. */
+    if (t->pressed_ns)
+        show(d, GN_SPIN_AWAY);
     if (news)
         tell(t);
     return false;
@@ -75,6 +81,25 @@ static uint32_t most_ahead(const struct gn_turn *t, bool pressed, uint64_t left_
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
     const uint64_t n = each ? left_ns / each : pressed ? 0 : AHEAD_FIRST;
     return n < AHEAD_LEAST ? AHEAD_LEAST : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+/* For how long after its last end the device is kept for a program. The role. */
+static uint64_t keeps_ns(struct gn_turn *t)
+{
+    const uint64_t asked = atomic_load_explicit(&t->slot->keep_ns, memory_order_relaxed);
+    if (asked == GN_GRANT_KEEP_ALL)
+        return t->slice_ns;
+    if (atomic_load_explicit(&t->slot->interactive, memory_order_relaxed))
+        return asked > HOLD_LONG_NS ? asked : HOLD_LONG_NS;
+    return HOLD_NS;
+}
+
+/* Held, pressed, and nothing left: has the slice come to its end before it was clear that the program has no more? The role. */
+static bool ends_too_soon(struct gn_turn *t, uint64_t now)
+{
+    const uint64_t over = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
+    const uint64_t since = over > t->began_ns ? over : t->began_ns;
+    return gn_grant_is_pressed(t->slot) && now - t->began_ns >= t->slice_ns && now - since < keeps_ns(t);
 }
 
 bool gn_turn_allows(struct gn_vdevice *d)
@@ -117,8 +142,9 @@ uint64_t gn_turn_hold_ns(struct gn_vdevice *d)
     if (!gn_turn_is_idle(t) || !gn_grant_is_pressed(t->slot) || pthread_mutex_trylock(&d->role))
         return 0;
     const uint64_t held_ns = t->held ? gn_now_ns() - t->began_ns : 0;
-    const bool always = atomic_load_explicit(&t->slot->interactive, memory_order_relaxed);
-    const uint64_t most = always ? HOLD_LONG_NS : HOLD_NS;
+    const bool always = atomic_load_explicit(&t->slot->interactive, memory_order_relaxed) ||
+                        atomic_load_explicit(&t->slot->keep_ns, memory_order_relaxed) == GN_GRANT_KEEP_ALL;
+    const uint64_t most = keeps_ns(t);
     if (t->held && !t->over && held_ns < t->slice_ns && (always || gn_spin_is_worth(&t->hold)))
         ns = t->slice_ns - held_ns < most ? t->slice_ns - held_ns : most;
     pthread_mutex_unlock(&d->role);
@@ -134,7 +160,7 @@ void gn_turn_held(struct gn_vdevice *d, bool came)
         return;
     if (came)
         gn_spin_was_worth(&t->hold, true);
-    else
+    else if (t->held && !ends_too_soon(t, gn_now_ns()))
         gn_spin_was_not(&t->hold, true);
     pthread_mutex_unlock(&d->role);
     if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
@@ -268,7 +294,7 @@ void gn_turn_end(struct gn_vdevice *d)
      * commands has none ready in this moment. If it stopped wanting it would lose its place, and what it is owed, every time.
      */
     atomic_store_explicit(&t->wanted, true, memory_order_seq_cst);
-    show_away(d, true);
+    show(d, GN_SPIN_AWAY);
     gn_grant_give(t->slot, true);
     tell(t);
 }
@@ -278,7 +304,10 @@ static void last_over(void *arg)
 {
     struct gn_vdevice *d = arg;
     atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
-    gn_turn_rest(d);
+    if (!d->vgpu->remote && gn_grant_is_pressed(d->turn.slot))
+        gn_ring_nudge(&d->vgpu->ring); /* as after an end that is told: the program is likely to go on */
+    else
+        gn_turn_rest(d);
 }
 
 static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
@@ -319,6 +348,13 @@ void gn_turn_rest(struct gn_vdevice *d)
         if (pthread_mutex_trylock(&d->role))
             return;
         if (atomic_exchange_explicit(&t->rests, false, memory_order_seq_cst) && t->held && !t->over && is_done(d)) {
+            /* A program that is about to go on stays in line, as with every slice's end; it is not known to have no more work. */
+            if (ends_too_soon(t, gn_now_ns())) {
+                t->over = true;
+                pthread_mutex_unlock(&d->role);
+                gn_device_wake(d);
+                return;
+            }
             const uint64_t now = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
             if (now >= t->window_ns + WINDOW_NS)
                 classify(d, now);

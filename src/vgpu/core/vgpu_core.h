@@ -411,6 +411,8 @@ struct gn_vgpu {
     struct gn_ring_consumer ring;
     struct gn_lost lost;
     bool on_processors; /* some device of it is this machine's processors */
+    cpu_set_t processors; /* that this process, and with it such a device, may use; set once */
+    _Atomic uint32_t program_cpu; /* where the program sent its last message from; the ring thread writes */
     _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens; /* set once: there is a control thread */
@@ -450,6 +452,13 @@ struct gn_vgpu {
     struct gn_list batch_waiters;  /* lock */
     void *detail; /* the API's */
 };
+
+/* Does the program run on a processor that no device of it uses? Then who waits there is in no kernel's way. Any thread. */
+static inline bool gn_vgpu_is_apart(const struct gn_vgpu *v)
+{
+    const uint32_t cpu = atomic_load_explicit(&v->program_cpu, memory_order_relaxed);
+    return !v->on_processors || (cpu != GN_CPU_UNKNOWN && !CPU_ISSET(cpu, &v->processors));
+}
 
 /* ---- what the program is told, whatever the link */
 
