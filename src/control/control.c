@@ -4,6 +4,7 @@
  * requests. Knows nothing of sockets: the link carries the texts.
  */
 #include "control/control.h"
+#include "control/json_region.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,16 +31,11 @@ static json_t *text(const char *s)
     return j;
 }
 
+#define REPLY_DIGITS 6 /* of shares */
+
 static json_t *number(uint64_t n)
 {
     return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
-}
-
-static char *dump(json_t *root)
-{
-    char *out = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
-    json_decref(root);
-    return out;
 }
 
 static json_t *object(void)
@@ -64,7 +60,7 @@ char *gn_control_error(const char *what, const char *why, const char *fix)
     if (fix && *fix)
         json_object_set_new(e, "fix", text(fix));
     json_object_set_new(root, "error", e);
-    return dump(root);
+    return gn_json_text(root, REPLY_DIGITS);
 }
 
 char *gn_control_request(const char *name)
@@ -72,7 +68,7 @@ char *gn_control_request(const char *name)
     json_t *root = object();
     if (root)
         json_object_set_new(root, "request", text(name));
-    return dump(root);
+    return gn_json_text(root, REPLY_DIGITS);
 }
 
 char *gn_control_policy_request(const char *name)
@@ -82,7 +78,7 @@ char *gn_control_policy_request(const char *name)
         return NULL;
     json_object_set_new(root, "request", json_string("policy-set"));
     json_object_set_new(root, "name", text(name));
-    return dump(root);
+    return gn_json_text(root, REPLY_DIGITS);
 }
 
 /* Of millionths. */
@@ -225,7 +221,7 @@ static char *tenants_reply(const struct gn_control_source *source, const char *o
     json_t *all = object();
     source->tenants(source->ctx, add_tenant, &to);
     json_object_set_new(all, "tenants", to.list);
-    return dump(all);
+    return gn_json_text(all, REPLY_DIGITS);
 }
 
 static char *change(const struct gn_control_source *source, const json_t *root, enum gn_control_what what)
@@ -276,7 +272,7 @@ static char *policy_reply(const struct gn_control_source *source)
     source->policies(source->ctx, add_policy, &to);
     json_object_set_new(all, "policy", to.in_force);
     json_object_set_new(all, "policies", to.list);
-    return dump(all);
+    return gn_json_text(all, REPLY_DIGITS);
 }
 
 static char *set_policy(const struct gn_control_source *source, const json_t *root)
@@ -318,7 +314,7 @@ static char *status_reply(const struct gn_control_source *source)
     source->drivers(source->ctx, add_driver, drivers);
     json_object_set_new(o, "drivers", drivers);
     json_object_set_new(all, "gantryd", o);
-    return dump(all);
+    return gn_json_text(all, REPLY_DIGITS);
 }
 
 char *gn_control_handle(const struct gn_control_source *source, const char *request, size_t n)
@@ -337,12 +333,12 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         json_t *all = object(), *list = json_array();
         source->vgpus(source->ctx, add_vgpu, list);
         json_object_set_new(all, "vgpus", list);
-        reply = dump(all);
+        reply = gn_json_text(all, REPLY_DIGITS);
     } else if (name && strcmp(name, "devices") == 0) {
         json_t *all = object(), *list = json_array();
         source->devices(source->ctx, add_device, list);
         json_object_set_new(all, "devices", list);
-        reply = dump(all);
+        reply = gn_json_text(all, REPLY_DIGITS);
     } else if (name && strcmp(name, "status") == 0) {
         reply = status_reply(source);
     } else if (name && strcmp(name, "tenants") == 0) {

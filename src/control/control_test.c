@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/control.h"
+#include "control/json_region.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -376,8 +377,27 @@ static void errors_have_their_three_parts(void **state)
     free(one);
 }
 
+static void many_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
+{
+    for (int i = 0; i < 1000; i++)
+        vgpus(ctx, each, arg);
+}
+
+static void nothing_of_an_answer_is_kept(void **state)
+{
+    const struct gn_control_source many = {.vgpus = many_vgpus};
+    static const char request[] = "{\"version\":1,\"request\":\"ls\"}";
+    assert_int_equal(gn_json_region_bytes(), 0);
+    char *reply = gn_control_handle(&many, request, strlen(request));
+    assert_true(strlen(reply) > 256 * 1024); /* more than a block, at once too */
+    assert_string_equal(reply + strlen(reply) - 2, "]}");
+    free(reply);
+    assert_int_equal(gn_json_region_bytes(), 0);
+}
+
 int main(void)
 {
+    gn_json_region_use();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ls_lists_vgpus_by_the_contract),
         cmocka_unit_test(devices_are_listed),
@@ -389,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_policy_is_shown_and_changed),
         cmocka_unit_test(bad_requests_get_an_error),
         cmocka_unit_test(errors_have_their_three_parts),
+        cmocka_unit_test(nothing_of_an_answer_is_kept),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "control/control.h"
+#include "control/json_region.h"
 
 #define MAX_DRAIN_MS 3600000
 
@@ -14,9 +15,7 @@ char *gn_control_move_request(const struct gn_control_wish *wish)
     json_t *root = json_pack("{s:i,s:s,s:s,s:s,s:I,s:I,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", wish->vgpu,
                              "to", wish->to, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms, "rounds",
                              (json_int_t)wish->rounds, "bandwidth_bytes", (json_int_t)wish->bandwidth_bytes);
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-    json_decref(root);
-    return text;
+    return gn_json_text(root, 0);
 }
 
 static const char *text_of(const json_t *root, const char *key)
@@ -65,7 +64,5 @@ char *gn_control_move_reply(const struct gn_control_move *m)
     json_t *all = json_pack("{s:i,s:{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:o,s:I}}", "version", GN_CONTROL_VERSION, "move", "id", id, "from",
                             "local", "to", m->to, "result", "moved", "precopy_ns", (json_int_t)m->precopy_ns, "downtime_ns",
                             (json_int_t)m->downtime_ns, "phases_ns", phases, "pages", pages, "bytes_sent", (json_int_t)m->bytes);
-    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
-    json_decref(all);
-    return text;
+    return gn_json_text(all, 0);
 }

@@ -2,6 +2,7 @@
 /* A change of tenants as JSON, both ways: gantryd takes it apart, `gantry` makes it. Knows the form, not what
  * is allowed. */
 #include "control/control.h"
+#include "control/json_region.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -154,7 +155,6 @@ char *gn_control_change_request(const struct gn_control_change *c)
 {
     static const char *const names[] = {"", "tenant-add", "tenant-set", "tenant-rm"};
     json_t *o = json_object();
-    char *out = NULL;
     json_object_set_new(o, "version", json_integer(GN_CONTROL_VERSION));
     json_object_set_new(o, "request", json_string(names[c->what]));
     json_object_set_new(o, "name", json_string(c->name));
@@ -179,7 +179,7 @@ char *gn_control_change_request(const struct gn_control_change *c)
     /* A value that is no text of UTF-8 was not set; nor was anything without memory. */
     if (json_object_size(o) == 3u + c->has_weight + c->has_cap + c->has_floor + c->has_memory + c->has_uids + c->has_gids + c->has_token +
                                    c->has_modes + c->has_devices)
-        out = json_dumps(o, JSON_COMPACT);
+        return gn_json_text(o, 0);
     json_decref(o);
-    return out;
+    return NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "base/trace.h"
 #include "control/control.h"
+#include "control/json_region.h"
 
 static json_t *number(uint64_t n)
 {
@@ -64,9 +65,10 @@ char *gn_control_trace_reply(const struct gn_control_source *source, const struc
     json_object_set_new(o, "more", json_boolean(t.more));
     json_object_set_new(o, "events", events);
     json_object_set_new(root, "trace", o);
-    char *reply = rc ? gn_control_error(failures[what], err.what, err.fix) : json_dumps(root, JSON_COMPACT);
+    if (!rc)
+        return gn_json_text(root, 0);
     json_decref(root);
-    return reply;
+    return gn_control_error(failures[what], err.what, err.fix);
 }
 
 char *gn_control_trace_request(const char *vgpu)
@@ -76,7 +78,5 @@ char *gn_control_trace_request(const char *vgpu)
     json_object_set_new(root, "request", json_string("trace-start"));
     if (vgpu)
         json_object_set_new(root, "vgpu", json_string(vgpu));
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-    json_decref(root);
-    return text;
+    return gn_json_text(root, 0);
 }

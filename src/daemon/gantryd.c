@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "control/json_region.h"
 #include "daemon/daemon.h"
 #include "daemon/listen_tcp.h"
 #include "daemon/spawn.h"
@@ -260,6 +261,7 @@ int main(int argc, char **argv)
     int rc;
     fill_stdio();
     gn_log_init("gantryd", GN_LOG_WARN);
+    gn_json_region_use();
     rc = gn_options_parse(argc, argv, &config, &action, &err);
     if (rc) {
         gn_config_fini(&config);
