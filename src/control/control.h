@@ -141,7 +141,7 @@ struct gn_control_policy {
  * began it, and ends with that.
  *
  * {"version":1,"request":"migrate","vgpu":ID,"to":"local"[,"drain_timeout_ms":N][,"rounds":N][,"bandwidth_bytes":N]}: to a new worker
- * on this machine, after so many rounds of contents while the program runs (0: stop and copy; otherwise 1), at most so many bytes a
+ * on this machine ("remote": out of its program; "passthrough": into it), after so many rounds of contents while the program runs (0: stop and copy; otherwise 1), at most so many bytes a
  * second. The reply comes when it is done, and is "move".
  */
 struct gn_trace_event;

@@ -157,10 +157,8 @@ static int set_floor(struct gn_ctl_args *args, const char *value, struct gn_erro
 
 static int set_mode(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
-    if (strcmp(value, "passthrough") == 0)
-        return gn_fail(err, EINVAL, "use --mode remote", "the mode passthrough is not in this version");
-    if (strcmp(value, "remote") != 0)
-        return gn_fail(err, EINVAL, "use --mode remote", "\"%.100s\" is not a mode", value);
+    if (strcmp(value, "remote") != 0 && strcmp(value, "passthrough") != 0)
+        return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode", value);
     args->mode = value;
     return 0;
 }

@@ -25,8 +25,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --weight N      the vGPU's weight inside its tenant, 1 to 1000000; otherwise 100\n"
      "  --memory SIZE   the vGPU's memory limit inside its tenant: a number with K, M,\n"
      "                  G or T (powers of 1024)\n"
-     "  --mode remote   how the vGPU is hosted: by a worker process. The only mode of\n"
-     "                  this version\n" CONNECT_HELP HELP_HELP "\n"
+     "  --mode M        who hosts the vGPU: remote, a worker process; passthrough, the\n"
+     "                  program itself, for tenants that may; otherwise remote\n" CONNECT_HELP HELP_HELP "\n"
      "The program sees no more device memory than the lesser of its own and its tenant's\n"
      "limit; all programs of a tenant together get no more than the tenant's. Where\n"
      "others want the device, too, tenants have it by their weights, and a tenant's vGPUs\n"
@@ -169,6 +169,25 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry migrate 1f local --rounds 2 --bandwidth 500M\n"
      "  gantry migrate 1f3a77c0 local --json | jq .move.downtime_ns\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_ANYWHERE, 2, gn_ctl_migrate},
+    {"mode", "VGPU remote|passthrough [OPTION]...", "switch who hosts a running program's vGPU",
+     "Moves what a program has on its devices out of the program into a worker process\n"
+     "(remote), or out of its worker into the program (passthrough), while the program\n"
+     "runs: it notices nothing but that it waits for a moment. VGPU is an id that gantry\n"
+     "ls lists, or the beginning of one. If anything fails the program goes on as it was.\n"
+     "Its tenant must be allowed the mode. Only gantryd's own user and root may switch.\n"
+     "\n"
+     "  --rounds N         send what its memory holds N times before the stop, each time\n"
+     "                     what has changed; otherwise once\n"
+     "  --bandwidth SIZE   send at most SIZE bytes a second before the stop: K, M, G\n"
+     "  --stop-and-copy    stop it first, and send everything then\n"
+     "  --drain-timeout S  give up when the device's work takes longer than S seconds;\n"
+     "                     otherwise 10\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "Not switched yet: what gantry migrate does not move.\n"
+     "\n"
+     "Examples:\n"
+     "  gantry mode 1f remote\n"
+     "  gantry mode 1f passthrough --json | jq .move.downtime_ns\n",
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_ANYWHERE, 2, gn_ctl_mode},
     {"sim", "[OPTION]... [FILE]", "try out shares in virtual time, for planning",
      "Runs the scheduler itself, unchanged, in virtual time on programs that FILE or\n"
      "the options describe or that were recorded, and shows what each tenant gets: its\n"

@@ -148,6 +148,7 @@ int gn_ctl_policy(const struct gn_ctl_args *args);
 int gn_ctl_top(const struct gn_ctl_args *args);
 int gn_ctl_trace(const struct gn_ctl_args *args);
 int gn_ctl_migrate(const struct gn_ctl_args *args);
+int gn_ctl_mode(const struct gn_ctl_args *args);
 int gn_ctl_sim(const struct gn_ctl_args *args);
 int gn_ctl_inspect(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);

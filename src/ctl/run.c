@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control/control.h"
 #include "ctl/ctl.h"
 #include "link/address.h"
 #include "link/link.h"
@@ -45,6 +46,39 @@ static void set_number(const char *name, uint64_t n)
     setenv(name, text, 1);
 }
 
+/* A program that may not gets no device, and no word on it: so it is said here. */
+static int may_host(struct gn_link *link, const char *address, struct gn_error *err)
+{
+    const char *name = getenv("GANTRY_TENANT");
+    char *request = gn_control_request("tenants");
+    json_t *reply = NULL, *tenant, *mode;
+    size_t i, j;
+    bool known = false, may = false;
+    int rc = strncmp(address, "tcp:", 4) == 0
+                 ? gn_fail(err, EOPNOTSUPP, "use --mode remote", "passthrough needs a gantryd on the program's own machine")
+             : request ? gn_ctl_ask_on(link, request, &reply, err)
+                       : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(request);
+    if (rc)
+        return rc;
+    name = name && *name ? name : "default";
+    json_array_foreach(json_object_get(reply, "tenants"), i, tenant)
+    {
+        const char *this = json_string_value(json_object_get(tenant, "name"));
+        if (!this || strcmp(this, name) != 0)
+            continue;
+        known = true;
+        json_array_foreach(json_object_get(tenant, "modes"), j, mode)
+        {
+            may |= json_is_string(mode) && strcmp(json_string_value(mode), "passthrough") == 0;
+        }
+    }
+    json_decref(reply);
+    return may || !known ? 0
+                         : gn_fail(err, EACCES, "use --mode remote, or have gantry tenant set --mode remote --mode passthrough allow it",
+                                   "the tenant \"%s\" may not use the mode passthrough", name);
+}
+
 static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
 {
     struct gn_ctl_places places;
@@ -63,7 +97,11 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
         rc = gn_link_connect(address, &link, err);
     if (rc)
         return rc;
+    if (args->mode && strcmp(args->mode, "passthrough") == 0)
+        rc = may_host(link, address, err);
     gn_link_close(link);
+    if (rc)
+        return rc;
     setenv("GANTRY_CONNECT", address, 1);
     setenv("OCL_ICD_VENDORS", places.vendors, 1);
     /* Khronos's loader takes libraries from here beside those in the directory, each once: another driver

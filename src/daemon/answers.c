@@ -97,8 +97,8 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .pid = (uint32_t)v->program_pid,
             .worker_pid = v->process.fd >= 0 ? (uint32_t)v->worker_pid : 0,
             .platform = p->name,
-            .link = v->remote ? "tcp" : "shm",
-            .mode = "remote",
+            .link = v->remote ? "tcp" : v->hosted ? "direct" : "shm",
+            .mode = gn_mode_name(v->hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE),
             .state = gn_vgpus_state(v),
             .weight = v->weight,
             .memory_bytes = memory_of(v, &n),
@@ -329,9 +329,12 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     struct gn_vgpu_record *v = rc ? NULL : find_vgpu(w, wish->vgpu, err);
     if (!v)
         return -1;
-    if (strcmp(wish->to, "local") != 0)
+    enum gn_move_to to = 0;
+    while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
+        to++;
+    if (to == GN_MOVE_TO_N)
         return gn_fail(err, EOPNOTSUPP, "write local: to a new worker on this machine", "this gantryd moves no vGPU to \"%.100s\"", wish->to);
-    return gn_move_start(w->c, w->c->request_seq, v, wish, err);
+    return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
 }
 
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)

@@ -207,7 +207,7 @@ static void take_attach(struct gn_conn *c, const struct gn_frame *f)
     struct gn_link_attach a;
     struct gn_error err;
     int stdio[2] = {-1, -1};
-    if (!gn_frame_payload(f, &a, sizeof a) || a.zero != 0 ||
+    if (!gn_frame_payload(f, &a, sizeof a) || a.mode > GN_LINK_MODE_PASSTHROUGH ||
         (c->remote && a.stdio) || (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) || f->n_fds != __builtin_popcount(a.stdio) ||
         !gn_frame_string_ok(a.tenant, sizeof a.tenant)) {
         fault(c, "sent a malformed attach");
@@ -227,6 +227,8 @@ static void take_attach(struct gn_conn *c, const struct gn_frame *f)
         rc = gn_fail(&err, EACCES, NULL, "the tenant of this connection was removed");
     else /* as the rules are now, whatever they were at the greeting */
         tenant = gn_admit(c, a.tenant[0] ? a.tenant : c->tenant->rules.name, &rc, &err);
+    if (tenant && a.mode == GN_LINK_MODE_PASSTHROUGH && c->process.fd < 0 && !c->remote)
+        watch_program(c);
     if (tenant)
         rc = gn_vgpus_start(c, tenant, f->seq, &a, stdio, &err);
     for (int i = 0; i < 2; i++)

@@ -99,6 +99,7 @@ struct gn_vgpu_record {
     struct gn_lease_holder lease;
     struct gn_shares shares;
     bool takes_turns; /* its worker waits for grants */
+    bool hosted;      /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid are the program's */
     uint32_t n_segments;
 
     bool spawning; /* the template has not answered yet */
@@ -147,6 +148,7 @@ struct gn_daemon {
     struct gn_source grace; /* timerfd, armed only while a vGPU is on its way out */
     struct gn_tcp_listener *tcp; /* NULL: none */
     uint32_t tcp_grace_ms;
+    uint64_t watch_at_ns; /* hosted_vgpus.c; 0: nobody is to be watched */
     bool insecure; /* whoever comes over tcp without credentials may use the tenant `default` */
     struct gn_tenants tenants;
     struct gn_source lease_timer; /* timerfd, armed only while somebody waits for memory */
@@ -226,10 +228,19 @@ void gn_crowd_account(struct gn_conn *c);
 /* vgpus.c: the life of a vGPU, seen from outside its worker. */
 int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a,
                    const int *stdio, struct gn_error *err);
+/* Of a hosted one that is its program's end. */
 void gn_vgpus_kill(struct gn_vgpu_record *v);
 /* To its worker; lost when there is none, the worker's end when it does not read. */
 void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
+/* hosted_vgpus.c: vGPUs that live in their programs. When they are to be looked at next, 0: there is none; and the look, if it is time. */
+uint64_t gn_hosted_deadline(struct gn_daemon *d, uint64_t now_ns);
+void gn_hosted_watch(struct gn_daemon *d, uint64_t now_ns);
+/* Has the program host it: gives it a worker's end of the control socket, which stays the caller's. As the answer to its attach,
+ * or, of one that a worker has (`from`; v stands for the new host), unasked. */
+void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from, int control_fd);
+/* From now on the program at c's end is to v what a worker is. 0 or -errno. */
+int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
 /* remote_vgpus.c: vGPUs whose programs are on other machines. */
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
 /* A tenant's token as a key for TLS, by that key's name. 0 or -ENOENT. */
@@ -267,7 +278,15 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
 
 /* moves.c: a vGPU from its worker to a new one. The answer to `c` comes later. 0 or -errno. */
 struct gn_control_wish;
-int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err);
+enum gn_move_to {
+    GN_MOVE_TO_LOCAL,       /* a new worker, wherever it was */
+    GN_MOVE_TO_REMOTE,      /* out of its program */
+    GN_MOVE_TO_PASSTHROUGH, /* into its program */
+    GN_MOVE_TO_N
+};
+extern const char *const gn_move_names[GN_MOVE_TO_N];
+int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to, const struct gn_control_wish *wish,
+                  struct gn_error *err);
 /* The program has got another data segment, which its worker has been told of. */
 void gn_move_segment(struct gn_vgpu_record *v, const struct gn_link_segment_made *made, int fd);
 /* What the workers say. 1: it was about a move; 0: it was not; -EPROTO. After 1 v may have another worker: nothing more is to be read. */

@@ -525,7 +525,7 @@ class Hostile(unittest.TestCase):
         c.close()
 
     def test_attaches_that_are_none(self):
-        for payload, fds in ((b"", ()), (attach()[:-1], (2, 2)), (attach(zero=1), (2, 2)), (attach(stdio=4), (2,)),
+        for payload, fds in ((b"", ()), (attach()[:-1], (2, 2)), (attach(zero=2), (2, 2)), (attach(stdio=4), (2,)),
                              (attach(stdio=3), (2,)), (attach(stdio=3), ()), (attach(stdio=1), (2, 2)),
                              (attach(stdio=0), (2,)), (attach(stdio=3), (2,) * 8), (attach(tenant=b"x" * 64), (2, 2))):
             self.ended(frame(ATTACH, 2, payload), fds)

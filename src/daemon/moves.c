@@ -26,10 +26,14 @@
 #define LOAD_NS UINT64_C(60000000000) /* to save and load, after the drain */
 #define SLOWEST_BYTES_PER_S UINT64_C(50000000) /* what is sent ahead, unless it is held back to less */
 
+const char *const gn_move_names[GN_MOVE_TO_N] = {
+    [GN_MOVE_TO_LOCAL] = "local", [GN_MOVE_TO_REMOTE] = "remote", [GN_MOVE_TO_PASSTHROUGH] = "passthrough"};
+
 struct gn_move {
     struct gn_vgpu_record *from, *to;
     struct gn_conn *asker; /* NULL: gone */
     uint32_t seq;
+    enum gn_move_to where;
     struct gn_worker_save how;
     int stream_fd; /* the old worker's end, until it has it */
     bool asked;    /* the old worker has been */
@@ -86,10 +90,10 @@ static void commit(struct gn_move *m)
     gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
     GN_FAULT("daemon-committed");
     const uint64_t now = gn_now_ns();
-    gn_log(GN_LOG_INFO, "vgpu=%08x: moved to worker %d, stopped for %llu us", v->id, (int)v->worker_pid,
+    gn_log(GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id, v->hosted ? "its program" : "worker", (int)v->worker_pid,
            (unsigned long long)(now - m->out.began_ns) / 1000);
     answer(m, gn_control_move_reply(&(struct gn_control_move){.id = v->id,
-                                                              .to = "local",
+                                                              .to = gn_move_names[m->where],
                                                               .downtime_ns = now - m->out.began_ns,
                                                               .precopy_ns = m->out.ahead_ns,
                                                               .boot_ns = m->asked_ns - m->began_ns,
@@ -297,7 +301,23 @@ static int keep(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err)
+/* May it be hosted so, and is it not? */
+static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct gn_error *err)
+{
+    const struct gn_tenant_rules *rules = &v->tenant->rules;
+    const uint32_t mode = to == GN_MOVE_TO_PASSTHROUGH ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE;
+    if (to != GN_MOVE_TO_LOCAL && v->hosted == (to == GN_MOVE_TO_PASSTHROUGH))
+        return gn_fail(err, EALREADY, NULL, "its mode is %s already", gn_mode_name(mode));
+    if (!((rules->modes ? rules->modes : GN_MODE_REMOTE) & mode))
+        return gn_fail(err, EACCES, "gantry tenant set --mode remote --mode passthrough allows both",
+                       "the tenant \"%s\" may not use the mode %s", rules->name, gn_mode_name(mode));
+    if (to == GN_MOVE_TO_PASSTHROUGH && (!v->conn || v->conn->process.fd < 0))
+        return gn_fail(err, EOPNOTSUPP, NULL, "its program cannot be watched");
+    return 0;
+}
+
+int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to, const struct gn_control_wish *wish,
+                  struct gn_error *err)
 {
     int stream[2];
     if (v->remote)
@@ -306,6 +326,8 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
+    if (judge_mode(v, to, err))
+        return -1;
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
     struct gn_move *m = n ? calloc(1, sizeof *m) : NULL;
     if (!m || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0) {
@@ -318,6 +340,7 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
                           .to = n,
                           .asker = c,
                           .seq = seq,
+                          .where = to,
                           .how = {.drain_timeout_ms = wish->drain_timeout_ms,
                                   .n_ahead = wish->rounds,
                                   .bytes_per_s = wish->bandwidth_bytes},
@@ -326,6 +349,8 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
                           .until_ns = gn_now_ns() + BOOT_NS};
     v->move = m;
     n->takes_from = v;
+    n->hosted = to == GN_MOVE_TO_PASSTHROUGH;
+    n->host = n->hosted ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
     n->ring_fd = keep(v->ring_fd);
     n->events_fd = keep(v->ring_fd); /* in their places: it gets them from the old worker */
     n->data_fd = keep(v->ring_fd);

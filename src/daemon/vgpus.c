@@ -66,6 +66,8 @@ static void drop_program_side(struct gn_vgpu_record *v)
     close_fd(&v->data_fd);
 }
 
+static void gone(struct gn_vgpu_record *v);
+
 static void close_control(struct gn_vgpu_record *v)
 {
     if (v->control.fd < 0)
@@ -89,9 +91,10 @@ void gn_vgpus_arm(struct gn_daemon *d)
         v->kill_at_ns;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->return_by_ns && (!first || v->return_by_ns < first)) first = v->return_by_ns;
-    const uint64_t move_ns = gn_move_deadline(d);
-    if (move_ns && (!first || move_ns < first))
-        first = move_ns;
+    const uint64_t others_ns[] = {gn_move_deadline(d), gn_hosted_deadline(d, gn_now_ns())};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(others_ns); i++)
+        if (others_ns[i] && (!first || others_ns[i] < first))
+            first = others_ns[i];
     when.it_value.tv_sec = (time_t)(first / 1000000000u);
     when.it_value.tv_nsec = (long)(first % 1000000000u);
     (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
@@ -137,19 +140,34 @@ void gn_vgpus_kill(struct gn_vgpu_record *v)
         (void)syscall(SYS_pidfd_send_signal, v->process.fd, SIGKILL, NULL, 0);
 }
 
+/* A program that was to let go of its vGPU and does not answer, since it is stopped maybe: it is told by the sockets' ends. */
+static void let_go(struct gn_vgpu_record *v)
+{
+    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) does not say that it has let go of its device; it is not waited for", v->id, v->program,
+           (int)v->program_pid);
+    gone(v);
+}
+
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
 {
     struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
     uint64_t expirations, now = gn_now_ns();
     (void)!read(timer->fd, &expirations, sizeof expirations);
     gn_move_expire(d, now);
+    gn_hosted_watch(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
     {
         gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
         gn_vgpus_leave(v);
     }
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
-                     link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now) gn_vgpus_kill(v);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
+    {
+        v->kill_at_ns = 0;
+        if (v->hosted)
+            let_go(v);
+        else
+            gn_vgpus_kill(v);
+    }
     arm_grace(d);
 }
 
@@ -189,14 +207,10 @@ static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *er
     gn_vgpus_leave(v);
 }
 
-static void worker_died(struct gn_source *s, uint32_t events)
+/* What has hosted it does not any more. */
+static void gone(struct gn_vgpu_record *v)
 {
-    struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, process);
     struct gn_error err;
-    /* A worker may have been exchanged for another between the event and now. */
-    struct pollfd dead = {.fd = v->process.fd, .events = POLLIN};
-    if (v->process.fd < 0 || poll(&dead, 1, 0) < 1)
-        return;
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
     gn_orphans_kill(v->daemon);
@@ -207,13 +221,23 @@ static void worker_died(struct gn_source *s, uint32_t events)
     gn_memory_settle(v->daemon);
     if (!v->booted && v->conn) {
         gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
-                "the worker died while it started the driver");
+                v->hosted ? "the program could not host its vGPU" : "the worker died while it started the driver");
         refuse(v, ENODEV, &err);
         return;
     }
     if (v->conn)
         gn_log(GN_LOG_INFO, "vgpu=%08x: lost", v->id);
     free_if_over(v);
+}
+
+static void worker_died(struct gn_source *s, uint32_t events)
+{
+    struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, process);
+    /* A worker may have been exchanged for another between the event and now. */
+    struct pollfd dead = {.fd = v->process.fd, .events = POLLIN};
+    if (v->process.fd < 0 || poll(&dead, 1, 0) < 1)
+        return;
+    gone(v);
 }
 
 static void tell_remote(struct gn_vgpu_record *v)
@@ -249,6 +273,8 @@ static void tell_program(struct gn_vgpu_record *v)
                                  .memory_limit_bytes = gn_holder_limit(&v->lease)};
     int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
     v->booted = true;
+    if (v->hosted)
+        arm_grace(v->daemon);
     GN_FAULT("daemon-before-attached");
     gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
            (int)v->worker_pid);
@@ -371,6 +397,10 @@ static void worker_said(struct gn_source *s, uint32_t events)
         }
         if (v->control.fd < 0)
             return;
+    }
+    if (rc < 0 && v->hosted && rc != -EPROTO) {
+        gone(v); /* the program has let go of it, or is about to be seen dead */
+        return;
     }
     if (rc < 0) {
         /* Ending, dead, or no longer to be reached: in no case may it go on. */
@@ -552,6 +582,17 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     return rc;
 }
 
+/* Passthrough: the program is to its vGPU what a worker is, and is watched like one. */
+int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err)
+{
+    v->worker_pid = c->pid;
+    v->process.fd = fcntl(c->process.fd, F_DUPFD_CLOEXEC, 0);
+    int rc = v->process.fd < 0 ? -errno : gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died);
+    if (rc < 0)
+        close_fd(&v->process.fd);
+    return rc < 0 ? gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc)) : 0;
+}
+
 int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a,
                    const int *stdio, struct gn_error *err)
 {
@@ -565,16 +606,21 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     if (!devices)
         return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use platform %u", tenant->rules.name,
                        a->platform);
-    if (tenant->rules.modes && !(tenant->rules.modes & GN_MODE_REMOTE))
-        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use the mode remote",
-                       tenant->rules.name);
+    const bool hosted = a->mode == GN_LINK_MODE_PASSTHROUGH;
+    const uint32_t mode = hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE;
+    if (!((tenant->rules.modes ? tenant->rules.modes : GN_MODE_REMOTE) & mode))
+        return gn_fail(err, EACCES, hosted ? "use the mode remote, or have gantry tenant set --mode remote --mode passthrough allow it" : NULL,
+                       "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
+    if (hosted && c->process.fd < 0)
+        return gn_fail(err, EOPNOTSUPP, "use the mode remote", "a program in passthrough must be one that gantryd can watch");
     if (a->weight > GN_TENANT_MAX_WEIGHT)
         return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
     struct gn_vgpu_record *v = calloc(1, sizeof *v);
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     v->daemon = d;
-    v->host = &d->hosts[d->machine.platforms[a->platform].driver];
+    v->hosted = hosted;
+    v->host = hosted ? NULL : &d->hosts[d->machine.platforms[a->platform].driver];
     v->attach_seq = seq;
     v->platform = a->platform;
     v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
@@ -601,17 +647,22 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         rc = send_boot(v, c->remote ? -1 : c->socket.fd, worker_ends[0], stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
+    else if (hosted)
+        rc = gn_vgpus_watch_host(v, c, err);
     else if ((rc = gn_host_spawn(v->host, v->id, worker_ends[1], err)) == 0)
         v->spawning = true;
     GN_FAULT("daemon-worker-asked-for");
     close_fd(&worker_ends[0]);
-    close_fd(&worker_ends[1]);
     if (rc) {
+        close_fd(&worker_ends[1]);
         free_if_over(v);
         return rc;
     }
     v->conn = c;
     c->vgpu = v;
+    if (hosted)
+        gn_hosted_ask(v, NULL, worker_ends[1]);
+    close_fd(&worker_ends[1]);
     return 0;
 }
 
@@ -624,7 +675,6 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
         return NULL;
     }
     n->daemon = d;
-    n->host = like->host;
     n->platform = like->platform;
     n->weight = like->weight;
     n->devices = like->devices;
@@ -656,7 +706,9 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, str
         rc = send_boot(v, peer, session_fd, no_stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
-    else if ((rc = gn_host_spawn(v->host, v->id, worker_end, err)) == 0)
+    else if (v->hosted && (rc = gn_vgpus_watch_host(v, v->takes_from->conn, err)) == 0)
+        gn_hosted_ask(v, v->takes_from, worker_end);
+    else if (!v->hosted && (rc = gn_host_spawn(v->host, v->id, worker_end, err)) == 0)
         v->spawning = true;
     close_fd(&worker_end);
     return rc;
@@ -707,6 +759,7 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->inner_pid, n->inner_pid);
     SWAP(v->reaped, n->reaped);
     SWAP(v->host, n->host);
+    SWAP(v->hosted, n->hosted);
     /* What each has on lease, and owes. Both are in one account, whose sum stays. */
     SWAP(v->lease.leased_bytes, n->lease.leased_bytes);
     SWAP(v->lease.tight, n->lease.tight);

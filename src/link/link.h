@@ -34,6 +34,9 @@ struct gn_attach_request {
     uint32_t weight;    /* 0: the tenant's */
     uint64_t memory_bytes;
     int stdout_fd, stderr_fd; /* the program's; -1 if it has none. Stay the caller's. */
+    /* Passthrough: makes the vGPU in this process from what comes over control_fd, which it takes. NULL: a worker is to host it. */
+    int (*host)(void *ctx, const char *library, int control_fd, struct gn_error *err);
+    void *ctx;
 };
 
 /* The descriptors are the caller's. The segments are sealed memfds of exactly these sizes. */
@@ -59,6 +62,7 @@ struct gn_link_ops {
     int (*segment)(struct gn_link *, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *);
     int (*control)(struct gn_link *, const char *request, char **ret_reply, struct gn_error *);
     int (*poll_fd)(const struct gn_link *);
+    int (*hear)(struct gn_link *); /* NULL: nothing comes unasked */
     int (*data)(struct gn_link *, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret, struct gn_stream_hello *ret_hello,
                 uint64_t *ret_trip_ns, struct gn_error *);
     void (*bye)(struct gn_link *);
@@ -67,6 +71,12 @@ struct gn_link_ops {
 
 struct gn_link {
     const struct gn_link_ops *ops;
+    /*
+     * gantryd wants this process to host its vGPU from now on; takes control_fd. Called by whichever thread finds the word among what
+     * it reads, and must not wait for gantryd nor use this link. Set before the attach; NULL: the word is let be.
+     */
+    void (*on_host)(void *ctx, const char *library, int control_fd);
+    void *on_host_ctx;
 };
 
 /*
@@ -123,7 +133,13 @@ static inline void gn_link_bye(struct gn_link *l)
         l->ops->bye(l);
 }
 
-/* Hangs up when gantryd is gone; not to be read. */
+/* Takes what gantryd has sent unasked, if anything; one thread at a time, as for requests. 0, or -errno: it is gone. */
+static inline int gn_link_hear(struct gn_link *l)
+{
+    return l->ops->hear ? l->ops->hear(l) : 0;
+}
+
+/* Hangs up when gantryd is gone; readable when gn_link_hear has something to take. */
 static inline int gn_link_poll_fd(const struct gn_link *l)
 {
     return l->ops->poll_fd(l);

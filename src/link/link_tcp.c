@@ -74,6 +74,8 @@ static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request
     struct gn_link_attach a;
     struct gn_frame f;
     int rc = gn_link_attach_message(request, &a, err);
+    if (!rc && request->host)
+        rc = gn_fail(err, EOPNOTSUPP, "use the mode remote", "passthrough needs a gantryd on the program's own machine");
     if (!rc)
         rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, NULL, 0, GN_LINK_ATTACHED_REMOTE, &f, err);
     if (rc)

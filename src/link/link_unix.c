@@ -43,6 +43,29 @@ static int refused(const struct gn_frame *f, struct gn_error *err)
     return gn_fail(err, (int)e.code, e.fix, "%s", e.what);
 }
 
+/* A driver is code: its name is believed only of a gantryd that this user or root has started. */
+static bool is_ours(const struct gn_link_end *u)
+{
+    struct ucred cred;
+    socklen_t n = sizeof cred;
+    return !u->tcp && getsockopt(u->socket.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && (cred.uid == 0 || cred.uid == geteuid());
+}
+
+/* A word that nobody has asked for. False: it is none that may come so. */
+static bool told_to_host(struct gn_link_end *u, const struct gn_frame *f)
+{
+    struct gn_link_direct d;
+    if (f->seq || !gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.library, sizeof d.library) || f->n_fds != 1)
+        return false;
+    const int fd = gn_frame_take_fd(&u->reader, 0);
+    /* Letting go of the socket is the refusal. */
+    if (u->base.on_host && is_ours(u))
+        u->base.on_host(u->base.on_host_ctx, d.library, fd);
+    else
+        close(fd);
+    return true;
+}
+
 /* Sends a request and waits for the frame that answers it. */
 int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n,
                const int *fds, int n_fds, uint16_t want, struct gn_frame *ret, struct gn_error *err)
@@ -55,7 +78,9 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
         return rc == -ETIMEDOUT ? gn_link_lost(err, rc)
                                 : gn_fail(err, -rc, NULL, "cannot send to gantryd: %s", strerror(-rc));
-    rc = gn_frame_wait(&u->reader, timeout_ms, ret);
+    do
+        rc = gn_frame_wait(&u->reader, timeout_ms, ret);
+    while (rc >= 0 && ret->op == GN_LINK_HOST && told_to_host(u, ret));
     if (rc < 0)
         return gn_link_lost(err, rc);
     if (ret->op == GN_LINK_ERROR)
@@ -141,6 +166,27 @@ int gn_link_attach_message(const struct gn_attach_request *request, struct gn_li
     return 0;
 }
 
+/* gantryd has said that this process is to host its vGPU. */
+static int host_here(struct gn_link_end *u, const struct gn_attach_request *request, struct gn_frame *f, struct gn_error *err)
+{
+    struct gn_link_direct d;
+    const uint32_t seq = f->seq;
+    if (!gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.library, sizeof d.library) || f->n_fds != 1)
+        return gn_link_lost(err, -EPROTO);
+    if (!is_ours(u))
+        return gn_fail(err, EPERM, "use the mode remote, or a gantryd of your own",
+                       "this gantryd runs as another user, whose drivers are not loaded into a program");
+    int rc = request->host(request->ctx, d.library, gn_frame_take_fd(&u->reader, 0), err);
+    if (rc)
+        return rc;
+    rc = gn_frame_wait(&u->reader, GN_LINK_ATTACH_TIMEOUT_MS, f);
+    if (rc < 0)
+        return gn_link_lost(err, rc);
+    if (f->op == GN_LINK_ERROR)
+        return refused(f, err);
+    return f->op == GN_LINK_ATTACHED && f->seq == seq ? 0 : gn_link_lost(err, -EPROTO);
+}
+
 static int unix_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret,
                        struct gn_error *err)
 {
@@ -160,7 +206,11 @@ static int unix_attach(struct gn_link *l, const struct gn_attach_request *reques
         a.stdio |= GN_LINK_HAS_STDERR;
         fds[n_fds++] = request->stderr_fd;
     }
-    rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, fds, n_fds, GN_LINK_ATTACHED, &f, err);
+    a.mode = request->host ? GN_LINK_MODE_PASSTHROUGH : GN_LINK_MODE_REMOTE;
+    rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, fds, n_fds,
+                     request->host ? GN_LINK_DIRECT : GN_LINK_ATTACHED, &f, err);
+    if (rc == 0 && request->host)
+        rc = host_here(u, request, &f, err);
     if (rc)
         return rc;
     if (!gn_frame_payload(&f, &d, sizeof d) || f.n_fds != 4)
@@ -270,6 +320,17 @@ void gn_link_end_close(struct gn_link *l)
     free(u);
 }
 
+static int unix_hear(struct gn_link *l)
+{
+    struct gn_link_end *u = gn_link_end_of(l);
+    struct gn_frame f;
+    int rc;
+    while ((rc = gn_frame_read(&u->reader, &f)) == 1)
+        if (f.op != GN_LINK_HOST || !told_to_host(u, &f))
+            return -EPROTO;
+    return rc;
+}
+
 static const struct gn_link_ops unix_ops = {
     .name = "shm",
     .platforms = gn_link_end_platforms,
@@ -277,6 +338,7 @@ static const struct gn_link_ops unix_ops = {
     .segment = unix_segment,
     .control = gn_link_end_control,
     .poll_fd = gn_link_end_poll_fd,
+    .hear = unix_hear,
     .close = gn_link_end_close,
 };
 

@@ -29,6 +29,8 @@ enum gn_link_op {
     GN_LINK_SEGMENT_MADE = 6,
     GN_LINK_CONTROL = 7,
     GN_LINK_ERROR = 8,
+    GN_LINK_DIRECT = 9, /* <- gn_link_direct, before ATTACHED: the program is to host its vGPU. fd: a worker's end of its control socket */
+    GN_LINK_HOST = 10, /* <- gn_link_direct, unasked: the program is to take its vGPU over from a worker. fd: as DIRECT's */
     /* over tcp */
     GN_LINK_ATTACHED_REMOTE = 16, /* instead of ATTACHED */
     GN_LINK_RETURN = 17,          /* -> gn_link_return */
@@ -80,16 +82,26 @@ _Static_assert(sizeof(struct gn_link_welcome_platform) == 152, "welcome platform
 #define GN_LINK_HAS_STDOUT 1u
 #define GN_LINK_HAS_STDERR 2u
 
+#define GN_LINK_MODE_REMOTE      0u
+#define GN_LINK_MODE_PASSTHROUGH 1u
+
 /* program -> gantryd, with the descriptors that `stdio` names, stdout first */
 struct gn_link_attach {
     uint32_t platform;
     uint32_t weight;       /* 0: the tenant's */
     uint64_t memory_bytes; /* 0: the tenant's */
     uint32_t stdio;        /* GN_LINK_HAS_* */
-    uint32_t zero;
+    uint32_t mode;         /* GN_LINK_MODE_* */
     char tenant[GN_LINK_TENANT_BYTES]; /* "": HELLO's */
 };
 _Static_assert(sizeof(struct gn_link_attach) == 88, "attach");
+
+#define GN_LINK_DRIVER_BYTES 1024
+
+/* gantryd -> program in passthrough, with one descriptor */
+struct gn_link_direct {
+    char library[GN_LINK_DRIVER_BYTES]; /* the vendor's driver: what dlopen takes */
+};
 
 /* gantryd -> program, with four descriptors: session socket, ring segment, event table, data area */
 struct gn_link_attached {

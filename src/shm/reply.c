@@ -93,7 +93,8 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
 {
     struct gn_reply_slot *slot = &r->slots[token & INDEX_MASK];
     struct gn_spin spin;
-    gn_spin_linger(&r->waiter.policy);
+    if (!atomic_load_explicit(&r->at_once, memory_order_relaxed))
+        gn_spin_linger(&r->waiter.policy);
     /* R0 pairs W0: the answer is read after the state that announces it. */
     uint32_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
     if (!answers(state, token)) {

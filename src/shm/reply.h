@@ -5,6 +5,7 @@
 #include "shm/park.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,7 @@ struct gn_replies {
     /* set once */
     struct gn_reply_slot *slots;
     struct gn_waiter waiter;
+    _Atomic bool at_once; /* answers are there as a rule when the request has been sent: the first look is taken at once */
     /* any thread */
     _Alignas(64) _Atomic uint32_t n_starved; /* threads that wait for a free slot */
     _Atomic uint32_t n_freed;                /* what they sleep on */

@@ -308,6 +308,11 @@ static bool is_ready(struct gn_ring_consumer *c, memory_order order)
            lap(c->head, c->capacity);
 }
 
+bool gn_ring_has(struct gn_ring_consumer *c)
+{
+    return is_ready(c, memory_order_acquire);
+}
+
 /* As P2 and C2: either the flag is seen by a consumer that has marked itself as asleep, or the mark is seen here. */
 void gn_ring_nudge(struct gn_ring_consumer *c)
 {

@@ -141,6 +141,9 @@ int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns);
 /* Spins, then parks. */
 int gn_ring_wait(struct gn_ring_consumer *c);
 
+/* Is there a message, or a fault, to be received? Not while another thread receives. */
+bool gn_ring_has(struct gn_ring_consumer *c);
+
 /* Ends a park of the consumer's, this one or the next, so that it spins again: a message is expected soon, or there is something
  * to see to. Any thread of its process. */
 void gn_ring_nudge(struct gn_ring_consumer *c);

@@ -11,8 +11,8 @@ struct gn_backend_platform;
 struct stat;
 
 /*
- * What a vGPU starts from. The worker fills it; descriptors and mappings are the vGPU's from then on, and none of them
- * need be given back: the process ends with its vGPU.
+ * What a vGPU starts from. Who hosts it fills it; descriptors and mappings are the vGPU's from then on, and none of them
+ * need be given back: a worker ends with its vGPU, and in a program they go with the program.
  */
 struct gn_vgpu_boot {
     uint32_t id;
@@ -23,6 +23,8 @@ struct gn_vgpu_boot {
 
     int session_fd; /* to the program. Hangs up when the program is gone: then gn_vgpu_serve returns */
     int control_fd; /* to gantryd: link/worker_control.h. Hangs up when gantryd is gone: likewise */
+
+    bool hosted; /* passthrough: this process is the program */
 
     /* Mapped, shared and sealed. */
     struct gn_segment ring, events, data;
@@ -50,6 +52,23 @@ struct gn_vgpu_boot {
  * process's exit status. The worker has its program's stdout and stderr on descriptors 1 and 2.
  */
 int gn_vgpu_serve(const struct gn_vgpu_boot *boot);
+
+/*
+ * Passthrough: makes the vGPU in its own program, or, if the boot has a load_fd, takes it over from a worker; then it waits for gantryd,
+ * which decides. Its threads are started, with all signals blocked, and it serves; the boot must
+ * stay. Nothing ends the process: when gantryd is gone, or takes the vGPU away, the session's socket hangs up and requests are
+ * turned away. 0, or -errno with a sentence.
+ */
+struct gn_vgpu;
+struct gn_error;
+int gn_vgpu_host(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err);
+
+/* Serves one message on the calling thread, as the ring thread would; the answer, if it wants one, is in its reply slot by then or
+ * later. Any thread. 0; -EAGAIN: it lives elsewhere now, and hears the ring; -EPIPE: there is no vGPU any more. */
+int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes);
+
+/* In a forked child, which has none of the vGPU's threads: closes the descriptors that the child has inherited. */
+void gn_vgpu_forked(struct gn_vgpu *v);
 
 /*
  * A file of the program's by the name that a compiler knows, while a build goes on: opened for reading (`contents`), or

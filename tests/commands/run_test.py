@@ -130,7 +130,6 @@ class Run(CommandTest):
         for args, says in (([], "no program is given; write gantry run -- PROGRAM"), (["--"], "no program is given"),
                            (["--wieght", "3", *touch], "unknown option --wieght; did you mean --weight?"),
                            (["--json", *touch], "unknown option --json"),
-                           (["--mode", "passthrough", *touch], "passthrough is not in this version"),
                            (["--mode", "native", *touch], "is not a mode"), (["--weight", "0", *touch], "is not a weight"),
                            (["--memory", "1X", *touch], "is not a size"), (["--memory"], "needs a value"),
                            (["--tenant", "a/b", *touch], "is not a tenant's name")):

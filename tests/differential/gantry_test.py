@@ -4,6 +4,7 @@
 
     gantry_test.py STAGE DIFFTEST pocl        the machine's drivers
     gantry_test.py STAGE DIFFTEST tcp         the same, over tcp
+    gantry_test.py STAGE DIFFTEST passthrough the same, the vGPU in the program
     gantry_test.py STAGE DIFFTEST oclgrind    a second, quite different driver; what it crashes on by itself is left out,
                                               and misuse that it lets pass may be refused
 """
@@ -88,9 +89,11 @@ def main():
             settings["OCL_ICD_VENDORS"] = vendors
             command += ["--native-vendors", vendors, "--skip-broken", "--lenient", "--timeout", OCLGRIND_CASE_S]
         args = ["--listen", "tcp:127.0.0.1:0", "--insecure"] if vendor == "tcp" else []
-        with daemon.Daemon(stage, work, env=settings, args=args) as gantry:
+        with daemon.Daemon(stage, work, env=settings, args=args, passthrough=vendor == "passthrough") as gantry:
             env = {**daemon.clean_env(), "GANTRY_CONNECT": gantry.tcp_address or gantry.address,
                    **{k: v for k, v in settings.items() if k.startswith("POCL_")}}
+            if vendor == "passthrough":
+                env["GANTRY_MODE"] = "passthrough"
             if vendor == "tcp":
                 result = subprocess.run(command + ["--lines", "400"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         text=True)

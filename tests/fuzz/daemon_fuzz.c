@@ -210,7 +210,7 @@ static void ask_for_vgpu(int i, struct fuzz *f)
     a.stdio = how & 3;
     a.weight = how & 4 ? fuzz_u32(f) : 0;
     a.memory_bytes = how & 8 ? fuzz_u64(f) : 0;
-    a.zero = how == 255;
+    a.mode = how == 255 ? 2 : how == 254;
     if (how & 64)
         strcpy(a.tenant, "limited");
     if (how & 16)

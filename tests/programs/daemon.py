@@ -108,7 +108,7 @@ def wait_until(condition, seconds):
 
 
 class Daemon:
-    def __init__(self, stage, work, args=(), env=None, cache=None, prefix=()):
+    def __init__(self, stage, work, args=(), env=None, cache=None, prefix=(), passthrough=False):
         self.stage = os.path.abspath(stage)
         self.work = work
         os.makedirs(work, exist_ok=True)
@@ -124,6 +124,7 @@ class Daemon:
         self.extra_env = dict(env or {})
         self.cache = cache or os.path.join(work, "cache")
         os.makedirs(self.cache, exist_ok=True)
+        self.passthrough = passthrough   # its programs host their vGPUs themselves
         self.process = None
         self.tcp_address = None
 
@@ -139,6 +140,11 @@ class Daemon:
         env = clean_env()
         env["OCL_ICD_VENDORS"] = os.path.join(self.stage, "etc/OpenCL/vendors")
         env["GANTRY_CONNECT"] = self.tcp_address or self.address
+        if self.passthrough:
+            # The driver is in the program: what it is told by the environment, it is told there.
+            env.update({k: v for k, v in self.extra_env.items() if k.startswith("POCL_")})
+            env["POCL_CACHE_DIR"] = self.cache
+            env["GANTRY_MODE"] = "passthrough"
         return env
 
     def __enter__(self):
@@ -147,6 +153,8 @@ class Daemon:
                                         stderr=subprocess.PIPE, start_new_session=True)
         try:
             self._wait_ready()
+            if self.passthrough:
+                self.ctl("tenant", "set", "default", "--mode", "remote", "--mode", "passthrough")
         except BaseException:
             self._kill()
             raise

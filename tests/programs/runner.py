@@ -6,6 +6,7 @@
     runner.py --native-only [NAME]...          natively twice: does the program give the same result at all?
     runner.py --stage DIR --together NAME...   natively one by one, then all at once through one gantryd
     runner.py --stage DIR --tcp NAME...        natively, then through Gantry over tcp
+    runner.py --stage DIR --passthrough NAME...    natively, then with the vGPU in the program itself
     runner.py --list                           the names
 
 One verdict a program, then `N passed, N failed`. Exit status 0, 1 when any failed, 77 when nothing could be run. Each program gets
@@ -116,9 +117,10 @@ def same(one, other, one_title, other_title):
 
 
 class Runner:
-    def __init__(self, stage, work, native_only, tcp=False):
+    def __init__(self, stage, work, native_only, tcp=False, passthrough=False):
         self.stage = stage
         self.link_args = ["--listen", "tcp:127.0.0.1:0", "--insecure"] if tcp else []
+        self.passthrough = passthrough
         self.root = os.path.abspath(work)
         self.native_only = native_only
 
@@ -146,7 +148,7 @@ class Runner:
     def through_gantry(self, name, program, which):
         work = os.path.join(self.root, name, which)
         with daemon.Daemon(self.stage, work + "-daemon", args=[*program.daemon_args, *self.link_args], env=program.daemon_env,
-                           cache=self.folder(name, "cache-gantry")) as gantry:
+                           cache=self.folder(name, "cache-gantry"), passthrough=self.passthrough) as gantry:
             side = Side("gantry", work, self.folder(name, "shared"), gantry.program_env(), gantry=True)
             try:
                 return program.observe(side, side.run(program, program.env))
@@ -219,6 +221,7 @@ def main():
     parser.add_argument("--work", help="where inputs, outputs and kernel caches are kept (default: beside the stage, or a new folder in /tmp)")
     parser.add_argument("--together", action="store_true")
     parser.add_argument("--tcp", action="store_true", help="reach gantryd over tcp, on loopback")
+    parser.add_argument("--passthrough", action="store_true", help="the programs host their vGPUs themselves")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     args = parser.parse_args()
@@ -241,7 +244,7 @@ def main():
     work = args.work
     if not work:
         work = os.path.join(args.stage, "..", "programs") if args.stage else tempfile.mkdtemp(prefix="gantry-programs-")
-    runner = Runner(args.stage, work, args.native_only, args.tcp)
+    runner = Runner(args.stage, work, args.native_only, args.tcp, args.passthrough)
     chosen = {name: programs[name] for name in args.names or programs}
     if args.together:
         reasons = [missing(program) for program in chosen.values()]

@@ -5,6 +5,7 @@
  * through the data area.
  */
 #include "guest/core/guest_core.h"
+#include "guest/core/host_here.h"
 #include "guest/core/remote.h"
 
 #include <errno.h>
@@ -153,13 +154,26 @@ static void put_blocks(struct gn_call *c)
     c->n_blocks = 0;
 }
 
+#define GN_SERVED 0u /* where a message ends that took no place in the ring */
+
 static int send(struct gn_call *c, uint64_t *ret_end)
 {
     struct gn_msg *msg = (void *)c->message;
     msg->size = c->bytes;
     if (c->session->remote)
         return gn_remote_send(c->session->remote, c);
-    int r = gn_ring_send(&c->session->requests, c->message, c->bytes, NULL, 0, ret_end);
+    int r = -EAGAIN;
+    struct gn_host_here *here = atomic_load_explicit(&c->session->here, memory_order_acquire);
+    if (here && (r = gn_host_here_send(here, c->message, c->bytes)) != -EAGAIN) {
+        if (ret_end)
+            *ret_end = GN_SERVED;
+        return r ? GN_RESULT_LOST : 0;
+    }
+    if (here) {
+        atomic_store_explicit(&c->session->replies.at_once, false, memory_order_relaxed);
+        atomic_store_explicit(&c->session->here, NULL, memory_order_release);
+    }
+    r = gn_ring_send(&c->session->requests, c->message, c->bytes, NULL, 0, ret_end);
     return r == -EPIPE ? GN_RESULT_LOST : r ? GN_RESULT_NO_MEMORY : 0;
 }
 
@@ -214,7 +228,7 @@ int gn_call_post(struct gn_call *c)
     uint64_t end = 0;
     int result = c->failed ? c->failed : send(c, &end);
     /* Another machine has its own copy, or will have it before the next use of the block is told there. */
-    if (c->session->remote)
+    if (c->session->remote || (!result && end == GN_SERVED))
         put_blocks(c);
     for (uint32_t i = 0; !result && i < c->n_blocks; i++)
         gn_block_put_behind(c->session, &c->blocks[i], end);

@@ -45,6 +45,7 @@ struct gn_object {
 };
 
 /* Goes up in every forked child: a handle of the parent's is no handle there. */
+#define GN_FIRST_EPOCH 1u
 extern _Atomic uint32_t gn_epoch;
 
 /*
@@ -244,6 +245,7 @@ struct gn_session {
     uint32_t epoch;
     struct gn_link *link;
     struct gn_remote *remote; /* the vGPU is on another machine: remote.h. NULL: it shares our memory */
+    struct gn_host_here *_Atomic here; /* the vGPU is in this process: host_here.h. NULL: it is not */
     int socket;
     uint32_t vgpu_id;
     struct gn_segment ring_segment, event_segment;

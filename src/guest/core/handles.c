@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Atomic uint32_t gn_epoch = 1;
+_Atomic uint32_t gn_epoch = GN_FIRST_EPOCH;
 bool (*gn_root_revive)(struct gn_object *o);
 
 #define MAX_IDS        (1u << 20)

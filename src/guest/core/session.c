@@ -7,6 +7,7 @@
 #include "guest/core/guest_core.h"
 
 #include "base/fault.h"
+#include "guest/core/host_here.h"
 #include "guest/core/remote.h"
 
 #include "link/frame.h"
@@ -51,6 +52,9 @@ static void after_fork_child(void)
             gn_remote_forked(s->remote);
         else
             close(s->socket);
+        struct gn_host_here *here = atomic_load_explicit(&s->here, memory_order_relaxed);
+        if (here)
+            gn_host_here_forked(here);
         close(s->ring_segment.fd);
         close(s->event_segment.fd);
     }
@@ -75,6 +79,20 @@ void gn_session_declare_lost(struct gn_session *s)
     s->api->heard(s, 0, NULL, 0);
 }
 
+/* Unless somebody asks gantryd for something: then what comes is his to read. False: gantryd is gone. */
+static bool hear_gantryd(struct gn_session *s, short events)
+{
+    if (events & (POLLRDHUP | POLLHUP | POLLERR))
+        return false;
+    if (pthread_mutex_trylock(&s->link_lock)) {
+        (void)poll(NULL, 0, 1); /* his answer stays readable until he has run */
+        return true;
+    }
+    const int r = gn_link_hear(s->link);
+    pthread_mutex_unlock(&s->link_lock);
+    return r == 0;
+}
+
 static void *watch(void *arg)
 {
     struct gn_session *s = arg;
@@ -83,9 +101,8 @@ static void *watch(void *arg)
     int r;
     gn_frame_reader_init(&reader, s->socket);
     for (;;) {
-        /* gantryd's socket is somebody else's to read: only its end is of interest. */
         struct pollfd p[2] = {{.fd = s->socket, .events = POLLIN},
-                              {.fd = gn_link_poll_fd(s->link), .events = POLLRDHUP}};
+                              {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP}};
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             break;
         while ((r = gn_frame_read(&reader, &frame)) == 1) {
@@ -94,7 +111,7 @@ static void *watch(void *arg)
             else
                 s->api->heard(s, frame.op, frame.payload, frame.n_payload);
         }
-        if (r < 0 || p[1].revents)
+        if (r < 0 || (p[1].revents && !hear_gantryd(s, p[1].revents)))
             break;
     }
     gn_frame_reader_fini(&reader);
@@ -159,6 +176,7 @@ static int map_all(struct gn_session *s, const struct gn_attached *a)
     if (!r)
         r = gn_ring_producer_init(&s->requests, s->view.requests, GN_SESSION_REQUEST_SLOTS, 0, s->waiter);
     gn_replies_init(&s->replies, s->view.replies, s->waiter);
+    atomic_store_explicit(&s->replies.at_once, atomic_load_explicit(&s->here, memory_order_relaxed) != NULL, memory_order_relaxed);
     return r;
 }
 
@@ -189,13 +207,23 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         .stdout_fd = fcntl(STDOUT_FILENO, F_GETFD) < 0 ? -1 : STDOUT_FILENO,
         .stderr_fd = fcntl(STDERR_FILENO, F_GETFD) < 0 ? -1 : STDERR_FILENO,
     };
+    /* A driver does not live through a fork: a child is served by a worker. */
+    struct gn_host_here *here = NULL;
+    const char *mode = getenv("GANTRY_MODE");
+    if (mode && strcmp(mode, "passthrough") == 0 && s->epoch == GN_FIRST_EPOCH) {
+        request.host = gn_host_here_open;
+        request.ctx = &here;
+    }
     if (gn_link_connect(NULL, &s->link, err)) {
         free(s);
         return NULL;
     }
+    s->link->on_host = gn_host_here_take_over;
+    s->link->on_host_ctx = s;
     GN_FAULT("program-greeted");
     int r = gn_link_attach(s->link, &request, &attached, err);
     GN_FAULT("program-attached");
+    atomic_store_explicit(&s->here, here, memory_order_relaxed);
     if (!r) {
         s->socket = attached.session_fd;
         s->vgpu_id = attached.vgpu_id;

@@ -145,7 +145,7 @@ static void calm(struct gn_vdevice *d)
      * thread gives the grant up. */
     const bool pressed = idle && gn_grant_is_pressed(d->turn.slot);
     const bool looks = !v->remote && (pressed ||
-                                      (v->on_processors && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
+                                      (v->on_processors && !v->hosted && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
                                        (gn_vgpu_is_apart(v) || gn_spin_room())));
     if (looks)
         gn_ring_nudge(&v->ring);
@@ -514,6 +514,8 @@ static bool sleep_on(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     while (!atomic_exchange_explicit(&d->woken, 0, memory_order_seq_cst)) {
+        if (d->vgpu->hosted && gn_lost_is(&d->vgpu->lost))
+            return false;
         const bool wanted = atomic_load_explicit(&t->wanted, memory_order_seq_cst);
         if (wanted && gn_grant_look(t->slot) != GN_GRANT_WANTED)
             return true;
@@ -532,6 +534,8 @@ static void *submit_thread(void *arg)
     gn_objects_own_thread();
     for (;;) {
         bool came = sleep_on(d);
+        if (v->hosted && gn_lost_is(&v->lost))
+            return NULL; /* the program lives on */
         pthread_mutex_lock(&d->role);
         if (came && !gn_gate_is_closed(&v->gate))
             gn_turn_came(d);

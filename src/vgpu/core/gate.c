@@ -39,7 +39,8 @@ void gn_gate_stand(struct gn_vgpu *v)
     pthread_mutex_lock(&g->lock);
     g->ring_stands = true;
     pthread_cond_broadcast(&g->wake);
-    while (atomic_load_explicit(&g->closed, memory_order_relaxed))
+    /* In a program that hosts it, this thread outlives its vGPU. */
+    while (atomic_load_explicit(&g->closed, memory_order_relaxed) && !(v->hosted && gn_lost_is(&v->lost)))
         pthread_cond_wait(&g->wake, &g->lock);
     g->ring_stands = false;
     pthread_mutex_unlock(&g->lock);

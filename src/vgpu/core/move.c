@@ -12,6 +12,7 @@
 #include "vgpu/core/save.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,16 +29,25 @@ struct away {
     struct gn_worker_save how;
 };
 
+/* A program that hosts its vGPU may have closed it. */
+static int stdio_or(int fd, int null)
+{
+    return fcntl(fd, F_GETFD) < 0 ? null : fd;
+}
+
 static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
+    const int null = v->hosted ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
     const struct gn_worker_hand hand = {.ring_at = v->ring.head, .n_segments = n};
     const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
                                          [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
                                          [GN_WORKER_HAND_DATA] = v->segments[0].fd,
-                                         [GN_WORKER_HAND_STDOUT] = STDOUT_FILENO,
-                                         [GN_WORKER_HAND_STDERR] = STDERR_FILENO};
+                                         [GN_WORKER_HAND_STDOUT] = stdio_or(STDOUT_FILENO, null),
+                                         [GN_WORKER_HAND_STDERR] = stdio_or(STDERR_FILENO, null)};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds, GN_WORKER_HAND_FDS);
+    if (null >= 0)
+        close(null);
     for (uint32_t i = 1; !rc && i < n; i++) {
         const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
         rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made, &v->segments[i].fd, 1);
@@ -58,8 +68,11 @@ static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
 static int hand_last(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
-    const int fds[2] = {STDOUT_FILENO, STDERR_FILENO};
+    const int null = v->hosted ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
+    if (null >= 0)
+        close(null);
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
 }
 
@@ -155,6 +168,7 @@ static void *away_thread(void *arg)
     if (rc && closed)
         gn_gate_open(v);
     GN_FAULT("move-saved");
+    atomic_store_explicit(&v->stands_saved, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     say(v, GN_WORKER_SAVED, &said, rc, &err);
     return NULL;
@@ -198,9 +212,10 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return gn_segment_adopt(gn_frame_take_fd(reader, 0), GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
 }
 
-static int take_stdio(const int fds[2])
+/* A program that hosts its vGPU has its own. */
+static int take_stdio(const int fds[2], bool hosted)
 {
-    int rc = dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno : 0;
+    int rc = hosted ? 0 : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno : 0;
     close(fds[0]);
     close(fds[1]);
     return rc;
@@ -227,7 +242,7 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     boot->ring_at = hand.ring_at;
     boot->n_more = hand.n_segments - 1;
     boot->more = calloc(boot->n_more ? boot->n_more : 1, sizeof *boot->more);
-    rc = boot->more ? take_stdio(&fds[GN_WORKER_HAND_STDOUT]) : -ENOMEM;
+    rc = boot->more ? take_stdio(&fds[GN_WORKER_HAND_STDOUT], boot->hosted) : -ENOMEM;
     if (!rc)
         rc = gn_segment_adopt(fds[GN_WORKER_HAND_EVENTS], GN_EVENT_TABLE_BYTES, &boot->events);
     if (!rc)
@@ -238,15 +253,19 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     return rc;
 }
 
-void gn_vgpu_begin_load(struct gn_vgpu *v)
+int gn_vgpu_begin_load(struct gn_vgpu *v)
 {
-    static struct gn_counters mine;
+    /* A process may load more than one. */
+    struct gn_counters *mine = calloc(1, sizeof *mine);
+    if (!mine)
+        return -ENOMEM;
     atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
     v->gate.deaf = true;
     atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
     /* Those that gantryd reads are still the other worker's to write. */
     v->counters_there = v->counters;
-    v->counters = v->lease.counters = &mine;
+    v->counters = v->lease.counters = mine;
+    return 0;
 }
 
 /* The place in the ring, and where output goes, after all else. */
@@ -261,7 +280,7 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
         rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) && f.n_fds == 2 ? 0 : -EPROTO;
     if (!rc) {
         const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
-        rc = take_stdio(fds);
+        rc = take_stdio(fds, v->hosted);
         v->ring.head = last.ring_at;
     }
     gn_frame_reader_fini(&reader);

@@ -17,8 +17,8 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
 
 /* The new worker, in this order. Takes what comes before the stream; waits for it. 0 or -errno. */
 int gn_vgpu_take_hand(struct gn_vgpu_boot *boot);
-/* Closes the gate before there are threads. */
-void gn_vgpu_begin_load(struct gn_vgpu *v);
+/* Closes the gate before there are threads. 0 or -ENOMEM. */
+int gn_vgpu_begin_load(struct gn_vgpu *v);
 /* Loads, and answers LOADED. 0 or -errno. */
 int gn_vgpu_take_in(struct gn_vgpu *v);
 /* gantryd's GO: the control thread. */

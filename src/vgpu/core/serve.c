@@ -66,6 +66,8 @@ void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what)
     if (!atomic_exchange_explicit(&v->fault, 1, memory_order_relaxed))
         gn_log(GN_LOG_ERROR, "vgpu=%08x ends: %s (%s)", v->boot->id, why, what);
     gn_lost_declare(&v->lost);
+    if (v->hosted)
+        gn_lease_wake(&v->lease); /* the control thread sees to the end */
 }
 
 void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload, size_t n)
@@ -219,12 +221,14 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         gn_vgpu_move_away(v, e->fd, &e->save);
         return true;
     case GN_WORKER_EVENT_RESUME:
+        atomic_store_explicit(&v->stands_saved, false, memory_order_seq_cst);
         gn_gate_open(v);
         return true;
     case GN_WORKER_EVENT_GO:
         gn_vgpu_take_over(v);
         return true;
     case GN_WORKER_EVENT_END:
+        v->told_to_end = true;
         break;
     }
     return false;
@@ -253,7 +257,7 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
     return r;
 }
 
-static void *control_thread(void *arg)
+void *gn_vgpu_control_thread(void *arg)
 {
     struct gn_vgpu *v = arg;
     struct gn_vgpu_ears ears;
@@ -270,10 +274,14 @@ static void *control_thread(void *arg)
         if (n == 0)
             gn_lease_shed(&v->lease);
         ears.deaf = deaf;
-        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0)
+        if ((n < 0 && errno != EINTR) || gn_vgpu_hear(v, &ears) < 0 || (v->hosted && gn_lost_is(&v->lost)))
             break;
     }
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
+    if (v->hosted) {
+        gn_vgpu_end_hosted(v);
+        return NULL;
+    }
     /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be waited for. */
     _exit(atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0);
 }
@@ -481,6 +489,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     struct gn_waiter waiter = {gn_spin_policy_default(), &v->lost};
     v->boot = boot;
     v->api = api;
+    v->hosted = boot->hosted;
     v->help = help;
     v->counters = boot->counters.base;
     v->events = boot->events.base;
@@ -495,6 +504,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     gn_lost_init(&v->lost);
     if (gn_gate_init(&v->gate))
         return -ENOMEM;
+    pthread_mutex_init(&v->serving, NULL);
     pthread_mutex_init(&v->lock, NULL);
     pthread_mutex_init(&v->writes_lock, NULL);
     pthread_mutex_init(&v->objects.lock, NULL);
@@ -542,10 +552,10 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
     }
     if (gn_vgpu_open(v, boot, api))
         return 1;
-    if (loads)
-        gn_vgpu_begin_load(v);
+    if (loads && gn_vgpu_begin_load(v))
+        return 1;
     v->listens = true;
-    if (gn_devices_start(v) || start_thread(control_thread, v)) {
+    if (gn_devices_start(v) || start_thread(gn_vgpu_control_thread, v)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);
         return 1;
     }

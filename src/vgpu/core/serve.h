@@ -13,6 +13,13 @@
 /* Everything but the threads. 0 or -errno, after a line in the log. */
 int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
 
+/* Listens to gantryd and the program; arg is the vGPU. Ends the process, or, of a hosted vGPU, itself. */
+void *gn_vgpu_control_thread(void *arg);
+/* hosted.c: the program or gantryd is gone, or a start has failed. */
+void gn_vgpu_end_hosted(struct gn_vgpu *v);
+/* hosted.c: gn_vgpu_host for a given API; v is zero. When it fails some of its threads may be there, and look at v. */
+int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api);
+
 /* Serves a request whose class is known, answers and ends it. */
 void gn_vgpu_answer(struct gn_vgpu *v, struct gn_request *r);
 

@@ -28,7 +28,9 @@
  *
  * Long because every file of the folder works on these few structures.
  *
- * Lock order: device role, then vgpu->lock, then objects->lock. No lock but a device's role is held over a call into the
+ * In passthrough it lives in its program, whose threads take the ring thread's part in turn (hosted.c).
+ *
+ * Lock order: of a hosted vGPU `serving`, then device role, then vgpu->lock, then objects->lock. No lock but a device's role is held over a call into the
  * driver, since a driver may call back at once.
  */
 struct gn_vgpu;
@@ -413,6 +415,13 @@ struct gn_vgpu {
     bool on_processors; /* some device of it is this machine's processors */
     cpu_set_t processors; /* that this process, and with it such a device, may use; set once */
     _Atomic uint32_t program_cpu; /* where the program sent its last message from; the ring thread writes */
+    bool hosted;        /* set once: in its program (hosted.c) */
+    pthread_mutex_t serving; /* of a hosted one: who has it is what the ring thread is elsewhere. Before all other locks */
+    pthread_t control;          /* of a hosted one, which its keeper waits for before it clears up */
+    _Atomic bool ended;         /* of a hosted one: its threads are told to end */
+    bool told_to_end;           /* control thread: gantryd's END */
+    _Atomic bool stands_saved;  /* all of it has been written for another host, and nothing goes on until gantryd's word */
+    _Atomic bool away;          /* of a hosted one: another host has it */
     _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens; /* set once: there is a control thread */

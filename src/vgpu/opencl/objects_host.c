@@ -54,27 +54,44 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct 
     return result;
 }
 
-/* Set with the first context: a process has one vGPU. */
-static struct gn_vgpu *the_vgpu;
+/* A process has one vGPU, but for a program that hosts one of each platform. Set with a vGPU's first context. */
+#define MAX_SPEAKERS  64u
+#define SPEAKER_SHIFT 26u
+_Static_assert(GN_OBJECT_CHUNK * (uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << SPEAKER_SHIFT, "an index leaves room");
+static struct gn_vgpu *_Atomic speakers[MAX_SPEAKERS];
 _Static_assert(sizeof(void *) >= sizeof(uint64_t), "an id travels as a pointer");
+
+/* Its place there; NULL says that there is none. */
+static struct gn_vgpu *_Atomic *speaker_of(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < MAX_SPEAKERS; i++) {
+        struct gn_vgpu *none = NULL;
+        if (atomic_compare_exchange_strong(&speakers[i], &none, v) || none == v)
+            return &speakers[i];
+    }
+    return NULL;
+}
 
 static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes,
                                      void *user_data)
 {
-    /* The context's id: nothing that would have to outlive the last that a driver says of it. */
+    /* The context's id and its vGPU's place: nothing that would have to outlive the last that a driver says of it. An index of
+     * an object has fewer bits than there is room for. */
+    const uint64_t said = (uintptr_t)user_data;
+    struct gn_vgpu *v = atomic_load(&speakers[(uint32_t)said >> SPEAKER_SHIFT]);
     struct {
         struct gn_session_context head;
         char text[1024];
-    } notice = {.head = {.cookie = (uintptr_t)user_data}};
+    } notice = {.head = {.cookie = said & ~((uint64_t)(MAX_SPEAKERS - 1) << SPEAKER_SHIFT)}};
     (void)private_info;
     (void)private_bytes;
     /* What is made anew has been told of. */
-    if (atomic_load_explicit(&the_vgpu->arriving, memory_order_relaxed))
+    if (atomic_load_explicit(&v->arriving, memory_order_relaxed))
         return;
     size_t bytes = strnlen(text, sizeof notice.text - 1);
     memcpy(notice.text, text, bytes);
     notice.head.text_bytes = (uint32_t)bytes + 1;
-    gn_vgpu_tell(the_vgpu, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
+    gn_vgpu_tell(v, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
 }
 
 void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a,
@@ -95,9 +112,10 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
             if (properties[i] == CL_CONTEXT_PLATFORM)
                 properties[i + 1] = (cl_context_properties)gn_platform_of(v)->id;
     }
-    the_vgpu = v;
-    return gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices, a->notify ? context_says : NULL,
-                                     a->notify ? (void *)(uintptr_t)id : NULL, result);
+    struct gn_vgpu *_Atomic *speaker = a->notify ? speaker_of(v) : NULL;
+    id |= speaker ? (uint64_t)(speaker - speakers) << SPEAKER_SHIFT : 0;
+    return gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices, speaker ? context_says : NULL,
+                                     speaker ? (void *)(uintptr_t)id : NULL, result);
 }
 
 /* A device that is neither a root one nor among those named has no name that the program knows. */

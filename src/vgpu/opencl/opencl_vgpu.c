@@ -6,7 +6,9 @@
 #include "base/log.h"
 #include "opencl_host.h"
 #include "slices_host.h"
+#include "vgpu/core/serve.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,17 +30,20 @@ cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device)
 
 static int start(struct gn_vgpu *v)
 {
-    static struct gn_opencl_vgpu detail;
+    struct gn_opencl_vgpu *detail = calloc(1, sizeof *detail);
     struct gn_cl_platform *p = gn_cl_platform_of(v->boot->platform);
-    /* A driver that prints by way of the C library keeps nothing back. */
-    setvbuf(stdout, NULL, _IONBF, 0);
+    if (!detail)
+        return -1;
+    /* A driver that prints by way of the C library keeps nothing back; a program's own buffers are its own. */
+    if (!v->hosted)
+        setvbuf(stdout, NULL, _IONBF, 0);
     v->driver = (void *)p->dispatch;
-    detail.platform = p;
-    detail.svm = gn_svm_host_new();
-    v->detail = &detail;
+    detail->platform = p;
+    detail->svm = gn_svm_host_new();
+    v->detail = detail;
     v->n_devices = p->n_devices;
     v->devices = calloc(p->n_devices, sizeof *v->devices);
-    if (!v->devices || !detail.svm || !gn_object_put(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
+    if (!v->devices || !detail->svm || !gn_object_put(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
         return -1;
     for (cl_uint i = 0; i < p->n_devices; i++) {
         cl_device_type type = 0;
@@ -289,4 +294,18 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
 {
     static struct gn_vgpu vgpu;
     return gn_vgpu_run(&vgpu, boot, &gn_opencl_vgpu_api);
+}
+
+int gn_vgpu_host(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_error *err)
+{
+    struct gn_vgpu *v = aligned_alloc(_Alignof(struct gn_vgpu), gn_align_up(sizeof *v, _Alignof(struct gn_vgpu)));
+    if (!v)
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    memset(v, 0, sizeof *v);
+    /* When it fails some of its threads may be there, and look at it. */
+    int rc = gn_vgpu_start_hosted(v, boot, &gn_opencl_vgpu_api);
+    if (rc)
+        return gn_fail(err, -rc, NULL, "cannot start a vGPU in this program: %s", strerror(-rc));
+    *ret = v;
+    return 0;
 }

@@ -85,7 +85,9 @@ static struct gn_vobject *program_of(const struct gn_request *r, cl_program prog
 /* The program is asked for files while its own call lasts, and not when its vGPU is made anew. */
 static void begin_build(struct gn_vgpu *v, const struct gn_request *r, uint32_t number, const char *folders, size_t n)
 {
-    gn_vgpu_begin_build(v, r->anew ? 0 : number, folders, n);
+    /* A hosted driver opens the program's files as its own. */
+    if (!v->hosted)
+        gn_vgpu_begin_build(v, r->anew ? 0 : number, folders, n);
 }
 
 /* What it was built from lies in files: its record is not all that makes it. */

@@ -185,11 +185,13 @@ static cl_device_svm_capabilities device_offers(const cl_icd_dispatch *cl, cl_de
            (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS);
 }
 
-static cl_int open_window(struct gn_svm_host *s, uint64_t address, uint64_t bytes)
+static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_host *s, uint64_t address, uint64_t bytes)
 {
     void *want = (void *)(uintptr_t)address;
-    void *at = mmap(want, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-                    -1, 0);
+    void *at = want;
+    /* A program that hosts its vGPU has reserved them for both. */
+    if (!v->hosted)
+        at = mmap(want, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (at == MAP_FAILED)
         return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (at != want) { /* before Linux 4.17 the flag is a hint */
@@ -226,7 +228,7 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
             a->largest[i] = v->boot->memory_limit_bytes;
         any |= a->capabilities[i] != 0;
     }
-    cl_int result = any ? open_window(s, a->address, a->bytes) : CL_SUCCESS;
+    cl_int result = any ? open_window(v, s, a->address, a->bytes) : CL_SUCCESS;
     for (cl_uint i = 0; !result && i < p->n_devices; i++)
         if (a->capabilities[i] && !driver_takes(cl, p->devices[i], (void *)(uintptr_t)a->address, page))
             a->capabilities[i] = 0;
@@ -248,6 +250,10 @@ static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_host *s, uint3
         if (s->segment_at[i] && at < s->segment_at[i] + v->segments[i].bytes &&
             s->segment_at[i] < at + segment->bytes)
             return false;
+    if (v->hosted) { /* the program maps it there by itself */
+        s->segment_at[index] = at;
+        return true;
+    }
     void *base = mmap((void *)(uintptr_t)at, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                       segment->fd, 0);
     if (base == MAP_FAILED)

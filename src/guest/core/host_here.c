@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads libgantry-vgpu.so and speaks to it. The first call that wants a device loads; any thread sends. */
+#include "guest/core/host_here.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guest/core/guest_core.h"
+#include "link/direct.h"
+
+struct gn_host_here {
+    const struct gn_direct_table *table;
+    struct gn_direct *direct;
+};
+
+/* Beside this library, wherever that is, and nowhere else: what the environment or the loader's path names is not looked at. */
+static int library_path(char ret[static PATH_MAX], struct gn_error *err)
+{
+    static const char in_here;
+    Dl_info here;
+    if (!dladdr(&in_here, &here) || !here.dli_fname || !realpath(here.dli_fname, ret))
+        return gn_fail(err, ENOENT, NULL, "cannot tell where Gantry's library lies");
+    char *name = strrchr(ret, '/') + 1;
+    if ((size_t)(name - ret) + sizeof GN_DIRECT_LIBRARY > PATH_MAX)
+        return gn_fail(err, ENAMETOOLONG, NULL, "Gantry's library lies too deep");
+    memcpy(name, GN_DIRECT_LIBRARY, sizeof GN_DIRECT_LIBRARY);
+    return 0;
+}
+
+static int load(const struct gn_direct_table **ret, struct gn_error *err)
+{
+    char path[PATH_MAX];
+    int rc = library_path(path, err);
+    void *library = rc ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (rc)
+        return rc;
+    if (!library)
+        return gn_fail(err, ENOENT, "install Gantry anew", "cannot load what passthrough needs: %s", dlerror());
+    *ret = dlsym(library, GN_DIRECT_SYMBOL);
+    if (!*ret || (*ret)->version != GN_DIRECT_VERSION)
+        return gn_fail(err, EPROTO, "install Gantry anew", "%s is of another version", path);
+    return 0;
+}
+
+static int host(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
+{
+    struct gn_host_here *h = calloc(1, sizeof *h);
+    int rc = h ? load(&h->table, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    if (rc)
+        close(control_fd);
+    else
+        rc = (take_over ? h->table->take_over : h->table->open)(library, control_fd, &h->direct, err);
+    if (rc) {
+        free(h);
+        return rc;
+    }
+    *ret = h;
+    return 0;
+}
+
+int gn_host_here_open(void *ctx, const char *library, int control_fd, struct gn_error *err)
+{
+    return host(false, library, control_fd, ctx, err);
+}
+
+/* ---- later */
+
+struct wish {
+    struct gn_session *session;
+    int control_fd;
+    char library[GN_LINK_DRIVER_BYTES];
+};
+
+static void *take_over(void *arg)
+{
+    struct wish *w = arg;
+    struct gn_host_here *h = NULL;
+    struct gn_error err;
+    /* Why not, gantryd has been told; the vGPU stays where it is. */
+    if (!host(true, w->library, w->control_fd, &h, &err)) {
+        atomic_store_explicit(&w->session->replies.at_once, true, memory_order_relaxed);
+        atomic_store_explicit(&w->session->here, h, memory_order_release);
+    }
+    free(w);
+    return NULL;
+}
+
+void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
+{
+    struct wish *w = malloc(sizeof *w);
+    sigset_t all, before;
+    pthread_t thread;
+    if (!w) {
+        close(control_fd);
+        return;
+    }
+    *w = (struct wish){.session = ctx, .control_fd = control_fd};
+    snprintf(w->library, sizeof w->library, "%s", library);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&thread, NULL, take_over, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc) {
+        close(control_fd);
+        free(w);
+        return;
+    }
+    pthread_detach(thread);
+}
+
+int gn_host_here_send(struct gn_host_here *h, const void *message, uint32_t n_bytes)
+{
+    return h->table->send(h->direct, message, n_bytes);
+}
+
+void gn_host_here_forked(struct gn_host_here *h)
+{
+    h->table->forked(h->direct);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes the boot message apart, for workers and for programs in passthrough alike. Thread: whoever boots, before there are others. */
+#include "vgpu/boot.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link/frame.h"
+#include "shm/grant.h"
+#include "shm/segment.h"
+
+static int take_apart(struct gn_frame_reader *reader, const struct gn_frame *f, struct gn_boot *b)
+{
+    if (f->op != GN_WORKER_BOOT || f->n_payload < sizeof b->wire || f->n_fds != GN_WORKER_BOOT_FDS)
+        return -EPROTO;
+    memcpy(&b->wire, f->payload, sizeof b->wire);
+    if (b->wire.n_devices == 0 || b->wire.n_devices > GN_WORKER_MAX_DEVICES ||
+        f->n_payload != sizeof b->wire + b->wire.n_devices * sizeof(struct gn_worker_boot_device) + sizeof b->wall ||
+        !gn_frame_string_ok(b->wire.program, sizeof b->wire.program) || !gn_frame_string_ok(b->wire.tenant, sizeof b->wire.tenant))
+        return -EPROTO;
+    for (uint32_t i = 0; i < b->wire.n_devices; i++) {
+        struct gn_worker_boot_device d;
+        memcpy(&d, (const char *)f->payload + sizeof b->wire + i * sizeof d, sizeof d);
+        b->devices[i] = (struct gn_device_choice){.index = d.index, .present_as = d.present_as};
+    }
+    memcpy(&b->wall, (const char *)f->payload + f->n_payload - sizeof b->wall, sizeof b->wall);
+    if (b->wall.n_groups > GN_WORKER_MAX_GROUPS || !gn_frame_string_ok(b->wall.cache, sizeof b->wall.cache))
+        return -EPROTO;
+    for (int i = 0; i < GN_WORKER_BOOT_FDS; i++)
+        b->fds[i] = gn_frame_take_fd(reader, i);
+    return 0;
+}
+
+int gn_boot_receive(int control_fd, struct gn_boot *ret)
+{
+    struct gn_frame_reader reader;
+    struct gn_frame f;
+    gn_frame_reader_init(&reader, control_fd);
+    int rc = gn_frame_wait(&reader, -1, &f);
+    if (rc >= 0)
+        rc = take_apart(&reader, &f, ret);
+    gn_frame_reader_fini(&reader);
+    return rc;
+}
+
+static int map_segments(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
+{
+    const struct {
+        int fd;
+        uint64_t bytes;
+        struct gn_segment *to;
+    } all[] = {
+        {b->fds[GN_WORKER_BOOT_RING], b->wire.ring_bytes, &v->ring},
+        {b->fds[GN_WORKER_BOOT_EVENTS], b->wire.events_bytes, &v->events},
+        {b->fds[GN_WORKER_BOOT_DATA], b->wire.data_bytes, &v->data},
+        {b->fds[GN_WORKER_BOOT_COUNTERS], b->wire.counters_bytes, &v->counters},
+        {b->fds[GN_WORKER_BOOT_GRANTS], GN_GRANT_BYTES, &v->grants},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        /* Of a vGPU that is taken over these come from who has it. */
+        if (b->wire.loads && (all[i].to == &v->events || all[i].to == &v->data)) {
+            close(all[i].fd);
+            continue;
+        }
+        int rc = gn_segment_adopt(all[i].fd, all[i].bytes, all[i].to);
+        if (rc == 0 && all[i].to->bytes != all[i].bytes)
+            rc = -EINVAL;
+        if (rc)
+            return gn_fail(err, -rc, NULL, "cannot map the vGPU's memory: %s", strerror(-rc));
+    }
+    return 0;
+}
+
+int gn_boot_map(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
+{
+    v->id = b->wire.vgpu_id;
+    v->program = b->wire.program;
+    v->tenant = b->wire.tenant;
+    v->weight = b->wire.weight;
+    v->memory_limit_bytes = b->wire.memory_limit_bytes;
+    v->session_fd = b->wire.loads ? -1 : b->fds[GN_WORKER_BOOT_SESSION];
+    v->load_fd = b->wire.loads ? b->fds[GN_WORKER_BOOT_SESSION] : -1;
+    v->tell_fd = b->fds[GN_WORKER_BOOT_TELL];
+    v->takes_turns = b->wire.takes_turns != 0;
+    v->remote = b->wire.remote != 0;
+    v->tls = b->wire.remote == GN_WORKER_REMOTE_TLS;
+    v->grace_ms = b->wire.grace_ms;
+    memcpy(v->session, b->wire.session, sizeof v->session);
+    memcpy(v->key, b->wire.key, sizeof v->key);
+    return map_segments(b, v, err);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vGPU in its own program: passthrough. There is no hand-over to another thread: whoever calls serves his own request, one at a
+ * time, under `serving`, which makes him for that moment what the ring thread is in a worker. The keeper thread does what is left of
+ * the ring thread's part, which no call brings along: it stands at the gate for all, gives the grant back, obeys recalls of memory.
+ * It sleeps on the ring, where nothing comes but what was on its way when the vGPU came to live here, and is nudged as in a worker.
+ */
+#include "vgpu/core/move.h"
+#include "vgpu/core/serve.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes)
+{
+    struct gn_request r;
+    if (n_bytes > sizeof r.bytes)
+        return -EPIPE;
+    gn_objects_own_thread();
+    gn_request_init(&r, v);
+    memcpy(r.bytes, message, n_bytes);
+    pthread_mutex_lock(&v->serving);
+    /* The ring is the keeper's to read, and what was sent there was sent before. */
+    while (!gn_lost_is(&v->lost) && gn_ring_has(&v->ring)) {
+        gn_ring_nudge(&v->ring);
+        pthread_mutex_unlock(&v->serving);
+        sched_yield();
+        pthread_mutex_lock(&v->serving);
+    }
+    if (gn_lost_is(&v->lost)) {
+        pthread_mutex_unlock(&v->serving);
+        return atomic_load_explicit(&v->away, memory_order_seq_cst) ? -EAGAIN : -EPIPE;
+    }
+    gn_vgpu_handle(v, &r, n_bytes, 0);
+    gn_vgpu_flush(v);
+    pthread_mutex_unlock(&v->serving);
+    return 0;
+}
+
+/* What was sent by the ring before this vGPU came to live here, or while it did. */
+static void serve_ring(struct gn_vgpu *v)
+{
+    struct gn_request r;
+    int n = 1;
+    while (n > 0) {
+        gn_request_init(&r, v);
+        n = gn_ring_try_receive(&v->ring, r.bytes);
+        if (n > 0)
+            gn_vgpu_handle(v, &r, (uint32_t)n, 0);
+    }
+    if (n != -EAGAIN)
+        gn_vgpu_fault(v, "the request ring is corrupt", "ring");
+}
+
+/* The device was kept for the program for a while: whether a call came meanwhile, its count says. */
+static void keep(struct gn_vgpu *v, uint64_t hold_ns)
+{
+    const uint64_t n_calls = atomic_load_explicit(&v->counters->calls, memory_order_relaxed);
+    (void)gn_ring_park(&v->ring, hold_ns);
+    gn_vgpu_held(v, atomic_load_explicit(&v->counters->calls, memory_order_relaxed) != n_calls);
+}
+
+/*
+ * It lives elsewhere now: nothing of the driver's is left behind here, nor memory that was shared. Behind the closed gate the driver
+ * has nothing to do, and who still calls looks at `away` alone, so the structure itself stays.
+ */
+static void clear(struct gn_vgpu *v)
+{
+    static struct gn_counters nobodys;
+    const struct gn_vgpu_boot *b = v->boot;
+    uint32_t index = 0;
+    struct gn_vobject *o;
+    pthread_join(v->control, NULL);
+    /* Who still calls has seen by then that there is nothing. */
+    pthread_mutex_lock(&v->serving);
+    pthread_mutex_unlock(&v->serving);
+    /* Those that gantryd reads are another host's to write. */
+    pthread_mutex_lock(&v->lease.lock);
+    v->counters = v->lease.counters = &nobodys;
+    pthread_mutex_unlock(&v->lease.lock);
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        pthread_join(v->devices[i].thread, NULL);
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+        {
+            /* It must outlive the last of its commands. */
+            struct gn_vobject *object = q->object;
+            atomic_fetch_add_explicit(&object->n_refs, 1, memory_order_relaxed);
+            while (!gn_list_empty(&q->pending)) {
+                struct gn_command *c = gn_list_first(&q->pending, struct gn_command, link);
+                gn_list_remove(&c->link);
+                gn_command_unref(c);
+            }
+            gn_object_unref(object);
+        }
+    }
+    while ((o = gn_object_next(v, &index)))
+        gn_object_take_out(v, o->id, o->kind);
+    gn_objects_bury(v);
+    struct gn_segment *const shared[] = {(struct gn_segment *)&b->ring, (struct gn_segment *)&b->events, (struct gn_segment *)&b->grants,
+                                         (struct gn_segment *)&b->counters};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(shared); i++)
+        gn_segment_fini(shared[i]);
+    for (uint32_t i = 0; i < atomic_load_explicit(&v->n_segments, memory_order_relaxed); i++)
+        gn_segment_fini(&v->segments[i]);
+    const int fds[] = {b->session_fd, b->control_fd, b->tell_fd, v->lease.wake_fd};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
+        close(fds[i]);
+}
+
+static void *keeper_thread(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    gn_objects_own_thread();
+    while (!gn_lost_is(&v->lost)) {
+        pthread_mutex_lock(&v->serving);
+        while (gn_gate_is_closed(&v->gate) && !gn_lost_is(&v->lost))
+            gn_gate_stand(v);
+        if (gn_lost_is(&v->lost)) {
+            pthread_mutex_unlock(&v->serving);
+            break;
+        }
+        serve_ring(v);
+        gn_vgpu_flush(v);
+        gn_objects_bury(v);
+        if (gn_lease_is_recalled(&v->lease))
+            gn_lease_shed(&v->lease);
+        pthread_mutex_unlock(&v->serving);
+        const uint64_t hold_ns = gn_vgpu_hold_ns(v);
+        if (hold_ns)
+            keep(v, hold_ns);
+        if (!gn_vgpu_hold_ns(v)) {
+            gn_vgpu_rest(v);
+            (void)gn_ring_park(&v->ring, 0);
+        }
+    }
+    if (atomic_load_explicit(&v->away, memory_order_seq_cst))
+        clear(v);
+    return NULL;
+}
+
+/* What the driver still works on ends by itself, and its objects go with the program: nothing waits for either here. */
+void gn_vgpu_end_hosted(struct gn_vgpu *v)
+{
+    /* Given away, or never taken over: what the program has in common with its vGPU is another host's. */
+    const bool away = v->counters_there || (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst));
+    if (atomic_exchange_explicit(&v->ended, true, memory_order_seq_cst))
+        return;
+    atomic_store_explicit(&v->away, away, memory_order_seq_cst);
+    gn_lost_declare(&v->lost);
+    gn_gate_tell(v);
+    /* A program that waits is told by its end of this socket, but for one that another host has now; gantryd by the other. */
+    if (!away)
+        (void)shutdown(v->boot->session_fd, SHUT_RDWR);
+    (void)shutdown(v->boot->control_fd, SHUT_RDWR);
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_device_wake(&v->devices[i]);
+}
+
+void gn_vgpu_forked(struct gn_vgpu *v)
+{
+    const struct gn_vgpu_boot *b = v->boot;
+    if (atomic_load_explicit(&v->away, memory_order_seq_cst))
+        return;
+    const int fds[] = {b->session_fd, b->control_fd,   b->tell_fd,   b->ring.fd,
+                       b->events.fd,  b->counters.fd, b->grants.fd, v->lease.wake_fd};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
+        close(fds[i]);
+    const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++)
+        close(v->segments[i].fd);
+}
+
+/* Loads what a worker hands over, and waits for gantryd's word on which of the two goes on. 0: this one. */
+static int take_over(struct gn_vgpu *v)
+{
+    struct gn_gate *g = &v->gate;
+    int rc = gn_vgpu_take_in(v);
+    pthread_mutex_lock(&g->lock);
+    while (!rc && gn_gate_is_closed(g) && !gn_lost_is(&v->lost))
+        pthread_cond_wait(&g->wake, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    return rc ? rc : gn_lost_is(&v->lost) ? -ECANCELED : 0;
+}
+
+int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
+{
+    const bool loads = boot->load_fd >= 0;
+    pthread_t keeper;
+    sigset_t all, before;
+    int rc = loads ? gn_vgpu_take_hand(boot) : 0;
+    if (!rc)
+        rc = gn_vgpu_open(v, boot, api);
+    if (!rc && loads)
+        rc = gn_vgpu_begin_load(v);
+    if (rc)
+        return rc < 0 ? rc : -EMFILE;
+    v->listens = true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = gn_devices_start(v);
+    if (!rc)
+        rc = -pthread_create(&v->control, NULL, gn_vgpu_control_thread, v);
+    if (!rc)
+        rc = -pthread_create(&keeper, NULL, keeper_thread, v);
+    if (!rc)
+        pthread_detach(keeper);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!rc && loads)
+        rc = take_over(v);
+    if (loads)
+        close(boot->load_fd);
+    if (rc)
+        gn_vgpu_end_hosted(v);
+    return rc;
+}

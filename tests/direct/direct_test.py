@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in passthrough: their vGPUs live in them. Results are right, gantryd sees and bounds them, and whichever side ends, the
+other one learns of it.
+
+    direct_test.py STAGE HOSTED MOVED LOAD      STAGE: what make stage leaves; LOAD: gantry-load
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
+from daemon import Daemon, stage_ready, wait_until  # noqa: E402
+
+TIMEOUT_S = 120
+MEMORY_BYTES_AT = 40   # struct gn_counters
+STAGE, HOSTED, MOVED, LOAD = (os.path.abspath(p) for p in sys.argv[1:5])
+
+
+class Direct(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gn-direct-")
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+
+    def daemon(self, *args, **more):
+        return Daemon(STAGE, self.work, args=args, passthrough=True, **more)
+
+    def start(self, daemon, *command, **env):
+        program = subprocess.Popen(command, env={**daemon.program_env(), **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(self.end, program)
+        return program
+
+    @staticmethod
+    def end(program):
+        if program.poll() is None:
+            program.kill()
+        program.wait()
+        program.stdin.close()
+        program.stdout.close()
+
+    def says(self, program, line):
+        self.assertEqual(program.stdout.readline().strip(), line)
+
+    @staticmethod
+    def on(*programs):
+        for program in programs:
+            program.stdin.write("on\n")
+            program.stdin.flush()
+
+    def run_to_end(self, daemon, *command, **env):
+        program = self.start(daemon, *command, **env)
+        out, _ = program.communicate(timeout=TIMEOUT_S)
+        return program.returncode, out
+
+    def test_it_is_listed_as_what_it_is(self):
+        with self.daemon() as daemon:
+            program = self.start(daemon, HOSTED, "steps")
+            self.says(program, "ready")
+            (vgpu,) = daemon.vgpus()
+            self.assertEqual((vgpu["link"], vgpu["mode"]), ("direct", "passthrough"))
+            self.assertEqual((vgpu["pid"], vgpu["worker_pid"]), (program.pid, program.pid))
+            self.assertGreater(vgpu["memory_bytes"], 0)
+            calls = vgpu["calls"]
+            self.on(program)
+            self.says(program, "step 0")
+            self.assertGreater(daemon.vgpus()[0]["calls"], calls)
+            with open("/proc/{}/maps".format(program.pid), encoding="utf-8") as f:
+                self.assertIn("libgantry-vgpu.so", f.read())
+            program.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(program.returncode, 0)
+
+    def test_remote_programs_load_nothing_of_it(self):
+        with self.daemon() as daemon:
+            program = self.start(daemon, HOSTED, "steps", GANTRY_MODE="remote")
+            self.says(program, "ready")
+            self.assertEqual((daemon.vgpus()[0]["link"], daemon.vgpus()[0]["mode"]), ("shm", "remote"))
+            with open("/proc/{}/maps".format(program.pid), encoding="utf-8") as f:
+                maps = f.read()
+            self.assertNotIn("libgantry-vgpu.so", maps)
+            self.assertNotIn("pocl", maps)
+            program.communicate(timeout=TIMEOUT_S)
+
+    def test_threads_and_children(self):
+        with self.daemon() as daemon:
+            self.assertEqual(self.run_to_end(daemon, HOSTED, "add"), (0, "right\n"))
+            status, out = self.run_to_end(daemon, HOSTED, "fork")
+            self.assertEqual((status, sorted(out.splitlines())), (0, ["child right", "right"]))
+
+    def test_something_of_each_kind(self):
+        with self.daemon() as daemon:
+            program = self.start(daemon, MOVED)
+            out, _ = program.communicate("on\n" * 8, timeout=TIMEOUT_S)
+            self.assertEqual(program.returncode, 0, out)
+            self.assertTrue(out.endswith("kernel says 42\nright\n"), out)
+
+    def switch(self, daemon, mode):
+        before = daemon.vgpus()[0]
+        done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "mode", "--json", "--connect", daemon.address, before["id"], mode],
+                              capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        after = daemon.vgpus()[0]
+        self.assertEqual((after["id"], after["mode"], after["link"]),
+                         (before["id"], mode, {"remote": "shm", "passthrough": "direct"}[mode]))
+        self.assertEqual(after["worker_pid"] == after["pid"], mode == "passthrough")
+        return json.loads(done.stdout)["move"]
+
+    def test_switched_with_something_of_each_kind(self):
+        for first in ("passthrough", "remote"):
+            with self.subTest(first=first), self.daemon() as daemon:
+                program = self.start(daemon, MOVED, GANTRY_MODE=first)
+                for name in ("buffers", "images", "user event, in order", "user event, out of order", "printf"):
+                    self.says(program, name)
+                    modes = ("remote", "passthrough") if daemon.vgpus()[0]["mode"] == "passthrough" else ("passthrough", "remote")
+                    self.switch(daemon, modes[0])
+                    if name != "images":
+                        self.switch(daemon, modes[1])
+                    self.on(program)
+                out, _ = program.communicate(timeout=TIMEOUT_S)
+                self.assertEqual((program.returncode, out), (0, "kernel says 42\nright\n"))
+
+    def test_switched_while_it_runs(self):
+        with self.daemon() as daemon:
+            for load in ("matrixmul", "histogram", "scan", "srad"):
+                with self.subTest(load=load):
+                    program = self.start(daemon, LOAD, load, "--seconds", "6", "--check", "--no-profile")
+                    self.assertTrue(wait_until(lambda: program.poll() is not None or daemon.vgpus(), 30))
+                    for i in range(6):
+                        self.switch(daemon, "passthrough" if i % 2 else "remote")
+                    out, _ = program.communicate(timeout=TIMEOUT_S)
+                    self.assertEqual(program.returncode, 0, out)
+                    self.assertIn("result: right", out)
+
+    def test_nothing_is_left_in_the_program(self):
+        with self.daemon() as daemon:
+            program = self.start(daemon, HOSTED, "steps")
+            self.says(program, "ready")
+            self.on(program)
+            self.says(program, "step 0")
+
+            def shared():
+                with open("/proc/{}/maps".format(program.pid), encoding="utf-8") as f:
+                    maps = sum("memfd:gantry" in line for line in f)
+                return maps, len(os.listdir("/proc/{}/fd".format(program.pid)))
+
+            here = shared()
+            self.switch(daemon, "remote")
+            self.assertTrue(wait_until(lambda: shared() < here, 10), (here, shared()))
+            self.on(program)
+            self.says(program, "step 0")
+            there = shared()
+            for _ in range(3):
+                self.switch(daemon, "passthrough")
+                self.on(program)
+                self.says(program, "step 0")
+                self.switch(daemon, "remote")
+                self.on(program)
+                self.says(program, "step 0")
+            self.assertTrue(wait_until(lambda: shared() == there, 10), (there, shared()))
+            program.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(program.returncode, 0)
+
+    def test_switches_that_are_none(self):
+        with self.daemon() as daemon:
+            program = self.start(daemon, HOSTED, "steps")
+            self.says(program, "ready")
+            for allowed, mode, says in ((("remote", "passthrough"), "passthrough", "already"), (("passthrough",), "remote", "may not use")):
+                daemon.ctl("tenant", "set", "default", *(word for a in allowed for word in ("--mode", a)))
+                done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "mode", "--connect", daemon.address, daemon.vgpus()[0]["id"], mode],
+                                      capture_output=True, text=True, timeout=TIMEOUT_S)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(says, done.stderr)
+            self.on(program)
+            self.says(program, "step 0")
+            program.communicate(timeout=TIMEOUT_S)
+
+    def test_loads(self):
+        listed = subprocess.run([LOAD, "--list", "--json"], stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S).stdout
+        loads = [load["name"] for load in json.loads(listed)["loads"] if load["name"] != "lavaMD"]   # seconds a round
+        self.assertGreater(len(loads), 5)
+        with self.daemon() as daemon:
+            for load in loads:
+                with self.subTest(load=load):
+                    status, out = self.run_to_end(daemon, LOAD, load, "--iterations", "3", "--check", "--no-profile")
+                    self.assertEqual(status, 0, out)
+                    self.assertIn("result: right", out)
+
+    def test_gantry_run_asks_for_it(self):
+        with self.daemon() as daemon:
+            env = daemon.program_env()
+            del env["GANTRY_MODE"]
+            done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "run", "--connect", daemon.address, "--mode", "passthrough", "--",
+                                   HOSTED, "add"], env=env, capture_output=True, text=True, timeout=TIMEOUT_S)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "right\n", ""))
+
+    def test_who_may_not(self):
+        with self.daemon() as daemon:
+            daemon.ctl("tenant", "set", "default", "--mode", "remote")
+            run = [os.path.join(STAGE, "bin", "gantry"), "run", "--mode", "passthrough", "--connect", daemon.address, "--", "true"]
+            done = subprocess.run(run, env=daemon.program_env(), capture_output=True, text=True, timeout=TIMEOUT_S)
+            self.assertEqual((done.returncode, done.stdout), (125, ""))
+            self.assertIn("may not use the mode passthrough", done.stderr)
+            status, out = self.run_to_end(daemon, HOSTED, "add")
+            self.assertEqual(status, 1)
+            self.assertIn("no device", out)
+            self.assertEqual(self.run_to_end(daemon, HOSTED, "add", GANTRY_MODE="remote"), (0, "right\n"))
+            daemon.ctl("tenant", "set", "default", "--mode", "passthrough")
+            self.assertEqual(self.run_to_end(daemon, HOSTED, "add"), (0, "right\n"))
+            self.assertEqual(self.run_to_end(daemon, HOSTED, "add", GANTRY_MODE="remote")[0], 1)
+
+    def test_the_program_is_killed(self):
+        with self.daemon() as daemon:
+            program = self.start(daemon, HOSTED, "hold", "60000")
+            self.says(program, "ready")
+            self.on(program)
+            self.assertEqual(len(daemon.vgpus()), 1)
+            program.send_signal(signal.SIGKILL)
+            program.wait(TIMEOUT_S)
+            self.assertTrue(wait_until(lambda: not daemon.vgpus(), 10))
+
+    def test_gantryd_is_killed(self):
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            with self.subTest(how=how):
+                daemon = self.daemon()
+                with daemon:
+                    program = self.start(daemon, HOSTED, "steps")
+                    self.says(program, "ready")
+                    self.on(program)
+                    self.says(program, "step 0")
+                    first = daemon.process
+                    first.send_signal(how)
+                    first.wait(TIMEOUT_S)
+                    # Its calls fail as they do in the other mode, from when it is noticed; nothing hangs, and it ends as it likes.
+                    def failed():
+                        self.on(program)
+                        return program.stdout.readline().strip() == "step -5"
+                    self.assertTrue(wait_until(failed, 10))
+                    out, _ = program.communicate(timeout=TIMEOUT_S)
+                    self.assertEqual((program.returncode, out), (0, "right\n"))
+                    daemon.__enter__()   # what it leaves behind is looked at there
+
+    def test_memory(self):
+        with self.daemon() as daemon:
+            daemon.ctl("tenant", "set", "default", "--memory", "64M")
+            one = self.start(daemon, HOSTED, "take")
+            took = one.stdout.readline().split()
+            self.assertEqual(took[2], "-4")
+            n = int(took[1].rstrip(":"))
+            self.assertLessEqual(n, 64)
+            self.assertGreater(n, 48)
+            self.assertLessEqual(daemon.vgpus()[0]["memory_bytes"], 64 << 20)
+            # All of the tenant's together, however they are hosted.
+            for mode in ("remote", "passthrough"):
+                other = self.start(daemon, HOSTED, "take", GANTRY_MODE=mode)
+                self.assertLess(int(other.stdout.readline().split()[1].rstrip(":")), 64 - n + 1)
+                other.communicate("on\n", timeout=TIMEOUT_S)
+            one.communicate("on\n", timeout=TIMEOUT_S)
+            last = self.start(daemon, HOSTED, "take")
+            self.assertEqual(last.stdout.readline(), " ".join(took) + "\n")
+            last.communicate("on\n", timeout=TIMEOUT_S)
+
+    def test_memory_past_the_lease(self):
+        with self.daemon() as daemon:
+            program = self.start(daemon, HOSTED, "steps")
+            self.says(program, "ready")
+            where = "/proc/{}/fd".format(program.pid)
+            (counters,) = {os.path.realpath(os.path.join(where, fd)): os.path.join(where, fd) for fd in os.listdir(where)
+                           if "gantry-counters" in os.readlink(os.path.join(where, fd))}.values()
+            with open(counters, "r+b", buffering=0) as f:
+                f.seek(MEMORY_BYTES_AT)
+                f.write((1 << 50).to_bytes(8, "little"))
+            program.wait(TIMEOUT_S)
+            self.assertEqual(program.returncode, -signal.SIGKILL)
+            self.assertIn("bytes of device memory and may use", daemon.log())
+
+    def test_turns(self):
+        with self.daemon("--policy", "fair") as daemon:
+            programs = [self.start(daemon, HOSTED, "hold", "3000", GANTRY_MODE=mode) for mode in ("passthrough", "remote", "passthrough")]
+            for program in programs:
+                self.says(program, "ready")
+            self.on(*programs)
+
+            def all_had_turns():
+                devices = [v["devices"][0] for v in daemon.vgpus()]
+                return len(devices) == 3 and all(d["grants"] > 3 and d["used_ns"] > 0 for d in devices)
+
+            self.assertTrue(wait_until(all_had_turns, 10), daemon.vgpus())
+            for program in programs:
+                out, _ = program.communicate(timeout=TIMEOUT_S)
+                self.assertEqual((program.returncode, out), (0, "held 0\nright\n"))
+
+    def test_who_keeps_others_from_the_device(self):
+        with self.daemon("--policy", "fair", "--kernel-limit", "0.5") as daemon:
+            hog = self.start(daemon, HOSTED, "hold", "60000", "2000000000")   # one launch lasts for many seconds
+            other = self.start(daemon, HOSTED, "hold", "500", GANTRY_MODE="remote")
+            self.says(hog, "ready")
+            self.says(other, "ready")
+            self.on(hog)
+            self.assertTrue(wait_until(lambda: any(v["pid"] == hog.pid and v["state"] == "running" for v in daemon.vgpus()), 10))
+            self.on(other)
+            hog.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(hog.returncode, -signal.SIGKILL)
+            self.assertIn("keeps others from the device", daemon.log())
+            out, _ = other.communicate(timeout=TIMEOUT_S)
+            self.assertEqual((other.returncode, out), (0, "held 0\nright\n"))
+
+
+if __name__ == "__main__":
+    why = stage_ready(STAGE)
+    if why:
+        print(why)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:], verbosity=2)

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that does what its first argument says, for the tests of passthrough:
+ *   add        adds up on the device from four threads, and says "right"
+ *   fork       uses the device, forks, and so does the child while its parent goes on
+ *   steps      a kernel a line of stdin; says what the calls returned: "step RESULT"
+ *   hold MS    after a line of stdin, kernels for about so long without a pause, then "held RESULT"
+ *   take SIZE  buffers of 1 MiB until there is none; says how many and the error, and waits for a line
+ */
+#include <CL/cl.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define N       4096u
+#define THREADS 4
+#define MUST(what)                                                                                           \
+    do {                                                                                                     \
+        cl_int must_ = (what);                                                                               \
+        if (must_) {                                                                                         \
+            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                     \
+            fflush(stdout);                                                                                  \
+            _exit(1);                                                                                        \
+        }                                                                                                    \
+    } while (0)
+
+static const char source[] = "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
+                             "kernel void turn(global uint *a, uint n)\n"
+                             "{ uint x = a[get_global_id(0)]; for (uint i = 0; i < n; i++) x = x * 1664525u + 1013904223u;\n"
+                             "  a[get_global_id(0)] = x; }\n";
+
+static cl_context context;
+static cl_device_id device;
+static cl_program program;
+
+/* The first error, or 0. */
+static cl_int begin(void)
+{
+    cl_platform_id platform;
+    cl_int r = clGetPlatformIDs(1, &platform, NULL);
+    if (!r)
+        r = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+    if (!r)
+        context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
+    const char *text = source;
+    if (!r)
+        program = clCreateProgramWithSource(context, 1, &text, NULL, &r);
+    return r ? r : clBuildProgram(program, 1, &device, "", NULL, NULL);
+}
+
+static cl_int launch(cl_command_queue queue, cl_kernel kernel, cl_mem mem, cl_uint n)
+{
+    const size_t size = N;
+    cl_int r = clSetKernelArg(kernel, 0, sizeof mem, &mem);
+    if (!r)
+        r = clSetKernelArg(kernel, 1, sizeof n, &n);
+    return r ? r : clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &size, NULL, 0, NULL, NULL);
+}
+
+static void *adds(void *arg)
+{
+    cl_int r;
+    cl_uint values[N] = {0};
+    cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, NULL, &r);
+    MUST(r);
+    cl_mem mem = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof values, values, &r);
+    MUST(r);
+    cl_kernel kernel = clCreateKernel(program, "add", &r);
+    MUST(r);
+    for (cl_uint i = 1; i <= 200; i++) {
+        MUST(launch(queue, kernel, mem, i));
+        if (i % 50 == 0)
+            MUST(clFinish(queue));
+    }
+    MUST(clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL));
+    for (size_t i = 0; i < N; i++)
+        if (values[i] != 200 * 201 / 2)
+            MUST(1);
+    MUST(clReleaseKernel(kernel));
+    MUST(clReleaseMemObject(mem));
+    MUST(clReleaseCommandQueue(queue));
+    return arg;
+}
+
+static void add(void)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        MUST(pthread_create(&threads[i], NULL, adds, NULL));
+    for (int i = 0; i < THREADS; i++)
+        MUST(pthread_join(threads[i], NULL));
+}
+
+static int in_child(void)
+{
+    MUST(begin());
+    add();
+    /* What the parent's driver left in this process is not to be run. */
+    printf("child right\n");
+    fflush(stdout);
+    _exit(0);
+}
+
+static void forks(void)
+{
+    int status;
+    add();
+    pid_t child = fork();
+    if (child == 0)
+        in_child();
+    add();
+    MUST(waitpid(child, &status, 0) != child);
+    MUST(status);
+}
+
+static void steps(void)
+{
+    char line[16];
+    cl_int r;
+    cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, NULL, &r);
+    MUST(r);
+    cl_mem mem = clCreateBuffer(context, 0, N * 4, NULL, &r);
+    MUST(r);
+    cl_kernel kernel = clCreateKernel(program, "add", &r);
+    MUST(r);
+    printf("ready\n");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        r = launch(queue, kernel, mem, 1);
+        printf("step %d\n", r ? r : clFinish(queue));
+        fflush(stdout);
+    }
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void hold(double seconds, cl_uint turns)
+{
+    char line[16];
+    cl_int r;
+    cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, NULL, &r);
+    MUST(r);
+    cl_mem mem = clCreateBuffer(context, 0, N * 4, NULL, &r);
+    MUST(r);
+    cl_kernel kernel = clCreateKernel(program, "turn", &r);
+    MUST(r);
+    printf("ready\n");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin))
+        return;
+    for (double end = now_s() + seconds; !r && now_s() < end;) {
+        r = launch(queue, kernel, mem, turns);
+        if (!r)
+            r = clFinish(queue);
+    }
+    printf("held %d\n", r);
+}
+
+static void take(void)
+{
+    char line[16];
+    cl_int r = 0;
+    unsigned n = 0;
+    while (n < 4096 && clCreateBuffer(context, 0, 1 << 20, NULL, &r))
+        n++;
+    printf("took %u: %d\n", n, r);
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin))
+        return;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    cl_int r = begin();
+    if (r) {
+        printf("no device: %d\n", r);
+        return 1;
+    }
+    if (!strcmp(what, "add"))
+        add();
+    else if (!strcmp(what, "fork"))
+        forks();
+    else if (!strcmp(what, "steps"))
+        steps();
+    else if (!strcmp(what, "hold"))
+        hold(atof(argv[2]) / 1e3, argc > 3 ? (cl_uint)atoi(argv[3]) : 2000);
+    else if (!strcmp(what, "take"))
+        take();
+    printf("right\n");
+    return 0;
+}
