@@ -14,12 +14,12 @@ import sys
 import tempfile
 import time
 
-from harness import attacks, calls, data, loads, pages, programs, ring, syscalls, tcp
+from harness import attacks, calls, data, loads, pages, passthrough, programs, ring, syscalls, tcp
 from harness.table import MISSED, NOT_MEASURED
 from harness.targets import BenchError, Gantry, Native
 
 SECTIONS = {"ring": ring.run, "calls": calls.run, "data": data.run, "syscalls": syscalls.run_section, "loads": loads.run,
-            "programs": programs.run_section, "tcp": tcp.run, "pages": pages.run, "attacks": attacks.run}
+            "passthrough": passthrough.run, "programs": programs.run_section, "tcp": tcp.run, "pages": pages.run, "attacks": attacks.run}
 
 
 class Context:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loads in passthrough, native against a vGPU in the program itself, in pairs; native against native beside it is the noise.
+
+Everything is tracked as it is elsewhere, so that the vGPU could be moved: that is what the figure is the price of (Crane, figure 5).
+"""
+
+import os
+import subprocess
+
+from .loads import DEFAULT, prepare
+from .stats import abba, geometric_mean, ratios
+from .table import Table, ns, ratio
+from .targets import BenchError, Gantry, run_json
+
+MEAN_BAR, EACH_BAR = 1.01, 1.03
+
+
+class Passthrough(Gantry):
+    """The driver is in the program, which gets the driver's settings, too."""
+
+    name = "passthrough"
+
+    def environment(self):
+        return super().environment() | self.driver | {"GANTRY_MODE": "passthrough"}
+
+    def start(self):
+        super().start()
+        allowed = subprocess.run([os.path.join(self.stage, "bin/gantry"), "tenant", "set", "default", "--mode", "remote", "--mode",
+                                  "passthrough", "--connect", self.address], capture_output=True, text=True, timeout=30)
+        if allowed.returncode:
+            self.stop()
+            raise BenchError("passthrough is not allowed: " + allowed.stderr.strip())
+        return self
+
+
+def measure(context, target, spec):
+    program = os.path.join(context.build, "bench/loads/gantry-load")
+    name, first = prepare(program, spec, context.native, context.calibrate)
+    size = ["--size", str(first["size"])]
+    command = [program, name, "--json", "--no-profile", *size, "--seconds", str(context.seconds)]
+
+    def once(where):
+        done = run_json(where, command)
+        return done["wall_ns"] / done["iterations"]
+
+    run_json(target, [program, name, "--json", "--check", "--iterations", "1", *size])  # checked, not measured
+    return {"load": spec, "size": first["size"], "kernel_ns": first["kernel_ns"],
+            "passthrough": ratios(abba(context.pairs, lambda: once(context.native), lambda: once(target))),
+            "native": ratios(abba(context.pairs, lambda: once(context.native), lambda: once(context.native)))}
+
+
+def run(context):
+    if context.stage is None:
+        raise BenchError("it needs a staged tree")
+    table = Table(f"Passthrough: time of a round over native, {context.pairs} pairs of {context.seconds:g} s",
+                  ["kernel", "passthrough", "min..max", "native", "min..max"])
+    results = []
+    with Passthrough(context.stage, context.driver) as target:
+        for spec in context.loads or DEFAULT:
+            r = measure(context, target, spec)
+            results.append(r)
+            cells = [ns(r["kernel_ns"])]
+            for side in ("passthrough", "native"):
+                cells += [ratio(r[side]["median"]), f"{r[side]['min']:.2f}..{r[side]['max']:.2f}"]
+            table.row(spec, *cells)
+            context.progress(f"{spec}: " + ", ".join(f"{s} {r[s]['median']:.3f}" for s in ("passthrough", "native")))
+    mean = geometric_mean([r["passthrough"]["median"] for r in results])
+    worst = max(r["passthrough"]["median"] for r in results)
+    table.row("geometric mean", "", ratio(mean), "", ratio(geometric_mean([r["native"]["median"] for r in results])), "",
+              bar=f"at most {MEAN_BAR}", met=mean <= MEAN_BAR)
+    table.row("worst", "", ratio(worst), "", ratio(max(r["native"]["median"] for r in results)), "",
+              bar=f"at most {EACH_BAR}", met=worst <= EACH_BAR)
+    return table, results
