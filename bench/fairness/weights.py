@@ -71,7 +71,7 @@ class Lag:
     programs = (("matrixMul", "--size", "32", "--batch", "100", "--ahead"), ("matrixMul", "--batch", "10", "--ahead"), ("hotspot", "--batch", "15", "--ahead"))
 
     def run(self, context, policy):
-        runs = 2 if context.quick else 5
+        runs = 2 if context.quick else min(5, context.pairs)
         seconds = 3 if context.quick else 20
         second, ten, charged = [], [], []
         with Scene(context, [(p, f"t{i}") for i, p in enumerate(self.programs)], {f"t{i}": {"weight": w} for i, w in enumerate(self.weights)},
