@@ -491,7 +491,6 @@ static void test_a_slice_that_ends_while_the_program_thinks_costs_no_place(void 
 
     hand(LONG, true);
     device.turn.slice_ns = 0;
-    device.turn.began_ns = 1;
     atomic_store(&device.turn.over_at_ns, 1);
     gn_vgpu_rest(&vgpu);
     end_turn();

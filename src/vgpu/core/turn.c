@@ -94,11 +94,11 @@ static uint64_t keeps_ns(struct gn_turn *t)
     return HOLD_NS;
 }
 
-/* Held, pressed, and nothing left: has the slice come to its end before it was clear that the program has no more? The role. */
+/* Held, pressed, and nothing left: has the slice come to its end before it was clear that the program has no more? One that has sent nothing
+ * since before this turn has none, or it could idle from turn to turn. The role. */
 static bool ends_too_soon(struct gn_turn *t, uint64_t now)
 {
-    const uint64_t over = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
-    const uint64_t since = over > t->began_ns ? over : t->began_ns;
+    const uint64_t since = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
     return gn_grant_is_pressed(t->slot) && now - t->began_ns >= t->slice_ns && now - since < keeps_ns(t);
 }
 
