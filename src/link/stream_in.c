@@ -35,8 +35,11 @@ void gn_in_connect(struct gn_stream_in *in, struct gn_tcp *tcp)
 
 static int take(struct gn_stream_in *in, const struct gn_stream_record *r, const void *payload)
 {
+    const bool bulk = r->type == GN_RECORD_DATA || r->type == GN_RECORD_DATA_END;
     if (r->type != GN_RECORD_ACK)
         in->received += sizeof *r + r->bytes;
+    if (r->type != GN_RECORD_ACK && !bulk)
+        in->small += sizeof *r + r->bytes;
     return in->ops->take(in->context, r, payload);
 }
 

@@ -394,10 +394,11 @@ int gn_out_acknowledged(struct gn_stream_out *o, uint64_t position)
     return r;
 }
 
-void gn_out_owe_ack(struct gn_stream_out *o, uint64_t position)
+void gn_out_owe_ack(struct gn_stream_out *o, uint64_t position, uint64_t small)
 {
     pthread_mutex_lock(&o->queue);
     o->ack_owed = position;
+    o->ack_small = small;
     if (position - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= ACK_BYTES)
         atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
     pthread_mutex_unlock(&o->queue);

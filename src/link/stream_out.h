@@ -54,6 +54,7 @@ struct gn_stream_out {
     uint64_t position, acknowledged;
     uint64_t batches;      /* of bulk data, complete in the queue */
     uint64_t ack_owed;     /* of what we have taken */
+    uint64_t ack_small;    /* of it, small records; who takes: when the last acknowledgement was owed */
     bool stopped;
     bool in_run;           /* part of the ring is staged: no record may come before the rest */
     /* any thread */
@@ -66,8 +67,10 @@ struct gn_stream_out {
 };
 
 #define GN_OUT_RING_BYTES (1u << 21)
-/* An acknowledgement costs its sender as much as tens of kilobytes do; half a ring is left meanwhile. */
-#define GN_OUT_ACK_DUE_BYTES (GN_OUT_RING_BYTES / 2)
+/* An acknowledgement costs its sender as much as tens of kilobytes do; half a ring is left meanwhile. Bulk data take no room but for a
+ * note of each piece. */
+#define GN_OUT_ACK_DUE_BYTES      (GN_OUT_RING_BYTES / 2)
+#define GN_OUT_BULK_ACK_DUE_BYTES (16u << 20)
 
 int gn_out_init(struct gn_stream_out *o);
 void gn_out_fini(struct gn_stream_out *o);
@@ -107,11 +110,12 @@ static inline bool gn_out_pending(struct gn_stream_out *o)
 
 /* The other side has taken this much: -EPROTO when that was never sent. */
 int gn_out_acknowledged(struct gn_stream_out *o, uint64_t position);
-/* We have taken this much: told soon, with whatever goes out next, or by the next flush. */
-void gn_out_owe_ack(struct gn_stream_out *o, uint64_t position);
-static inline bool gn_out_ack_due(struct gn_stream_out *o, uint64_t position)
+/* We have taken this much, of it so much in small records: told soon, with whatever goes out next, or by the next flush. Who takes. */
+void gn_out_owe_ack(struct gn_stream_out *o, uint64_t position, uint64_t small);
+static inline bool gn_out_ack_due(struct gn_stream_out *o, uint64_t position, uint64_t small)
 {
-    return position - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= GN_OUT_ACK_DUE_BYTES;
+    return small - o->ack_small >= GN_OUT_ACK_DUE_BYTES ||
+           position - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= GN_OUT_BULK_ACK_DUE_BYTES;
 }
 
 /* A new connection whose other end has taken `received`. -EPROTO as above. */

@@ -104,7 +104,7 @@ static void step(struct end *e)
     assert_true(rc == 0 || rc == -EAGAIN);
     rc = gn_in_read(&e->in);
     assert_true(rc > 0 || rc == -EAGAIN);
-    gn_out_owe_ack(&e->out, e->in.received);
+    gn_out_owe_ack(&e->out, e->in.received, e->in.small);
 }
 
 static void add_small(struct end *e, uint64_t i)
@@ -219,6 +219,56 @@ static void what_is_not_acknowledged_fills_up(void **state)
     close_end(&b);
 }
 
+/* What is due while so many bytes come in records of this type. */
+static unsigned acknowledgements(uint16_t type, uint64_t bytes)
+{
+    static struct gn_stream_out o;
+    uint64_t position = 0, small = 0;
+    unsigned n = 0;
+    assert_int_equal(gn_out_init(&o), 0);
+    for (uint64_t at = 0; at < bytes; at += 4096) {
+        position += 4096;
+        small += type == GN_RECORD_DATA ? 0 : 4096;
+        if (gn_out_ack_due(&o, position, small)) {
+            gn_out_owe_ack(&o, position, small);
+            atomic_store(&o.ack_sent, position);
+            n++;
+        }
+    }
+    gn_out_fini(&o);
+    return n;
+}
+
+static void bulk_is_acknowledged_seldom(void **state)
+{
+    (void)state;
+    assert_int_equal(acknowledgements(GN_RECORD_MESSAGE, 64 << 20), 64);
+    assert_int_equal(acknowledgements(GN_RECORD_DATA, 64 << 20), 4);
+}
+
+static void only_small_records_count_as_small(void **state)
+{
+    (void)state;
+    static struct end a, b;
+    static const unsigned char bulk[AREA_BYTES];
+    struct gn_stream_record r = {8, GN_RECORD_MESSAGE, 0, 0};
+    uint64_t batch;
+    open_end(&a);
+    open_end(&b);
+    join(&a, &b);
+    assert_int_equal(gn_out_append(&a.out, &r, "\0\1\2\3\4\5\6\7"), 0);
+    assert_int_equal(gn_out_bulk(&a.out, 0, 0, bulk, sizeof bulk, true, &batch), 0);
+    for (int i = 0; i < 100000 && !b.n_batches; i++) {
+        step(&a);
+        step(&b);
+    }
+    assert_int_equal(b.n_batches, 1);
+    assert_int_equal(b.in.small, sizeof r + 8);
+    assert_true(b.in.received > sizeof bulk);
+    close_end(&a);
+    close_end(&b);
+}
+
 static void malformed_records_are_faults(void **state)
 {
     (void)state;
@@ -271,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_arrives_once_and_in_order), cmocka_unit_test(small_records_go_ahead_of_bulk),
         cmocka_unit_test(what_is_not_acknowledged_fills_up),    cmocka_unit_test(malformed_records_are_faults),
+        cmocka_unit_test(bulk_is_acknowledged_seldom),          cmocka_unit_test(only_small_records_count_as_small),
         cmocka_unit_test(forgotten_bytes_are_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

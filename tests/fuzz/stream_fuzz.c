@@ -88,7 +88,7 @@ static bool step(struct end *e, struct fuzz *f)
     case 2:
         rc = gn_in_read(&e->in);
         FUZZ_CHECK(rc != 0);
-        gn_out_owe_ack(&e->out, e->in.received);
+        gn_out_owe_ack(&e->out, e->in.received, e->in.small);
         return rc > 0 || rc == -EAGAIN;
     case 3:
         r = (struct gn_stream_record){fuzz_u8(f), GN_RECORD_MESSAGE, 0, 0};

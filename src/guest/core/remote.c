@@ -261,8 +261,8 @@ const struct gn_in_ops gn_remote_in_ops = {.place = place, .take = take};
 static int read_once(struct gn_remote *r)
 {
     int rc = gn_in_read(&r->in);
-    if (rc > 0 && gn_out_ack_due(&r->out, r->in.received)) {
-        gn_out_owe_ack(&r->out, r->in.received);
+    if (rc > 0 && gn_out_ack_due(&r->out, r->in.received, r->in.small)) {
+        gn_out_owe_ack(&r->out, r->in.received, r->in.small);
         gn_remote_flush(r);
     }
     if (rc < 0 && rc != -EAGAIN)

@@ -42,7 +42,7 @@ static int connect_data(struct gn_remote *r, uint64_t deadline_ns, struct gn_err
     gn_in_connect(&r->in, &r->tcp);
     atomic_store_explicit(&r->clock_ahead, hello.now_ns, memory_order_relaxed);
     atomic_store_explicit(&r->trip_ns, trip_ns, memory_order_relaxed);
-    gn_out_owe_ack(&r->out, r->in.received);
+    gn_out_owe_ack(&r->out, r->in.received, r->in.small);
     rc = gn_out_connect(&r->out, &r->tcp, hello.received);
     if (rc) {
         gn_tcp_close(&r->tcp);

@@ -602,7 +602,7 @@ static void adopt_next(struct gn_remote_host *h)
         rc = -EPROTO;
     h->tcp = tcp;
     gn_in_connect(&h->in, &h->tcp);
-    gn_out_owe_ack(&h->out, h->in.received);
+    gn_out_owe_ack(&h->out, h->in.received, h->in.small);
     if (!rc)
         rc = gn_out_connect(&h->out, &h->tcp, theirs.received);
     if (rc) {
@@ -675,8 +675,8 @@ void gn_remote_host_loop(struct gn_remote_host *h)
         bool backlog = atomic_load_explicit(&h->out.unsent, memory_order_relaxed) > BACKLOG_BYTES;
         int rc = h->tcp.fd < 0 ? -EPIPE : backlog ? -EAGAIN : gn_in_read(&h->in);
         if (rc > 0) {
-            if (gn_out_ack_due(&h->out, h->in.received))
-                gn_out_owe_ack(&h->out, h->in.received);
+            if (gn_out_ack_due(&h->out, h->in.received, h->in.small))
+                gn_out_owe_ack(&h->out, h->in.received, h->in.small);
             flush(h);
             continue;
         }
