@@ -12,7 +12,7 @@ from .weights import Cap, Crowd, Lag, Weights
 EXPERIMENTS = {
     "fig8": Weights("Three vGPUs of one program, weights 1:2:3 (FairGV figure 8)", [1, 2, 3], 0.98, list(LOADS), ("0.99", "1.02"), factor=2),
     "fig9": Weights("Six vGPUs of one program, weights 1:2:2:3:3:4 (FairGV figure 9)", [1, 2, 2, 3, 3, 4], 0.97,
-                    ["BlackScholes", "srad", "matrixMul"], ("0.97", "1.02"), factor=2),
+                    ["BlackScholes", "srad", "matrixMul"], ("0.97", "1.02"), factor=4),
     "fig11-mm": Pair("matrixMul (207 us) beside matrixMul of other kernel sizes (FairGV figure 11)", "matrixMul"),
     "fig11-hs": Pair("hotspot (133 us) beside matrixMul of other kernel sizes (FairGV figure 11)", "hotspot"),
     "chatty": Chatty(),
