@@ -602,9 +602,30 @@ struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uin
     return q;
 }
 
+static void left_is_over(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    atomic_fetch_sub_explicit(&v->n_left, 1, memory_order_seq_cst);
+    gn_gate_tell(v);
+}
+
+/*
+ * A program may let go of a queue that works. What was followed to its end has kept the queue until now; the rest ends with its last
+ * one, which a vGPU that is to be quiet has to wait for.
+ */
+static void follow_last(struct gn_vgpu *v, const struct gn_command *last)
+{
+    if (!last || !last->driver_event || !v->api->when_quiet || v->api->is_over(v, last->driver_event))
+        return;
+    atomic_fetch_add_explicit(&v->n_left, 1, memory_order_seq_cst);
+    if (v->api->when_quiet(v, last->driver_event, left_is_over, v))
+        left_is_over(v);
+}
+
 void gn_queue_free(struct gn_vqueue *q)
 {
     struct gn_vgpu *v = q->device->vgpu;
+    follow_last(v, q->last);
     pthread_mutex_lock(&v->lock);
     gn_list_remove(&q->link);
     atomic_fetch_sub_explicit(&q->device->n_queues, 1, memory_order_relaxed);

@@ -130,10 +130,15 @@ static bool has_parts(const struct gn_vqueue *q)
     return false;
 }
 
+static bool nothing_is_left(struct gn_vgpu *v)
+{
+    return !atomic_load_explicit(&v->n_left, memory_order_seq_cst);
+}
+
 /* Has every end been told? */
 static bool ends_are_told(struct gn_vgpu *v)
 {
-    bool told = !atomic_load_explicit(&v->n_followed, memory_order_seq_cst);
+    bool told = !atomic_load_explicit(&v->n_followed, memory_order_seq_cst) && nothing_is_left(v);
     pthread_mutex_lock(&v->lock);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const struct gn_vdevice *d = &v->devices[i];
@@ -244,6 +249,16 @@ static int seal_devices(struct gn_vgpu *v, const struct timespec *until)
         pthread_mutex_unlock(&v->devices[i].role);
     }
     return 0;
+}
+
+int gn_gate_settle(struct gn_vgpu *v, uint64_t timeout_ns)
+{
+    const uint64_t at_ns = gn_now_ns() + timeout_ns;
+    const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
+    pthread_mutex_lock(&v->gate.lock);
+    int r = wait_locked(v, nothing_is_left, &until);
+    pthread_mutex_unlock(&v->gate.lock);
+    return r;
 }
 
 int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)

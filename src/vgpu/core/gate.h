@@ -43,6 +43,8 @@ static inline bool gn_gate_is_closed(const struct gn_gate *g)
  * thread and the control thread; one at a time.
  */
 int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err);
+/* Open or closed: until nothing runs any more of the queues that have gone by now. 0 or -ETIMEDOUT. Any thread. */
+int gn_gate_settle(struct gn_vgpu *v, uint64_t timeout_ns);
 /* What waited goes on. */
 void gn_gate_open(struct gn_vgpu *v);
 

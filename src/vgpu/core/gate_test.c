@@ -103,10 +103,23 @@ static void release_event(struct gn_vgpu *v, void *event)
     (void)v, (void)event;
 }
 
+/* The command given last goes on, and when it ends the test says so here. */
+static bool still_runs;
+static void (*quiet)(void *arg);
+static void *quiet_arg;
+
 static bool is_over(struct gn_vgpu *v, void *event)
 {
     (void)v, (void)event;
-    return true;
+    return !still_runs;
+}
+
+static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg), void *arg)
+{
+    (void)v, (void)event;
+    quiet = call;
+    quiet_arg = arg;
+    return 0;
 }
 
 static void release(struct gn_vobject *o)
@@ -121,6 +134,7 @@ static const struct gn_vgpu_api api = {.when_over = when_over,
                                        .flush = flush,
                                        .finish = finish_queue,
                                        .is_over = is_over,
+                                       .when_quiet = when_quiet,
                                        .queue_kind = KIND_QUEUE,
                                        .wait_failed = -14};
 
@@ -160,7 +174,8 @@ static int setup(void **state)
     memset(&device, 0, sizeof device);
     memset(&grants, 0, sizeof grants);
     memset(ring_memory, 0, sizeof ring_memory);
-    driver.holds = driver.tells_late = false;
+    driver.holds = driver.tells_late = still_runs = false;
+    quiet = NULL;
     driver.n_given = 0;
     vgpu.api = &api;
     vgpu.boot = &boot;
@@ -229,7 +244,8 @@ static void enqueue(uint32_t event, uint32_t wait)
         m.head.waits = (struct gn_span){GN_SPAN_INLINE, 4, sizeof m.msg + sizeof m.head};
         m.waits[0] = wait;
     }
-    gn_event_arm(gn_event_at(vgpu.events, event));
+    if (event != GN_NO_EVENT)
+        gn_event_arm(gn_event_at(vgpu.events, event));
     gn_command_admit(&vgpu, &plain, (void *)&m, sizeof m, 0);
 }
 
@@ -361,6 +377,23 @@ static void test_the_grant_is_given_up_and_asked_for_anew(void **state)
     gn_gate_open(&vgpu);
 }
 
+/* A queue that the program lets go of while it works: its last command is waited for all the same. */
+static void test_a_queue_that_is_gone_works_on(void **state)
+{
+    struct gn_error err;
+    (void)state;
+    still_runs = true;
+    enqueue(GN_NO_EVENT, GN_NO_EVENT);
+    assert_int_equal(driver.n_given, 0); /* nobody follows it */
+    gn_object_take_out(&vgpu, queue_id, KIND_QUEUE);
+    assert_non_null(quiet);
+    assert_int_equal(gn_gate_settle(&vgpu, SHORT_NS), -ETIMEDOUT);
+    assert_int_equal(gn_gate_close(&vgpu, SHORT_NS, &err), -ETIMEDOUT);
+    quiet(quiet_arg);
+    assert_int_equal(gn_gate_settle(&vgpu, LONG_NS), 0);
+    assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +402,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ends_that_are_told_late_are_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_drain_that_takes_too_long_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_grant_is_given_up_and_asked_for_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_queue_that_is_gone_works_on, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,6 +308,8 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
     /* What was given to the driver before anybody followed it ends unseen: so before anything is read. */
     if (!rc && !s->settled)
         rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);
+    if (!rc && !s->settled && gn_gate_settle(s->v, timeout_ns))
+        rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "the device's work took longer than the drain may take");
     s->settled = !rc;
     if (!rc)
         rc = announce(s, false, 0);

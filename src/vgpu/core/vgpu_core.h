@@ -430,6 +430,7 @@ struct gn_vgpu {
     pthread_mutex_t writes_lock; /* writes.h */
     _Atomic bool follows_writes; /* commands that write are followed to their ends */
     _Atomic uint32_t n_followed; /* of these, the driver has so many */
+    _Atomic uint32_t n_left;     /* queues that are gone, and whose last command the driver has still */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */
 
     /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */
