@@ -117,6 +117,7 @@ struct gn_vgpu_record {
 
     /* A move (moves.c). `move`: of the vGPU; `takes_from`: of a record that only stands for the worker that is to take over. */
     struct gn_move *move;
+    bool leaving; /* its worker has been asked to save, and has not said yet how that went: no other move before */
     struct gn_vgpu_record *takes_from;
 
     /* A program on another machine. */

@@ -148,6 +148,8 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     }
     if (f->op != GN_WORKER_SAVED && f->op != GN_WORKER_LOADED)
         return 0;
+    if (f->op == GN_WORKER_SAVED)
+        v->leaving = false;
     if (f->op == GN_WORKER_SAVED && !m) {
         /* Of a move that was given up meanwhile. */
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
@@ -218,7 +220,7 @@ void gn_move_up(struct gn_vgpu_record *n)
     }
     if (gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
-    m->asked = true;
+    m->asked = v->leaving = true;
     m->asked_ns = gn_now_ns();
     close(m->stream_fd);
     m->stream_fd = -1;
@@ -324,6 +326,8 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet");
     if (v->move)
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
+    if (v->leaving)
+        return gn_fail(err, EBUSY, "try again in a moment", "its worker has not ended an earlier move yet");
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     if (judge_mode(v, to, err))
