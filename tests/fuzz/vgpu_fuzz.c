@@ -232,6 +232,7 @@ static void let_go(void)
     gn_svm_host_free(((struct gn_opencl_vgpu *)v.detail)->svm);
     FUZZ_CHECK(v.lease.used_bytes == ((struct gn_opencl_vgpu *)v.detail)->printf_bytes);
     close(v.lease.wake_fd);
+    free(v.detail);
     free(v.devices);
     for (uint32_t i = 1; i < atomic_load(&v.n_segments); i++)
         gn_segment_fini(&v.segments[i]);
