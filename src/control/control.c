@@ -6,6 +6,7 @@
 #include "control/control.h"
 #include "control/json_region.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -291,7 +292,8 @@ static char *migrate(const struct gn_control_source *source, const json_t *root)
 {
     struct gn_control_wish wish;
     struct gn_error err = {{0}, {0}};
-    if (gn_control_parse_wish(root, &wish, &err) || source->migrate(source->ctx, &wish, &err))
+    if (gn_control_parse_wish(root, &wish, &err) ||
+        (!wish.to && gn_fail(&err, EINVAL, NULL, "the request does not say where to")) || source->migrate(source->ctx, &wish, &err))
         return gn_control_error("cannot move the vGPU", err.what, err.fix[0] ? err.fix : NULL);
     return strdup("");
 }
@@ -355,6 +357,12 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_STOP);
     } else if (name && strcmp(name, "migrate") == 0) {
         reply = migrate(source, root);
+    } else if (name && strcmp(name, "checkpoint") == 0) {
+        reply = gn_control_take_checkpoint(source, root);
+    } else if (name && strcmp(name, "checkpoint-keep") == 0) {
+        reply = gn_control_take_keep(source);
+    } else if (name && strcmp(name, "restore") == 0) {
+        reply = gn_control_take_restore(source, root);
     } else if (change_named(name)) {
         reply = change(source, root, change_named(name));
     } else {

@@ -161,6 +161,7 @@ struct gn_control_wish {
     uint32_t drain_timeout_ms;
     uint32_t rounds;
     uint64_t bandwidth_bytes; /* a second; 0: no limit */
+    bool stop; /* of a checkpoint */
 };
 
 struct gn_control_move {
@@ -172,6 +173,36 @@ struct gn_control_move {
     uint64_t bytes;
     /* All there are; sent by name; in the stop told by their samples, and hashed; sent before it, and in it. */
     uint64_t pages, pages_zero, pages_sampled, pages_hashed, pages_precopy, pages_stop;
+};
+
+/*
+ * {"version":1,"request":"checkpoint","vgpu":ID,"stop":BOOL[,"drain_timeout_ms":N]}, after a FILE that brought the end of a pipe
+ * (docs/link.md). The reply is "checkpoint", with "state" running: it is all in the pipe, and the program goes on; or saved: it is, and
+ * the program waits for {"version":1,"request":"checkpoint-keep"}: the file is safe, the program is to stop. Then state is stopped. The
+ * end of the connection before that lets it go on.
+ *
+ * {"version":1,"request":"restore","vgpu":ID,"tenant":NAME,"key":HEX,"ring_at":N}, after a FILE: that file, at its beginning; the rest is
+ * what it says. The reply is "restore", with "result" restored, or absent and "why": nobody waits for it now.
+ */
+#define GN_CONTROL_KEY_BYTES 32
+struct gn_control_checkpoint {
+    uint32_t id;
+    const char *state;
+    uint64_t downtime_ns; /* since the gate began to close */
+    uint64_t drain_ns, save_ns;
+    uint64_t pages, pages_zero, bytes;
+};
+
+struct gn_control_restore {
+    uint32_t id;
+    char tenant[64];
+    unsigned char key[GN_CONTROL_KEY_BYTES];
+    uint64_t ring_at;
+};
+
+struct gn_control_restored {
+    uint32_t id;
+    uint64_t boot_ns, load_ns, bytes;
 };
 
 /* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need
@@ -191,6 +222,10 @@ struct gn_control_source {
                  void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
     /* 0: the answer comes later; or -errno. */
     int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
+    /* The same. `restore`: *ret_absent when it failed because nobody waits. */
+    int (*checkpoint)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
+    int (*keep)(void *ctx, struct gn_error *err);
+    int (*restore)(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
     /* 0, or -errno and nothing was changed. The change's values are well-formed, not more. */
     int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
 };
@@ -219,6 +254,15 @@ char *gn_control_trace_request(const char *vgpu);
 char *gn_control_move_request(const struct gn_control_wish *wish);
 int gn_control_parse_wish(const struct json_t *request, struct gn_control_wish *ret, struct gn_error *err);
 char *gn_control_move_reply(const struct gn_control_move *m);
+
+/* checkpoint_request.c: the texts of requests and replies, malloc'd; what gantryd does with a request. */
+char *gn_control_checkpoint_request(const struct gn_control_wish *wish);
+char *gn_control_checkpoint_reply(const struct gn_control_checkpoint *c);
+char *gn_control_restore_request(const struct gn_control_restore *wish);
+char *gn_control_restore_reply(const struct gn_control_restored *r);
+char *gn_control_take_checkpoint(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_take_keep(const struct gn_control_source *source);
+char *gn_control_take_restore(const struct gn_control_source *source, const struct json_t *request);
 
 /* A request with no more than its name, malloc'd. */
 char *gn_control_request(const char *name);

@@ -29,13 +29,12 @@ int gn_control_parse_wish(const struct json_t *root, struct gn_control_wish *ret
     const json_t *drain = json_object_get(root, "drain_timeout_ms");
     ret->vgpu = text_of(root, "vgpu");
     ret->to = text_of(root, "to");
+    ret->stop = json_is_true(json_object_get(root, "stop"));
     ret->drain_timeout_ms = GN_CONTROL_DRAIN_MS;
     ret->rounds = GN_CONTROL_ROUNDS;
     ret->bandwidth_bytes = 0;
     if (!ret->vgpu || !*ret->vgpu)
         return gn_fail(err, EINVAL, "gantry ls lists them", "the request names no vGPU");
-    if (!ret->to)
-        return gn_fail(err, EINVAL, NULL, "the request does not say where to");
     if (drain && (!json_is_integer(drain) || json_integer_value(drain) < 1 || json_integer_value(drain) > MAX_DRAIN_MS))
         return gn_fail(err, EINVAL, NULL, "the drain's timeout is no number of milliseconds up to an hour");
     if (drain)

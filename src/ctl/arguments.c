@@ -264,6 +264,12 @@ static int set_json(struct gn_ctl_args *args, const char *value, struct gn_error
     return 0;
 }
 
+static int set_stop(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->stop = true;
+    return 0;
+}
+
 static int set_help(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->help = true;
@@ -285,6 +291,7 @@ static const struct option {
     {"stop-and-copy", GN_OPTION_LIVE, false, set_stop_and_copy},
     {"rounds", GN_OPTION_LIVE, true, set_rounds},
     {"bandwidth", GN_OPTION_LIVE, true, set_bandwidth},
+    {"stop", GN_OPTION_STOP, false, set_stop},
     {"cap", GN_OPTION_TENANT, true, set_cap},
     {"floor", GN_OPTION_TENANT, true, set_floor},
     {"memory", GN_OPTION_RUN, true, set_memory},

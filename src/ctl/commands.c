@@ -188,6 +188,34 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry mode 1f remote\n"
      "  gantry mode 1f passthrough --json | jq .move.downtime_ns\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_ANYWHERE, 2, gn_ctl_mode},
+    {"checkpoint", "VGPU FILE [OPTION]...", "save a running program's vGPU in a file",
+     "Writes what a program has on its devices into FILE, which then is there whole or\n"
+     "not at all. The program stands still meanwhile, and goes on. With --stop it does\n"
+     "not: its vGPU ends, the program waits, without using the processor, until gantry\n"
+     "restore gives it back what is in FILE, also by a gantryd that was started again.\n"
+     "VGPU is an id that gantry ls lists, or the beginning of one. If anything fails the\n"
+     "program goes on. Only gantryd's own user and root may save vGPUs.\n"
+     "\n"
+     "  --stop             end the vGPU, and let its program wait\n"
+     "  --drain-timeout S  give up when the device's work takes longer than S seconds;\n"
+     "                     otherwise 10\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "A checkpoint without --stop is to look at (gantry inspect): a program that has gone\n"
+     "on cannot be taken back. What cannot be moved cannot be saved: gantry help migrate.\n"
+     "\n"
+     "Examples:\n"
+     "  gantry checkpoint 1f render.ckpt\n"
+     "  gantry checkpoint 1f render.ckpt --stop && gantry restore render.ckpt\n",
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_STOP | GN_OPTION_ANYWHERE, 2, gn_ctl_checkpoint},
+    {"restore", "FILE [OPTION]...", "give a stopped program its vGPU back",
+     "Makes the vGPU that gantry checkpoint --stop has written into FILE anew in a new\n"
+     "worker, for the program that waits for it, which goes on as if nothing had been.\n"
+     "Nobody else can be given it, and a program that has gone on is not taken back. If\n"
+     "anything fails the program waits on. Only gantryd's own user and root may restore.\n"
+     "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "Examples:\n"
+     "  gantry restore render.ckpt\n"
+     "  gantry restore render.ckpt --json | jq .restore.phases_ns\n",
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_ANYWHERE, 1, gn_ctl_restore},
     {"sim", "[OPTION]... [FILE]", "try out shares in virtual time, for planning",
      "Runs the scheduler itself, unchanged, in virtual time on programs that FILE or\n"
      "the options describe or that were recorded, and shows what each tenant gets: its\n"
@@ -290,7 +318,7 @@ void gn_ctl_print_overview(void)
            "\n"
            "Commands:\n");
     for (const struct gn_ctl_command *c = gn_ctl_commands; c->name; c++)
-        printf("  %-8s  %s\n", c->name, c->summary);
+        printf("  %-10s  %s\n", c->name, c->summary);
     printf("\n"
            "  --help          print this\n"
            "  --version       print the version\n"

@@ -54,6 +54,7 @@ struct gn_ctl_args {
     bool stop_and_copy;
     uint32_t rounds; /* 0: not given */
     uint64_t bandwidth_bytes;
+    bool stop; /* of checkpoint */
     bool json;
     bool help;
     char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
@@ -81,6 +82,7 @@ enum {
     GN_OPTION_TRACE = 1u << 7,    /* output, seconds, vgpu */
     GN_OPTION_MOVE = 1u << 10,    /* drain-timeout */
     GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
+    GN_OPTION_STOP = 1u << 11,    /* stop */
 };
 
 /* commands.c: NULL name at the end. */
@@ -149,6 +151,8 @@ int gn_ctl_top(const struct gn_ctl_args *args);
 int gn_ctl_trace(const struct gn_ctl_args *args);
 int gn_ctl_migrate(const struct gn_ctl_args *args);
 int gn_ctl_mode(const struct gn_ctl_args *args);
+int gn_ctl_checkpoint(const struct gn_ctl_args *args);
+int gn_ctl_restore(const struct gn_ctl_args *args);
 int gn_ctl_sim(const struct gn_ctl_args *args);
 int gn_ctl_inspect(const struct gn_ctl_args *args);
 int gn_ctl_doctor(const struct gn_ctl_args *args);

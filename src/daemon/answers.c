@@ -337,6 +337,27 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
 }
 
+static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
+{
+    struct viewer *w = ctx;
+    int rc = refuse_others(w, err);
+    struct gn_vgpu_record *v = rc ? NULL : find_vgpu(w, wish->vgpu, err);
+    return v ? gn_checkpoint_start(w->c, w->c->request_seq, v, wish->stop, wish->drain_timeout_ms, err) : -1;
+}
+
+static int keep_checkpoint(void *ctx, struct gn_error *err)
+{
+    struct viewer *w = ctx;
+    return gn_checkpoint_keep(w->c, w->c->request_seq, err);
+}
+
+static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
+{
+    struct viewer *w = ctx;
+    int rc = refuse_others(w, err);
+    return rc ? rc : gn_restore_start(w->c, w->c->request_seq, wish, ret_absent, err);
+}
+
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
 {
     struct viewer *w = ctx;
@@ -358,6 +379,9 @@ char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *reque
                                        .set_policy = set_policy,
                                        .trace = trace,
                                        .migrate = migrate,
+                                       .checkpoint = checkpoint,
+                                       .keep = keep_checkpoint,
+                                       .restore = restore,
                                        .change = change_tenant};
     char *reply = gn_control_handle(&source, request, n);
     *ret_wait_for = w.wait_for;

@@ -45,6 +45,9 @@ void gn_conn_close(struct gn_conn *c)
     gn_memory_drop_held(c);
     gn_tracing_conn_gone(d, c);
     gn_move_forget(d, c);
+    if (c->file_fd >= 0)
+        close(c->file_fd);
+    c->file_fd = -1;
     explicit_bzero(c->token, sizeof c->token);
     gn_crowd_account(c);
     if (c->vgpu) {
@@ -193,7 +196,7 @@ static void program_gone(struct gn_source *s, uint32_t events)
     gn_conn_close(gn_container_of(s, struct gn_conn, process));
 }
 
-static void watch_program(struct gn_conn *c)
+void gn_conn_watch_program(struct gn_conn *c)
 {
     socklen_t n = sizeof c->process.fd;
     if (getsockopt(c->socket.fd, SOL_SOCKET, SO_PEERPIDFD, &c->process.fd, &n) < 0)
@@ -228,7 +231,7 @@ static void take_attach(struct gn_conn *c, const struct gn_frame *f)
     else /* as the rules are now, whatever they were at the greeting */
         tenant = gn_admit(c, a.tenant[0] ? a.tenant : c->tenant->rules.name, &rc, &err);
     if (tenant && a.mode == GN_LINK_MODE_PASSTHROUGH && c->process.fd < 0 && !c->remote)
-        watch_program(c);
+        gn_conn_watch_program(c);
     if (tenant)
         rc = gn_vgpus_start(c, tenant, f->seq, &a, stdio, &err);
     for (int i = 0; i < 2; i++)
@@ -237,7 +240,7 @@ static void take_attach(struct gn_conn *c, const struct gn_frame *f)
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);
     else if (c->process.fd < 0 && !c->remote)
-        watch_program(c);
+        gn_conn_watch_program(c);
 }
 
 static void take_segment(struct gn_conn *c, const struct gn_frame *f)
@@ -311,6 +314,10 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
     free(c->request);
     c->request = NULL;
     c->n_request = 0;
+    /* What the request did not take is of no use to the next; and who waits at its other end waits for nothing. */
+    if (c->file_fd >= 0)
+        close(c->file_fd);
+    c->file_fd = -1;
     if (!reply) {
         gn_conn_close(c);
         return;
@@ -323,9 +330,41 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
     gn_memory_settle(c->daemon);
 }
 
+/* For the next control request. */
+static void take_file(struct gn_conn *c, const struct gn_frame *f)
+{
+    if (!c->control_only || !c->is_operator || f->n_payload || f->n_fds != 1) {
+        fault(c, "sent a file that nobody asked for");
+        return;
+    }
+    if (c->file_fd >= 0)
+        close(c->file_fd);
+    c->file_fd = gn_frame_take_fd(&c->reader, 0);
+}
+
+static void take_wait(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_wait w;
+    struct gn_error err;
+    int fds[GN_LINK_WAIT_FDS];
+    if (c->remote || c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds != GN_LINK_WAIT_FDS) {
+        fault(c, "sent a malformed wish to wait for its vGPU");
+        return;
+    }
+    for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
+        fds[i] = gn_frame_take_fd(&c->reader, i);
+    int rc = gn_program_waits(c, f->seq, &w, fds, &err);
+    for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    explicit_bzero(&w, sizeof w);
+    if (rc)
+        gn_conn_refuse(c, f->seq, rc, &err);
+}
+
 static void take(struct gn_conn *c, const struct gn_frame *f)
 {
-    if (f->op != GN_LINK_ATTACH && f->n_fds) {
+    if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT && f->n_fds) {
         fault(c, "sent descriptors that nobody asked for");
         return;
     }
@@ -348,6 +387,12 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
         break;
     case GN_LINK_RETURN:
         take_return(c, f);
+        break;
+    case GN_LINK_FILE:
+        take_file(c, f);
+        break;
+    case GN_LINK_WAIT:
+        take_wait(c, f);
         break;
     case GN_LINK_BYE:
         c->bye = true;
@@ -395,7 +440,7 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     c->uid = cred->uid;
     c->gid = cred->gid;
     c->is_operator = cred->uid == geteuid() || cred->uid == 0;
-    c->process.fd = -1;
+    c->process.fd = c->file_fd = -1;
     c->socket.fd = fd;
     gn_frame_reader_init(&c->reader, fd);
     gn_frame_writer_init(&c->writer, fd, MAX_QUEUED_BYTES);

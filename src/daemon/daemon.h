@@ -78,6 +78,7 @@ struct gn_conn {
     uint32_t request_seq; /* of the control request in hand */
     uint32_t held_seq;
     struct gn_tenant *held_for;
+    int file_fd; /* what the next control request is about; -1: nothing */
     uint64_t held_until_ns;
     size_t n_held_bytes; /* crowd.c */
 };
@@ -119,6 +120,14 @@ struct gn_vgpu_record {
     struct gn_move *move;
     bool leaving; /* its worker has been asked to save, and has not said yet how that went: no other move before */
     struct gn_vgpu_record *takes_from;
+
+    /* checkpoints.c. Its program waits, and whoever shows the key may give it a worker again. */
+    bool stopped;
+    unsigned char stop_key[GN_LINK_STOP_KEY_BYTES];
+    uint32_t wait_seq; /* of the program's WAIT */
+    int hand_fd;       /* where the session comes from when it is asked for; -1: the program does not wait yet */
+    bool loads_file;   /* of one that takes over: from a file, which is in data_fd, at this place of the ring */
+    uint64_t ring_at;
 
     /* A program on another machine. */
     bool remote, secure;
@@ -302,6 +311,26 @@ void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c);
 /* The deadlines: the first one after now, 0: none; and what is over. */
 uint64_t gn_move_deadline(struct gn_daemon *d);
 void gn_move_expire(struct gn_daemon *d, uint64_t now_ns);
+
+/* checkpoints.c: a vGPU into a file, and back. Answers come later, as of a move; a restore's at once (*ret_absent) when nobody waits. */
+struct gn_control_restore;
+int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop, uint32_t drain_timeout_ms, struct gn_error *err);
+/* The file of the stop that this connection asked for is safe. */
+int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
+int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
+/* A program waits for its vGPU. Takes the descriptors it keeps out of fds. 0 or -errno. */
+int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
+/* vgpus.c, for them: a record of a vGPU that is stopped, of the connection's program. Takes ring_fd. */
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, int ring_fd,
+                                             struct gn_error *err);
+/* Asks the worker to end, and sees to it that it does. */
+void gn_vgpus_end_worker(struct gn_vgpu_record *v);
+/* A stopped vGPU's worker is dead: what it had is free. */
+void gn_vgpus_worker_over(struct gn_vgpu_record *v);
+/* The worker is dead, and nobody takes its place. */
+void gn_vgpus_lost(struct gn_vgpu_record *v);
+/* conns.c: the program's death is its connection's end. */
+void gn_conn_watch_program(struct gn_conn *c);
 
 /* hosts.c */
 int gn_hosts_init(struct gn_daemon *d);

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/daemon.h"
+#include "daemon/moves.h"
 
 #define BOOT_NS UINT64_C(5000000000)  /* for the new worker's driver */
 #define LOAD_NS UINT64_C(60000000000) /* to save and load, after the drain */
@@ -29,52 +30,59 @@
 const char *const gn_move_names[GN_MOVE_TO_N] = {
     [GN_MOVE_TO_LOCAL] = "local", [GN_MOVE_TO_REMOTE] = "remote", [GN_MOVE_TO_PASSTHROUGH] = "passthrough"};
 
-struct gn_move {
-    struct gn_vgpu_record *from, *to;
-    struct gn_conn *asker; /* NULL: gone */
-    uint32_t seq;
-    enum gn_move_to where;
-    struct gn_worker_save how;
-    int stream_fd; /* the old worker's end, until it has it */
-    bool asked;    /* the old worker has been */
-    bool stops; /* it closes its gate */
-    bool saved, loaded;
-    uint64_t began_ns, asked_ns, until_ns;
-    struct gn_worker_moved out, in;
-};
-
 /* The stop may take so long. */
 static uint64_t stop_ns(const struct gn_move *m)
 {
     return (uint64_t)m->how.drain_timeout_ms * 1000000u + LOAD_NS;
 }
 
-static void answer(struct gn_move *m, char *text)
+void gn_move_answer(struct gn_move *m, char *text)
 {
-    if (m->asker && text)
-        gn_conn_reply(m->asker, m->seq, text);
+    struct gn_conn *c = m->asker;
+    m->asker = NULL; /* a connection that breaks over the answer asks for nothing any more */
+    if (c && text)
+        gn_conn_reply(c, m->seq, text);
     free(text);
 }
 
-static void drop(struct gn_move *m)
+void gn_move_drop(struct gn_move *m)
 {
     m->from->move = NULL;
-    m->to->takes_from = NULL;
+    if (m->to)
+        m->to->takes_from = NULL;
     if (m->stream_fd >= 0)
         close(m->stream_fd);
+    explicit_bzero(m->how.key, sizeof m->how.key);
     free(m);
 }
 
-/* The old worker goes on. */
-static void give_up(struct gn_move *m, const struct gn_error *err)
+static void undo(struct gn_move *m, const struct gn_error *err)
 {
-    struct gn_vgpu_record *v = m->from, *n = m->to;
-    gn_log(GN_LOG_WARN, "vgpu=%08x: not moved: %s", v->id, err->what);
-    answer(m, gn_control_error("the vGPU was not moved, and goes on where it was", err->what, err->fix[0] ? err->fix : NULL));
-    if (m->saved)
+    static const char *const failures[] = {
+        [GN_MOVE_LOCAL] = "the vGPU was not moved, and goes on where it was",
+        [GN_MOVE_SAVE] = "no checkpoint was made, and the program goes on",
+        [GN_MOVE_RESTORE] = "the vGPU was not restored, and its program waits on",
+    };
+    struct gn_vgpu_record *v = m->from;
+    gn_log(GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, failures[m->what], err->what);
+    gn_move_answer(m, gn_control_error(failures[m->what], err->what, err->fix[0] ? err->fix : NULL));
+    if (m->saved && m->what != GN_MOVE_RESTORE)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
-    drop(m);
-    gn_vgpus_leave(n);
+    if (m->what == GN_MOVE_SAVE)
+        gn_checkpoint_given_up(m);
+    const bool restore = m->what == GN_MOVE_RESTORE;
+    gn_move_drop(m);
+    if (restore)
+        gn_restore_given_up(v, err);
+}
+
+/* The old worker goes on. */
+void gn_move_give_up(struct gn_move *m, const struct gn_error *err)
+{
+    struct gn_vgpu_record *n = m->to;
+    undo(m, err);
+    if (n)
+        gn_vgpus_leave(n);
 }
 
 static void commit(struct gn_move *m)
@@ -82,17 +90,29 @@ static void commit(struct gn_move *m)
     struct gn_vgpu_record *v = m->from, *n = m->to;
     struct gn_error err;
     GN_FAULT("daemon-before-commit");
-    if (gn_vgpus_swap_workers(v, n)) {
-        gn_fail(&err, EBUSY, "try again", "its worker does not read what gantryd says");
-        give_up(m, &err);
+    const bool hears = m->what != GN_MOVE_RESTORE || !gn_frame_writer_pending(&v->conn->writer);
+    if (!hears || gn_vgpus_swap_workers(v, n)) {
+        gn_fail(&err, EBUSY, "try again", "its %s does not read what gantryd says", hears ? "worker" : "program");
+        gn_move_give_up(m, &err);
         return;
     }
+    /* The program first: it must not believe that it waits still, once anything has happened that is not in the file. */
+    if (m->what == GN_MOVE_RESTORE && !gn_restore_tell(m))
+        return;
+    GN_FAULT("daemon-program-told");
     gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
     GN_FAULT("daemon-committed");
+    if (m->what == GN_MOVE_RESTORE) {
+        gn_log(GN_LOG_INFO, "vgpu=%08x: restored, worker %d", v->id, (int)v->worker_pid);
+        gn_move_answer(m, gn_restore_reply(m));
+        gn_move_drop(m);
+        gn_vgpus_leave(n);
+        return;
+    }
     const uint64_t now = gn_now_ns();
     gn_log(GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id, v->hosted ? "its program" : "worker", (int)v->worker_pid,
            (unsigned long long)(now - m->out.began_ns) / 1000);
-    answer(m, gn_control_move_reply(&(struct gn_control_move){.id = v->id,
+    gn_move_answer(m, gn_control_move_reply(&(struct gn_control_move){.id = v->id,
                                                               .to = gn_move_names[m->where],
                                                               .downtime_ns = now - m->out.began_ns,
                                                               .precopy_ns = m->out.ahead_ns,
@@ -107,13 +127,13 @@ static void commit(struct gn_move *m)
                                                               .pages_precopy = m->out.pages_ahead,
                                                               .pages_stop = m->out.pages_stop,
                                                               .bytes = m->out.bytes}));
-    drop(m);
+    gn_move_drop(m);
     gn_vgpus_leave(n);
 }
 
-static bool valid(const struct gn_frame *f, struct gn_worker_moved *ret)
+static bool valid(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
 {
-    return f->n_fds == 0 && gn_frame_payload(f, ret, sizeof *ret) && gn_frame_string_ok(ret->what, sizeof ret->what) &&
+    return f->n_fds <= n_fds && gn_frame_payload(f, ret, sizeof *ret) && gn_frame_string_ok(ret->what, sizeof ret->what) &&
            gn_frame_string_ok(ret->fix, sizeof ret->fix) && ret->error <= 0;
 }
 
@@ -121,7 +141,7 @@ static void failed(struct gn_move *m, const struct gn_worker_moved *said)
 {
     struct gn_error err;
     gn_fail(&err, -said->error, said->fix[0] ? said->fix : NULL, "%s", said->what);
-    give_up(m, &err);
+    gn_move_give_up(m, &err);
 }
 
 int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
@@ -133,7 +153,7 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         gn_frame_string_ok(refusal.what, sizeof refusal.what) && gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
         struct gn_error err;
         gn_fail(&err, ENODEV, refusal.fix[0] ? refusal.fix : NULL, "%s", refusal.what);
-        give_up(m, &err);
+        gn_move_give_up(m, &err);
         return 1;
     }
     if (f->op == GN_WORKER_STOPS && f->n_payload == 0 && f->n_fds == 0) {
@@ -142,6 +162,8 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         if (v != m->from || !m->asked || m->stops || m->saved)
             return -EPROTO;
         m->stops = true;
+        if (m->what == GN_MOVE_SAVE)
+            return 1; /* a file takes the time that it takes */
         m->until_ns = gn_now_ns() + stop_ns(m);
         gn_vgpus_arm(v->daemon);
         return 1;
@@ -155,13 +177,15 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
         return 1;
     }
-    if (!m || !valid(f, &said))
+    if (!m || !valid(f, m->what == GN_MOVE_SAVE && (m->how.flags & GN_WORKER_SAVE_STOP), &said))
         return -EPROTO;
     if (f->op == GN_WORKER_SAVED && v == m->from && m->asked && !m->saved) {
         m->out = said;
         m->saved = !said.error;
         if (said.error)
             failed(m, &said);
+        else if (m->what == GN_MOVE_SAVE)
+            gn_checkpoint_saved(m, f->n_fds ? gn_frame_take_fd(&v->reader, 0) : -1);
     } else if (f->op == GN_WORKER_LOADED && v == m->to && m->asked && !m->loaded) {
         m->in = said;
         m->loaded = !said.error;
@@ -173,7 +197,7 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     } else {
         return -EPROTO;
     }
-    if (v->move != m && (!v->takes_from || v->takes_from->move != m))
+    if ((v->move != m && (!v->takes_from || v->takes_from->move != m)) || m->what == GN_MOVE_SAVE)
         return 1;
     if (m->saved && m->in.error)
         failed(m, &m->in);
@@ -210,12 +234,17 @@ void gn_move_up(struct gn_vgpu_record *n)
     struct gn_error err;
     if (m->asked)
         return;
+    if (m->what == GN_MOVE_RESTORE) {
+        m->asked = true;
+        gn_conn_send(v->conn, GN_LINK_HAND, v->wait_seq, NULL, 0, NULL, 0);
+        return;
+    }
     GN_FAULT("daemon-before-save");
     m->until_ns = gn_now_ns() + stop_ns(m) + ahead_ns(m);
     gn_vgpus_arm(v->daemon);
     if (gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &m->how, sizeof m->how, &m->stream_fd, 1)) {
         gn_fail(&err, EPIPE, NULL, "its worker does not hear");
-        give_up(m, &err);
+        gn_move_give_up(m, &err);
         return;
     }
     if (gn_frame_writer_pending(&v->writer))
@@ -234,15 +263,24 @@ bool gn_move_worker_died(struct gn_vgpu_record *v)
         gn_holder_gone(&v->lease, gn_now_ns());
         gn_memory_settle(v->daemon);
         gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the new worker ended before it had taken over");
-        give_up(m, &err);
+        gn_move_give_up(m, &err);
         return true;
     }
     /* All of it has been written: whether it lives on is the new worker's to say. */
-    if (v->move && v->move->saved)
+    if (v->move && v->move->saved) {
+        if (v->move->kept) {
+            gn_vgpus_worker_over(v);
+            gn_checkpoint_settle(v->move);
+        }
         return true;
+    }
+    if (v->stopped) {
+        gn_vgpus_worker_over(v);
+        return true;
+    }
     if (v->move) {
         gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the vGPU's own worker ended before all of it was saved");
-        give_up(v->move, &err);
+        gn_move_give_up(v->move, &err);
     }
     return false;
 }
@@ -252,23 +290,35 @@ void gn_move_left(struct gn_vgpu_record *v)
     struct gn_error err;
     if (v->takes_from) {
         gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the new worker could not be started");
-        struct gn_move *m = v->takes_from->move;
-        gn_log(GN_LOG_WARN, "vgpu=%08x: not moved: %s", m->from->id, err.what);
-        answer(m, gn_control_error("the vGPU was not moved, and goes on where it was", err.what, err.fix));
-        if (m->saved)
-            gn_vgpus_tell_worker(m->from, GN_WORKER_RESUME, 0, NULL, 0);
-        drop(m);
+        undo(v->takes_from->move, &err);
     } else if (v->move) {
         struct gn_vgpu_record *n = v->move->to;
-        answer(v->move, gn_control_error("the vGPU was not moved", "its program has ended", NULL));
-        drop(v->move);
-        gn_vgpus_leave(n);
+        gn_move_answer(v->move, gn_control_error("it was given up", "its program has ended", NULL));
+        gn_move_drop(v->move);
+        if (n)
+            gn_vgpus_leave(n);
     }
+}
+
+/* Of those that this connection has asked for, the first. */
+static struct gn_move *asked_by(struct gn_daemon *d, const struct gn_conn *c)
+{
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->move && v->move->asker == c) return v->move;
+    return NULL;
 }
 
 void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
 {
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->move && v->move->asker == c) v->move->asker = NULL;
+    struct gn_move *m;
+    while ((m = asked_by(d, c))) {
+        m->asker = NULL;
+        /* A checkpoint is its asker's to keep: while it is being written, the worker hears of his end itself. */
+        if (m->what == GN_MOVE_RESTORE || (m->what == GN_MOVE_SAVE && m->saved && !m->kept)) {
+            struct gn_error err;
+            gn_fail(&err, ECANCELED, NULL, "who asked for it has gone");
+            gn_move_give_up(m, &err);
+        }
+    }
 }
 
 uint64_t gn_move_deadline(struct gn_daemon *d)
@@ -289,9 +339,14 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
         {
             if (!v->move || v->move->until_ns > now_ns)
                 continue;
+            if (v->move->kept) {
+                gn_checkpoint_settle(v->move);
+                again = true;
+                break;
+            }
             /* Whatever the old worker waits for, the end of the new one ends it: then it says so, and goes on. */
             gn_fail(&err, ETIMEDOUT, "try again later", "the workers took too long");
-            give_up(v->move, &err);
+            gn_move_give_up(v->move, &err);
             again = true;
             break;
         }
@@ -301,6 +356,20 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
 static int keep(int fd)
 {
     return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+int gn_move_lend(struct gn_vgpu_record *n, const struct gn_vgpu_record *v)
+{
+    n->ring_fd = keep(v->ring_fd);
+    n->events_fd = keep(v->ring_fd); /* in their places: they come with the session */
+    if (n->data_fd < 0)
+        n->data_fd = keep(v->ring_fd);
+    n->counters_fd = keep(v->counters_fd);
+    n->shares.page.fd = keep(v->shares.page.fd);
+    n->shares.tell_fd = keep(v->shares.tell_fd);
+    return n->ring_fd < 0 || n->events_fd < 0 || n->data_fd < 0 || n->counters_fd < 0 || n->shares.page.fd < 0 || n->shares.tell_fd < 0
+               ? -EMFILE
+               : 0;
 }
 
 /* May it be hosted so, and is it not? */
@@ -328,6 +397,8 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
     if (v->leaving)
         return gn_fail(err, EBUSY, "try again in a moment", "its worker has not ended an earlier move yet");
+    if (v->stopped)
+        return gn_fail(err, ESRCH, "restore it with gantry restore", "it is stopped, and in a file");
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     if (judge_mode(v, to, err))
@@ -355,19 +426,13 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
     n->takes_from = v;
     n->hosted = to == GN_MOVE_TO_PASSTHROUGH;
     n->host = n->hosted ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
-    n->ring_fd = keep(v->ring_fd);
-    n->events_fd = keep(v->ring_fd); /* in their places: it gets them from the old worker */
-    n->data_fd = keep(v->ring_fd);
-    n->counters_fd = keep(v->counters_fd);
-    n->shares.page.fd = keep(v->shares.page.fd);
-    n->shares.tell_fd = keep(v->shares.tell_fd);
-    int rc = n->ring_fd < 0 || n->events_fd < 0 || n->data_fd < 0 || n->counters_fd < 0 || n->shares.page.fd < 0 || n->shares.tell_fd < 0
+    int rc = gn_move_lend(n, v)
                  ? gn_fail(err, EMFILE, NULL, "out of descriptors")
                  : gn_vgpus_boot_worker(n, v->conn->socket.fd, stream[1], err);
     close(stream[1]);
     if (rc) {
         m->asker = NULL;
-        drop(m);
+        gn_move_drop(m);
         gn_vgpus_leave(n);
         return rc;
     }

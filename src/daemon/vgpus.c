@@ -3,6 +3,8 @@
  * The life of a vGPU as gantryd sees it: its memory is made, a worker asked for, the worker given its part
  * and the program the other; then only ends are waited for. The worker's pidfd is the one word on its death;
  * everything a worker says is checked like a program's words.
+ *
+ * Long because each step of that life is a few lines that share what the record must be.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,6 +126,7 @@ static void free_if_over(struct gn_vgpu_record *v)
     gn_worker_log_close(&v->log);
     close_fd(&v->ring_fd);
     close_fd(&v->counters_fd);
+    close_fd(&v->hand_fd);
     gn_list_remove(&v->link);
     gn_log(GN_LOG_INFO, "vgpu=%08x: gone", v->id);
     gn_loop_bury(&d->loop, &v->corpse, bury);
@@ -171,8 +174,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     arm_grace(d);
 }
 
-/* Asks the worker to end, and sees to it that it does. */
-static void end_worker(struct gn_vgpu_record *v)
+void gn_vgpus_end_worker(struct gn_vgpu_record *v)
 {
     if (v->ending || (!v->spawning && v->process.fd < 0))
         return;
@@ -191,7 +193,7 @@ void gn_vgpus_leave(struct gn_vgpu_record *v)
     gn_move_left(v);
     gn_holder_ending(&v->lease);
     drop_program_side(v);
-    end_worker(v);
+    gn_vgpus_end_worker(v);
     free_if_over(v);
 }
 
@@ -207,6 +209,32 @@ static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *er
     gn_vgpus_leave(v);
 }
 
+static void leave_books(struct gn_vgpu_record *v)
+{
+    leave_scheduler(v);
+    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_memory_settle(v->daemon);
+}
+
+void gn_vgpus_lost(struct gn_vgpu_record *v)
+{
+    leave_books(v);
+    if (v->conn)
+        gn_log(GN_LOG_INFO, "vgpu=%08x: lost", v->id);
+    free_if_over(v);
+}
+
+void gn_vgpus_worker_over(struct gn_vgpu_record *v)
+{
+    const uint64_t limit_bytes = v->lease.limit_bytes;
+    v->ending = false;
+    v->kill_at_ns = 0;
+    gn_vgpus_arm(v->daemon);
+    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_holder_join(&v->lease, &v->tenant->memory, limit_bytes);
+    gn_memory_settle(v->daemon);
+}
+
 /* What has hosted it does not any more. */
 static void gone(struct gn_vgpu_record *v)
 {
@@ -216,18 +244,14 @@ static void gone(struct gn_vgpu_record *v)
     gn_orphans_kill(v->daemon);
     if (gn_move_worker_died(v))
         return;
-    leave_scheduler(v);
-    gn_holder_gone(&v->lease, gn_now_ns());
-    gn_memory_settle(v->daemon);
     if (!v->booted && v->conn) {
+        leave_books(v);
         gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
                 v->hosted ? "the program could not host its vGPU" : "the worker died while it started the driver");
         refuse(v, ENODEV, &err);
         return;
     }
-    if (v->conn)
-        gn_log(GN_LOG_INFO, "vgpu=%08x: lost", v->id);
-    free_if_over(v);
+    gn_vgpus_lost(v);
 }
 
 static void worker_died(struct gn_source *s, uint32_t events)
@@ -424,6 +448,10 @@ void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, c
 const char *gn_vgpus_state(const struct gn_vgpu_record *v)
 {
     uint64_t pending = 0;
+    if (v->move)
+        return "moving";
+    if (v->stopped)
+        return "stopped";
     if (v->process.fd < 0 && !v->spawning)
         return "lost";
     /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
@@ -536,7 +564,10 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
                                      .takes_turns = v->takes_turns,
-                                     .loads = v->takes_from != NULL,
+                                     .loads = !v->takes_from   ? 0
+                                              : v->loads_file ? GN_WORKER_LOADS_FILE
+                                                              : GN_WORKER_LOADS_WORKER,
+                                     .ring_at = v->ring_at,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
     if (v->remote) {
         b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
@@ -633,7 +664,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->reaped = true;
     gn_worker_log_init(&v->log);
     v->control.fd = v->process.fd = v->counters_fd = v->shares.tell_fd = v->shares.page.fd = -1;
-    v->session_fd = v->ring_fd = v->events_fd = v->data_fd = -1;
+    v->session_fd = v->ring_fd = v->events_fd = v->data_fd = v->hand_fd = -1;
     gn_frame_string_set(v->program, sizeof v->program, c->program);
     gn_list_append(&d->vgpus, &v->link);
 
@@ -686,13 +717,60 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->reaped = true;
     gn_worker_log_init(&n->log);
     n->control.fd = n->process.fd = n->counters_fd = n->shares.tell_fd = n->shares.page.fd = -1;
-    n->session_fd = n->ring_fd = n->events_fd = n->data_fd = -1;
+    n->session_fd = n->ring_fd = n->events_fd = n->data_fd = n->hand_fd = -1;
     n->ring_bytes = like->ring_bytes;
     n->events_bytes = like->events_bytes;
     n->data_bytes = like->data_bytes;
     memcpy(n->program, like->program, sizeof n->program);
     gn_list_append(&d->vgpus, &n->link);
     return n;
+}
+
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, int ring_fd,
+                                             struct gn_error *err)
+{
+    struct gn_daemon *d = c->daemon;
+    const uint64_t devices = w->platform < d->machine.n_platforms ? gn_tenant_devices(&tenant->rules, &d->machine, w->platform) : 0;
+    uint64_t ignored;
+    if (d->stopping || !devices || w->weight > GN_TENANT_MAX_WEIGHT || (tenant->rules.modes && !(tenant->rules.modes & GN_MODE_REMOTE))) {
+        gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not have such a vGPU here", tenant->rules.name);
+        return NULL;
+    }
+    const struct gn_vgpu_record like = {.daemon = d,
+                                        .host = &d->hosts[d->machine.platforms[w->platform].driver],
+                                        .platform = w->platform,
+                                        .weight = w->weight ? w->weight : DEFAULT_WEIGHT,
+                                        .devices = devices,
+                                        .tenant = tenant,
+                                        .takes_turns = d->takes_turns,
+                                        .lease = {.limit_bytes = w->memory_bytes},
+                                        .program_pid = c->pid,
+                                        .ring_bytes = GN_SESSION_BYTES,
+                                        .events_bytes = GN_EVENT_TABLE_BYTES,
+                                        .data_bytes = DATA_AREA_BYTES};
+    struct gn_vgpu_record *v = gn_vgpus_blank(&like, err);
+    if (!v)
+        return NULL;
+    v->host = like.host;
+    gn_frame_string_set(v->program, sizeof v->program, c->program);
+    int rc = w->vgpu_id && !gn_vgpus_find(d, w->vgpu_id) ? 0 : make_id(d, &v->id);
+    if (!v->id)
+        v->id = w->vgpu_id;
+    if (rc == 0)
+        rc = make_segment("gantry-counters", GN_COUNTERS_BYTES, &v->counters_fd, &ignored);
+    if (rc == 0)
+        rc = make_shares(v);
+    if (rc) {
+        gn_fail(err, -rc, NULL, "cannot take a vGPU in: %s", strerror(-rc));
+        free_if_over(v);
+        return NULL;
+    }
+    v->ring_fd = ring_fd;
+    memcpy(v->stop_key, w->key, sizeof v->stop_key);
+    v->driver_up = v->booted = v->stopped = true;
+    v->conn = c;
+    c->vgpu = v;
+    return v;
 }
 
 int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err)
@@ -768,30 +846,4 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->lease.silent, n->lease.silent);
     SWAP(v->lease.recall_until_ns, n->lease.recall_until_ns);
     return 0;
-}
-
-int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err)
-{
-    struct gn_link_segment_made made = {.index = v->n_segments + 1, .bytes = bytes};
-    struct gn_segment s;
-    int rc;
-    if (!v->booted || v->control.fd < 0)
-        return gn_fail(err, ENODEV, NULL, "there is no worker");
-    if (bytes == 0 || bytes > GN_LINK_SEGMENT_LIMIT || bytes % 4096 || v->n_segments == GN_LINK_MAX_SEGMENTS)
-        return gn_fail(err, EINVAL, NULL, "no such segment can be had: whole pages, at most %d of them",
-                       GN_LINK_MAX_SEGMENTS);
-    rc = gn_segment_create("gantry-data", bytes, &s);
-    if (rc)
-        return gn_fail(err, -rc, NULL, "cannot make a segment: %s", strerror(-rc));
-    rc = gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &s.fd, 1);
-    if (rc == 0 && gn_frame_writer_pending(&v->writer))
-        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
-    if (rc == 0) {
-        gn_move_segment(v, &made, s.fd);
-        GN_FAULT("daemon-segment-half-told");
-        v->n_segments++;
-        gn_conn_send(v->conn, GN_LINK_SEGMENT_MADE, seq, &made, sizeof made, &s.fd, 1);
-    }
-    gn_segment_fini(&s);
-    return rc ? gn_fail(err, -rc, NULL, "the worker does not take a segment: %s", strerror(-rc)) : 0;
 }

@@ -133,6 +133,17 @@ static inline void gn_link_bye(struct gn_link *l)
         l->ops->bye(l);
 }
 
+/* How long a control request's reply may take; -1: as long as gantryd is there. 30 seconds otherwise. */
+void gn_link_set_patience(struct gn_link *l, int timeout_ms);
+/* A descriptor, which stays the caller's, that the next control request is about. On this machine only. 0 or -errno. */
+int gn_link_send_file(struct gn_link *l, int fd, struct gn_error *err);
+/*
+ * The program of a vGPU that was stopped waits: says so, with the descriptors of GN_LINK_WAIT_FDS, which stay the caller's; then hears,
+ * for as long as it takes, GN_LINK_HAND or GN_LINK_RESTORED, or -errno: -EPIPE: gantryd is gone.
+ */
+int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait, const int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
+int gn_link_wait_heard(struct gn_link *l, struct gn_error *err);
+
 /* Takes what gantryd has sent unasked, if anything; one thread at a time, as for requests. 0, or -errno: it is gone. */
 static inline int gn_link_hear(struct gn_link *l)
 {

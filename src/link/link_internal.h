@@ -16,6 +16,7 @@ struct gn_link_end {
     bool tcp;
     uint32_t seq;
     uint64_t features; /* GN_LINK_FEATURE_*, for the greeting */
+    int patience_ms;   /* of control requests; -1: as long as it takes */
     struct gn_frame_reader reader;
     struct gn_platform_list platforms;
     /* tcp */
@@ -30,6 +31,8 @@ static inline struct gn_link_end *gn_link_end_of(const struct gn_link *l)
     return (struct gn_link_end *)gn_container_of(l, struct gn_link_end, base);
 }
 
+/* Takes an ERROR frame apart. */
+int gn_link_refused(const struct gn_frame *f, struct gn_error *err);
 /* An error's sentence for a failed frame; returns its code. */
 int gn_link_lost(struct gn_error *err, int code);
 /* Sends a request and waits for the frame that answers it. */

@@ -33,8 +33,7 @@ int gn_link_lost(struct gn_error *err, int code)
                                    : "gantryd closed the connection");
 }
 
-/* Takes an ERROR frame apart. */
-static int refused(const struct gn_frame *f, struct gn_error *err)
+int gn_link_refused(const struct gn_frame *f, struct gn_error *err)
 {
     struct gn_link_error e;
     if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) ||
@@ -84,7 +83,7 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
     if (rc < 0)
         return gn_link_lost(err, rc);
     if (ret->op == GN_LINK_ERROR)
-        return refused(ret, err);
+        return gn_link_refused(ret, err);
     if (ret->op != want || ret->seq != seq)
         return gn_link_lost(err, -EPROTO);
     return 0;
@@ -183,7 +182,7 @@ static int host_here(struct gn_link_end *u, const struct gn_attach_request *requ
     if (rc < 0)
         return gn_link_lost(err, rc);
     if (f->op == GN_LINK_ERROR)
-        return refused(f, err);
+        return gn_link_refused(f, err);
     return f->op == GN_LINK_ATTACHED && f->seq == seq ? 0 : gn_link_lost(err, -EPROTO);
 }
 
@@ -274,14 +273,14 @@ int gn_link_end_control(struct gn_link *l, const char *request, char **ret_reply
     int rc = send_text(u, seq, request, err);
     while (rc == 0) {
         struct gn_frame f;
-        rc = gn_frame_wait(&u->reader, CONTROL_TIMEOUT_MS, &f);
+        rc = gn_frame_wait(&u->reader, u->patience_ms, &f);
         if (rc < 0) {
             rc = gn_link_lost(err, rc);
             break;
         }
         rc = 0;
         if (f.op == GN_LINK_ERROR) {
-            rc = refused(&f, err);
+            rc = gn_link_refused(&f, err);
             break;
         }
         if (f.op != GN_LINK_CONTROL || f.seq != seq || n + f.n_payload > GN_LINK_CONTROL_LIMIT) {
@@ -380,6 +379,7 @@ static int connect_for(const char *address, uint64_t features, struct gn_link **
     u->address = a;
     u->tcp = a.tcp;
     u->features = features;
+    u->patience_ms = CONTROL_TIMEOUT_MS;
     u->socket.fd = -1;
     if (a.tcp) {
         rc = gn_link_tcp_open(u, err);

@@ -36,6 +36,12 @@ enum gn_link_op {
     GN_LINK_RETURN = 17,          /* -> gn_link_return */
     GN_LINK_RETURNED = 18,        /* <- empty: the session is there still, and may be connected to */
     GN_LINK_BYE = 19,             /* -> empty: the program ends, its vGPU is not to wait for it */
+    /* checkpoints; docs/moves.md */
+    GN_LINK_FILE = 24,     /* -> empty; fd: what the next control request is about. An operator */
+    GN_LINK_STOPPED = 25,  /* <- gn_link_stopped, on the session's socket; fd: that socket's other end. The vGPU is in a file */
+    GN_LINK_WAIT = 26,     /* -> gn_link_wait; fds: GN_LINK_WAIT_FDS. A stopped vGPU's program waits for it, maybe at another gantryd */
+    GN_LINK_HAND = 27,     /* <- empty: the session is to be handed to the new worker */
+    GN_LINK_RESTORED = 28, /* <- empty: it is the new worker's. Or ERROR: it was not; EAGAIN: wait anew */
     /* 32 and up: worker_wire.h */
 };
 
@@ -135,6 +141,31 @@ struct gn_link_return {
     uint8_t session[GN_LINK_SESSION_BYTES];
     uint8_t key[GN_LINK_KEY_BYTES];
 };
+
+/* A stop's key: whoever wants to put a vGPU back into its program shows it. It is in the file, and with the program; nowhere else. */
+#define GN_LINK_STOP_KEY_BYTES 32
+
+/* gantryd -> program */
+struct gn_link_stopped {
+    uint32_t vgpu_id;
+    uint32_t zero;
+    uint8_t key[GN_LINK_STOP_KEY_BYTES];
+};
+_Static_assert(sizeof(struct gn_link_stopped) == 40, "stopped");
+
+/* program -> gantryd. As in ATTACH; the platform by its name too, since another gantryd may number them otherwise. */
+struct gn_link_wait {
+    uint32_t vgpu_id;
+    uint32_t platform;
+    uint32_t weight;
+    uint32_t n_segments; /* of data that it has, beyond the first */
+    uint64_t memory_bytes;
+    uint8_t key[GN_LINK_STOP_KEY_BYTES];
+};
+_Static_assert(sizeof(struct gn_link_wait) == 56, "wait");
+
+/* The new worker's end of a socket, over which the session comes when HAND has asked for it; the ring. */
+enum { GN_LINK_WAIT_HAND, GN_LINK_WAIT_RING, GN_LINK_WAIT_FDS };
 
 #define GN_LINK_DATA_MAGIC UINT64_C(0x6174616479727467) /* "gtrydata" */
 

@@ -41,7 +41,8 @@ enum gn_worker_op {
 
     /* gantryd <-> worker, on its control socket: a move. docs/moves.md */
     GN_WORKER_SAVE = 64,   /* -> gn_worker_save; fd: where to. To the one that is left */
-    GN_WORKER_SAVED = 65,  /* <- gn_worker_moved: all has been written, and nothing goes on; or why not, and all goes on */
+    GN_WORKER_SAVED = 65,  /* <- gn_worker_moved: all has been written, and nothing goes on; or why not, and all goes on. fd: the
+                              session's socket, of a vGPU that stops */
     GN_WORKER_RESUME = 66, /* -> empty: go on as if nothing had been */
     GN_WORKER_LOADED = 67, /* <- gn_worker_moved: from the one that takes over; or why it can't */
     GN_WORKER_GO = 68,     /* -> empty: it is yours */
@@ -104,9 +105,13 @@ struct gn_worker_boot {
     uint32_t grace_ms; /* for a program elsewhere to come back */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
     uint32_t takes_turns; /* nothing goes to a device without its grant */
-    uint32_t loads; /* 1: it takes over from another one: the session's descriptor is where from; events and data come there */
+    uint32_t loads; /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where from; events and data come there */
+    uint64_t ring_at; /* of LOADS_FILE, whose descriptor is in the data area's place */
 };
-_Static_assert(sizeof(struct gn_worker_boot) == 328, "boot");
+_Static_assert(sizeof(struct gn_worker_boot) == 336, "boot");
+
+#define GN_WORKER_LOADS_WORKER 1u /* all of it comes from the worker that has it */
+#define GN_WORKER_LOADS_FILE   2u /* the session comes from the program, the vGPU from a file */
 
 #define GN_WORKER_REMOTE_PLAIN 1u
 #define GN_WORKER_REMOTE_TLS   2u
@@ -137,11 +142,17 @@ struct gn_worker_returned {
 };
 _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16, "leases");
 
+#define GN_WORKER_SAVE_FILE 1u /* a checkpoint: nobody takes the session over */
+#define GN_WORKER_SAVE_STOP 2u /* and the program does not go on */
 struct gn_worker_save {
     uint32_t drain_timeout_ms;
     uint32_t n_ahead;     /* rounds of contents while the program runs; 0: it stands while all is sent */
     uint64_t bytes_per_s; /* of these rounds; 0: no limit */
+    uint32_t flags;       /* GN_WORKER_SAVE_* */
+    uint32_t vgpu_id;     /* as people know it: a worker that has taken over was started under another */
+    uint8_t key[GN_LINK_STOP_KEY_BYTES];
 };
+_Static_assert(sizeof(struct gn_worker_save) == 56, "save");
 
 struct gn_worker_moved {
     int32_t error; /* 0 or a negative errno: what and fix say more */

@@ -117,6 +117,16 @@ struct gn_stream_tenant_state {
 };
 static_assert(sizeof(struct gn_stream_tenant_state) == 24, "stream");
 
+/* Of "session": the entry of this kind, of which there is one, is of a vGPU whose program waits for it. Its state: */
+#define GN_STREAM_SESSION_STOP 3u
+struct gn_stream_stop {
+    uint64_t ring_at;    /* of the request ring: what comes next */
+    uint32_t n_segments; /* of data */
+    uint32_t zero;
+    uint8_t key[32]; /* which the program has, too, until it goes on */
+};
+static_assert(sizeof(struct gn_stream_stop) == 48, "stream");
+
 /* Of "devices": the id is the device's index in the vGPU. */
 struct gn_stream_device_state {
     uint64_t memory_bytes;

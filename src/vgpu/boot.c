@@ -60,7 +60,8 @@ static int map_segments(const struct gn_boot *b, struct gn_vgpu_boot *v, struct 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         /* Of a vGPU that is taken over these come from who has it. */
         if (b->wire.loads && (all[i].to == &v->events || all[i].to == &v->data)) {
-            close(all[i].fd);
+            if (all[i].to == &v->events || b->wire.loads != GN_WORKER_LOADS_FILE)
+                close(all[i].fd);
             continue;
         }
         int rc = gn_segment_adopt(all[i].fd, all[i].bytes, all[i].to);
@@ -81,6 +82,8 @@ int gn_boot_map(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error
     v->memory_limit_bytes = b->wire.memory_limit_bytes;
     v->session_fd = b->wire.loads ? -1 : b->fds[GN_WORKER_BOOT_SESSION];
     v->load_fd = b->wire.loads ? b->fds[GN_WORKER_BOOT_SESSION] : -1;
+    v->file_fd = b->wire.loads == GN_WORKER_LOADS_FILE ? b->fds[GN_WORKER_BOOT_DATA] : -1;
+    v->ring_at = b->wire.ring_at;
     v->tell_fd = b->fds[GN_WORKER_BOOT_TELL];
     v->takes_turns = b->wire.takes_turns != 0;
     v->remote = b->wire.remote != 0;

@@ -40,6 +40,7 @@ struct gn_vgpu_boot {
 
     /* It takes over from another worker: session, events, data and what the vGPU consists of come from there. -1: it does not. */
     int load_fd;
+    int file_fd;                   /* what the vGPU consists of comes from here instead, a file. -1: no */
     uint64_t ring_at;              /* the ring's position from which on it serves */
     struct gn_segment *more;       /* data segments behind the first */
     uint32_t n_more;

@@ -46,7 +46,7 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "nonsense", ""), [])
 
     def test_options(self):
-        for command in ("run", "ls", "devices", "tenant", "policy", "migrate", "mode", "sim", "inspect", "doctor", "help"):
+        for command in ("run", "ls", "devices", "tenant", "policy", "migrate", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"):
             known = options_of_help(self.help(self.prefix.gantry, command))
             self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
         self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))

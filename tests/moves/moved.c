@@ -39,6 +39,26 @@ static cl_command_queue queue, other;
 static cl_kernel add, say;
 static cl_uint values[N];
 
+/* More than the session has room for: new memory comes about after each move, and what lies in old memory stays. */
+static void grow(void)
+{
+    static cl_mem had;
+    static size_t bytes = (size_t)24 << 20;
+    cl_uint first[2] = {0, 0};
+    const cl_uint pattern = 0x5eed;
+    cl_int r;
+    if (had) {
+        MUST(clEnqueueReadBuffer(queue, had, CL_TRUE, bytes - sizeof first, sizeof first, first, 0, NULL, NULL));
+        HOLDS(first[0] == pattern && first[1] == pattern);
+        MUST(clReleaseMemObject(had));
+    }
+    bytes += (size_t)24 << 20;
+    had = clCreateBuffer(context, CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &r);
+    MUST(r);
+    MUST(clEnqueueFillBuffer(queue, had, &pattern, sizeof pattern, 0, bytes, 0, NULL, NULL));
+    MUST(clFinish(queue));
+}
+
 static void step(const char *name)
 {
     char line[16];
@@ -136,6 +156,7 @@ static void buffers(void)
     HOLDS(map[0] == 8);
     map[1] = 1234;
     step("buffers");
+    grow();
     HOLDS(map[0] == 8 && map[1] == 1234);
     map[2] = 5678;
     MUST(clEnqueueUnmapMemObject(queue, mem, map, 0, NULL, NULL));
@@ -167,6 +188,7 @@ static void images(void)
     cl_sampler sampler = clCreateSampler(context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &r);
     MUST(r);
     step("images");
+    grow();
     MUST(clEnqueueReadImage(queue, image, CL_TRUE, origin, all, 0, 0, back, 0, NULL, NULL));
     HOLDS(!memcmp(pixels, back, sizeof pixels));
     cl_filter_mode filter = 0;
@@ -202,6 +224,7 @@ int main(void)
     user_event(queue, "user event, in order");
     user_event(other, "user event, out of order");
     step("printf");
+    grow();
     const cl_uint number = 42;
     const size_t one = 1;
     MUST(clSetKernelArg(say, 0, sizeof number, &number));

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_LEAVES     (1u << 18)
@@ -20,6 +21,7 @@
 #define COLLECT_AT_ONCE  32u                  /* blocks looked at, so that many that last cost little */
 #define PAGES_BACK_BYTES (UINT64_C(256) << 10) /* blocks of fewer bytes keep their pages for who comes next */
 #define WINDOW_ALIGN   (UINT64_C(2) << 20) /* of segments in the window: a huge page */
+#define MOVING_PAUSE_NS   5000000
 #define GROWTH_LIMIT   (UINT64_C(1) << 30)
 
 struct gn_area_segment {
@@ -134,6 +136,18 @@ int gn_area_init(struct gn_session *s, struct gn_segment first)
     return s->area.segments[0] ? 0 : -ENOMEM;
 }
 
+int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes)
+{
+    int fd = -1;
+    pthread_mutex_lock(&a->lock);
+    if (index < a->n_segments) {
+        fd = a->segments[index]->segment.fd;
+        *ret_bytes = a->segments[index]->segment.bytes;
+    }
+    pthread_mutex_unlock(&a->lock);
+    return fd;
+}
+
 char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_bytes)
 {
     *ret_bytes = a->segments[index]->segment.bytes;
@@ -205,7 +219,7 @@ static int move_to_window(struct gn_area *a, struct gn_segment *segment)
     return 0;
 }
 
-static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use use)
+static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use use)
 {
     struct gn_error err;
     struct gn_segment segment;
@@ -249,6 +263,16 @@ static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         }
     }
     pthread_mutex_unlock(&s->link_lock);
+    return r;
+}
+
+/* While the vGPU is on its way to another worker, gantryd knows none to tell of a segment. */
+static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use use)
+{
+    const struct timespec pause = {.tv_nsec = MOVING_PAUSE_NS};
+    int r;
+    while ((r = try_segment(s, bytes, use)) == -EAGAIN && !s->remote)
+        nanosleep(&pause, NULL);
     return r;
 }
 

@@ -144,6 +144,8 @@ void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
 
 /* Where a segment lies; the area's lock is held. */
 char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
+/* The descriptor of a segment, which stays the area's; -1: there is none. */
+int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
 /* Puts it back when the event is over, whose index (gn_event_index_take) then goes back too. */
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event);
 /* Puts back what is free by now. */
@@ -243,11 +245,12 @@ struct gn_session {
     /* set once */
     const struct gn_guest_api *api;
     uint32_t epoch;
-    struct gn_link *link;
+    struct gn_link *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
     struct gn_remote *remote; /* the vGPU is on another machine: remote.h. NULL: it shares our memory */
     struct gn_host_here *_Atomic here; /* the vGPU is in this process: host_here.h. NULL: it is not */
     int socket;
     uint32_t vgpu_id;
+    uint32_t platform; /* gantryd's number for it, when it attached */
     struct gn_segment ring_segment, event_segment;
     struct gn_session_view view;
     struct gn_event_entry *events;
@@ -279,6 +282,13 @@ static inline bool gn_session_lost(const struct gn_session *s)
 {
     return gn_lost_is(&s->lost);
 }
+/*
+ * The vGPU was put into a file: until it is restored from there, maybe by another gantryd, what the program asks for waits. Takes
+ * worker_end, the worker's end of the session's socket. True: a worker has it again. The watcher.
+ */
+bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end);
+/* What the environment says of the vGPU's part: 0: as the tenant has it. */
+void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes);
 /* Declares the loss of the vGPU and tells everybody who waits. The watcher. */
 void gn_session_declare_lost(struct gn_session *s);
 /* Counts how data moved where the vGPU can't tell: without a message, by one copy made here or by none; or by a transfer of the

@@ -47,7 +47,8 @@ static void after_fork_child(void)
 {
     for (uint32_t i = 0; i < sessions.n; i++) {
         struct gn_session *s = sessions.open[i];
-        gn_link_close(s->link);
+        if (s->link)
+            gn_link_close(s->link);
         if (s->remote)
             gn_remote_forked(s->remote);
         else
@@ -93,25 +94,39 @@ static bool hear_gantryd(struct gn_session *s, short events)
     return r == 0;
 }
 
+static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader, const struct gn_frame *frame)
+{
+    struct gn_link_stopped stop;
+    return gn_frame_payload(frame, &stop, sizeof stop) && frame->n_fds == 1 &&
+           gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
+}
+
 static void *watch(void *arg)
 {
     struct gn_session *s = arg;
     struct gn_frame_reader reader;
     struct gn_frame frame;
-    int r;
+    bool went_on = true;
+    int r = 0;
     gn_frame_reader_init(&reader, s->socket);
     for (;;) {
         struct pollfd p[2] = {{.fd = s->socket, .events = POLLIN},
                               {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP}};
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             break;
-        while ((r = gn_frame_read(&reader, &frame)) == 1) {
+        while (went_on && (r = gn_frame_read(&reader, &frame)) == 1) {
             if (frame.op == GN_SESSION_WANT)
                 gn_folders_answer(s, frame.seq, frame.payload, frame.n_payload);
+            else if (frame.op == GN_LINK_STOPPED)
+                went_on = wait_for_it(s, &reader, &frame);
             else
                 s->api->heard(s, frame.op, frame.payload, frame.n_payload);
         }
-        if (r < 0 || (p[1].revents && !hear_gantryd(s, p[1].revents)))
+        if (!went_on || r < 0)
+            break;
+        /* Not what was polled before, when the vGPU was stopped meanwhile. */
+        p[1].fd = gn_link_poll_fd(s->link);
+        if (poll(&p[1], 1, 0) > 0 && !hear_gantryd(s, p[1].revents))
             break;
     }
     gn_frame_reader_fini(&reader);
@@ -155,6 +170,12 @@ static uint64_t env_size(const char *name)
     static const char units[] = "KMGT";
     const char *unit = n && *end ? strchr(units, *end) : NULL;
     return unit ? n << (10 * (unit - units + 1)) : n;
+}
+
+void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes)
+{
+    *ret_weight = (uint32_t)env_size("GANTRY_WEIGHT");
+    *ret_memory_bytes = env_size("GANTRY_MEMORY");
 }
 
 static int map_all(struct gn_session *s, const struct gn_attached *a)
@@ -202,11 +223,10 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
 
     struct gn_attach_request request = {
         .platform = platform,
-        .weight = (uint32_t)env_size("GANTRY_WEIGHT"),
-        .memory_bytes = env_size("GANTRY_MEMORY"),
         .stdout_fd = fcntl(STDOUT_FILENO, F_GETFD) < 0 ? -1 : STDOUT_FILENO,
         .stderr_fd = fcntl(STDERR_FILENO, F_GETFD) < 0 ? -1 : STDERR_FILENO,
     };
+    gn_session_wishes(&request.weight, &request.memory_bytes);
     /* A driver does not live through a fork: a child is served by a worker. */
     struct gn_host_here *here = NULL;
     const char *mode = getenv("GANTRY_MODE");
@@ -227,6 +247,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     if (!r) {
         s->socket = attached.session_fd;
         s->vgpu_id = attached.vgpu_id;
+        s->platform = attached.platform;
         r = attached.remote ? gn_remote_make_memory(&attached) : 0;
     }
     if (!r)

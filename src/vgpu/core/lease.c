@@ -45,17 +45,22 @@ static bool take_locked(struct gn_lease *l, uint64_t bytes)
     return true;
 }
 
-static int send(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
+static int send_with(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n, int fd)
 {
     pthread_mutex_lock(&l->send_lock);
-    int rc = gn_frame_send(l->control_fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, NULL, 0);
+    int rc = gn_frame_send(l->control_fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, &fd, fd >= 0);
     pthread_mutex_unlock(&l->send_lock);
     return rc;
 }
 
-int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n)
+static int send(struct gn_lease *l, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
-    return send(l, op, 0, payload, n);
+    return send_with(l, op, seq, payload, n, -1);
+}
+
+int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd)
+{
+    return send_with(l, op, 0, payload, n, fd);
 }
 
 /*

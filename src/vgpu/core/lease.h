@@ -67,8 +67,8 @@ static inline bool gn_lease_is_recalled(const struct gn_lease *l)
 }
 void gn_lease_shed(struct gn_lease *l);
 
-/* One frame to gantryd, whole. Any thread. 0 or -errno. */
-int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n);
+/* One frame to gantryd, whole; fd stays the caller's, -1: none. Any thread. 0 or -errno. */
+int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd);
 /* Wakes the control thread, which sees to what it may owe. Any thread. */
 void gn_lease_wake(struct gn_lease *l);
 /* The control thread, when wake_fd is readable: sends what is owed. 0, or -errno: gantryd is gone. */

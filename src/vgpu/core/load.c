@@ -17,6 +17,7 @@ struct load {
     struct gn_vgpu *v;
     struct gn_known_ids live, served; /* handles, with their kinds; serials */
     uint64_t last_command;
+    uint32_t n_devices; /* that it ran on, of a checkpoint */
 };
 
 static int load_record(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
@@ -110,7 +111,12 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_record(l, e, err);
         if (e->kind == GN_SAVED_INDICES)
             return load_indices(l, e, err);
+        if (e->kind == GN_STREAM_SESSION_STOP)
+            return 0; /* gantryd's to look at, and done */
         return gn_fail(err, EBADMSG, NULL, "a part of it is of no kind that is known");
+    case GN_STREAM_DEVICES:
+        l->n_devices++;
+        return l->v->api->contents->check_device(l->v, e, err);
     case GN_STREAM_OBJECTS:
         return load_object(l, e, err);
     case GN_STREAM_EVENTS:
@@ -154,6 +160,8 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);
+    if (!rc && l.n_devices && l.n_devices != v->n_devices)
+        rc = gn_fail(err, ENODEV, NULL, "it ran on %u devices, and here are %u", l.n_devices, v->n_devices);
     struct gn_error ignored;
     int ended = v->api->contents->loaded(v, rc == 0, rc ? &ignored : err);
     if (!rc)

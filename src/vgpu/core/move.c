@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define STALL_MS         60000u /* the other worker does not read for so long: it hangs. It may have programs to build */
+#define FILE_STALL_MS    120000u /* a disk may take its time; who writes to it gives up before */
 #define HAND_TIMEOUT_MS  10000
 #define FIRST_TIMEOUT_MS 120000
 
@@ -90,7 +91,7 @@ static int save_ahead(const struct away *a, struct gn_save *s, struct gn_error *
 /* *ret_closed: the gate is. */
 static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
 {
-    (void)gn_lease_say(&v->lease, GN_WORKER_STOPS, NULL, 0);
+    (void)gn_lease_say(&v->lease, GN_WORKER_STOPS, NULL, 0, -1);
     said->began_ns = gn_now_ns();
     int rc = gn_gate_close(v, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
     said->quiet_ns = gn_now_ns();
@@ -99,28 +100,44 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
     return rc;
 }
 
+static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how, struct gn_stream_stop *ret)
+{
+    *ret = (struct gn_stream_stop){.ring_at = v->ring.head,
+                                   .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire)};
+    _Static_assert(sizeof ret->key == sizeof how->key, "a stop's key");
+    memcpy(ret->key, how->key, sizeof ret->key);
+}
+
 static int save_to(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
 {
-    const int fd = a->fd;
-    struct gn_stream_fd to = GN_STREAM_FD(fd, -1, STALL_MS);
+    const bool file = a->how.flags & GN_WORKER_SAVE_FILE, stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, file ? FILE_STALL_MS : STALL_MS);
     const struct gn_stream_sink sink = gn_stream_sink_of_fd(&to);
-    const struct gn_stream_options options = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
+    const struct gn_stream_options options = {
+        .purpose = file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
+    struct gn_stream_stop stopped;
+    const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id, .stop = stops ? &stopped : NULL};
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
     int rc = gn_stream_writer_create(&sink, &options, &w, err);
+    /* What lies in the program's memory stays with a program that waits. */
     if (!rc)
-        rc = gn_save_new(v, w, false, a->how.n_ahead, &s, err);
+        rc = gn_save_new(v, w, file && !stops, a->how.n_ahead, &s, err);
     if (!rc)
         rc = save_ahead(a, s, err);
     if (!rc)
         rc = stop(v, a, said, ret_closed, err);
-    if (!rc)
+    if (!rc && (stops || !file))
         rc = expects_nothing(v, err);
+    if (!rc && file) {
+        where_it_stops(v, &a->how, &stopped);
+        gn_save_checkpoint(s, &about);
+    }
     if (!rc)
         rc = gn_save_rest(s, err);
     GN_FAULT("move-told");
-    if (!rc)
-        rc = hand_last(v, fd, err);
+    if (!rc && !file)
+        rc = hand_last(v, a->fd, err);
     if (!rc) {
         const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
         const struct gn_save_figures *figures = gn_save_figures(s);
@@ -139,14 +156,19 @@ static int save_to(struct gn_vgpu *v, const struct away *a, struct gn_worker_mov
     return rc;
 }
 
-static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc, const struct gn_error *err)
+static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc, const struct gn_error *err, int fd)
 {
     said->error = rc;
     said->done_ns = gn_now_ns();
     gn_frame_string_set(said->what, sizeof said->what, rc ? err->what : "");
     gn_frame_string_set(said->fix, sizeof said->fix, rc ? err->fix : "");
     /* If gantryd is gone this process is about to end. */
-    (void)gn_lease_say(&v->lease, op, said, sizeof *said);
+    (void)gn_lease_say(&v->lease, op, said, sizeof *said, fd);
+}
+
+static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc, const struct gn_error *err)
+{
+    say_with(v, op, said, rc, err, -1);
 }
 
 static void *away_thread(void *arg)
@@ -158,8 +180,12 @@ static void *away_thread(void *arg)
     bool closed = false;
     gn_objects_own_thread();
     GN_FAULT("move-begun");
-    int rc = v->remote ? gn_fail(&err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet")
-                       : hand_over(v, a->fd, &err);
+    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    int rc = 0;
+    if (v->remote)
+        rc = gn_fail(&err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet");
+    else if (!(a->how.flags & GN_WORKER_SAVE_FILE))
+        rc = hand_over(v, a->fd, &err);
     GN_FAULT("move-handed");
     if (!rc)
         rc = save_to(v, a, &said, &closed, &err);
@@ -170,7 +196,7 @@ static void *away_thread(void *arg)
     GN_FAULT("move-saved");
     atomic_store_explicit(&v->stands_saved, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-    say(v, GN_WORKER_SAVED, &said, rc, &err);
+    say_with(v, GN_WORKER_SAVED, &said, rc, &err, stops && !rc ? v->boot->session_fd : -1);
     return NULL;
 }
 
@@ -239,7 +265,8 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     for (int i = 0; i < GN_WORKER_HAND_FDS; i++)
         fds[i] = gn_frame_take_fd(&reader, i);
     boot->session_fd = fds[GN_WORKER_HAND_SESSION];
-    boot->ring_at = hand.ring_at;
+    if (boot->file_fd < 0)
+        boot->ring_at = hand.ring_at; /* what a program does not know, a file does */
     boot->n_more = hand.n_segments - 1;
     boot->more = calloc(boot->n_more ? boot->n_more : 1, sizeof *boot->more);
     rc = boot->more ? take_stdio(&fds[GN_WORKER_HAND_STDOUT], boot->hosted) : -ENOMEM;
@@ -291,7 +318,8 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
 {
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
     /* The other worker may wait for the device, and gantryd ends this one when it is given up. */
-    struct gn_stream_fd from = GN_STREAM_FD(v->boot->load_fd, -1, 0);
+    const bool file = v->boot->file_fd >= 0;
+    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : v->boot->load_fd, -1, 0);
     const struct gn_stream_source source = gn_stream_source_of_fd(&from);
     /* What the objects take is the lease's to allow; of the tables, as much as a program can have. */
     const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
@@ -306,10 +334,12 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     int rc = gn_stream_reader_create(&source, &limits, &r, &err);
     if (!rc) {
         rc = gn_vgpu_load(v, r, &err);
+        if (!rc && file && (rc = gn_stream_expect_end(r)))
+            err = *gn_stream_reader_error(r);
         gn_stream_reader_destroy(r);
     }
     GN_FAULT("load-last");
-    if (!rc)
+    if (!rc && !file)
         rc = take_last(v, &err);
     said.bytes = from.n_bytes;
     GN_FAULT("load-done");

@@ -9,6 +9,9 @@
  * program's (the session's socket, the segments) and writes the vGPU behind it, as much as can be while the program runs, then what is
  * left; the new one makes it anew as it comes, and gets the place in the ring last. Which of them goes on is gantryd's word, and
  * each waits for it behind its closed gate.
+ *
+ * A checkpoint is the same with a file, but that nobody takes the session: it stays with the program, or, when the vGPU stops, gantryd
+ * gets the worker's end of its socket, for the program, who hands all of it to the worker that loads the file later.
  */
 struct gn_worker_save;
 

@@ -16,12 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_BYTES 256u /* at most, of an entry without its contents */
+#define ENTRY_BYTES  256u /* at most, of an entry without its contents */
+#define DEVICE_BYTES 4096u
 
 struct gn_save {
     struct gn_vgpu *v;
     struct gn_stream_writer *w;
     struct gn_outgoing *outgoing;
+    const struct gn_saved_about *about; /* NULL: it is no checkpoint, or it has been said */
     struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
     uint64_t *told; /* the objects' ids again, in a list */
     uint32_t n_told, told_capacity;
@@ -147,6 +149,8 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
     for (uint32_t i = 0; i < s->n_now; i++)
         if (!gn_known_find(&s->records, s->now[i]->serial))
             most.entries_bytes += s->now[i]->n_bytes + ENTRY_BYTES;
+    if (s->about)
+        most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
     if (!stands)
         return gn_stream_announce(s->w, &most);
     most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
@@ -168,6 +172,36 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
             }
     pthread_mutex_unlock(&v->lock);
     return gn_stream_announce(s->w, &most);
+}
+
+/* Whose it is, where it ran, and who waits for it. */
+static int tell_about(struct gn_save *s)
+{
+    struct gn_vgpu *v = s->v;
+    struct gn_stream_writer *w = s->w;
+    const struct gn_saved_about *about = s->about;
+    if (!about)
+        return 0;
+    pthread_mutex_lock(&v->lease.lock);
+    const struct gn_stream_tenant_state state = {
+        .weight = v->boot->weight, .memory_limit_bytes = v->boot->memory_limit_bytes, .memory_bytes = v->lease.used_bytes};
+    pthread_mutex_unlock(&v->lease.lock);
+    int rc = gn_stream_entry_begin(w, GN_STREAM_TENANT, about->vgpu_id, 0, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    if (!rc)
+        rc = gn_stream_part_text(w, GN_PART_NAME, v->boot->tenant);
+    if (!rc)
+        rc = gn_stream_entry_end(w);
+    if (!rc)
+        rc = v->api->contents->save_devices(v, w);
+    s->about = NULL;
+    if (rc || !about->stop)
+        return rc;
+    rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_STATE, about->stop, sizeof *about->stop);
+    return rc ? rc : gn_stream_entry_end(w);
 }
 
 static int by_id(const void *a, const void *b)
@@ -281,6 +315,11 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint3
     return 0;
 }
 
+void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about)
+{
+    s->about = about;
+}
+
 void gn_save_free(struct gn_save *s)
 {
     if (!s)
@@ -314,6 +353,8 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
     if (!rc)
         rc = announce(s, false, 0);
     if (!rc)
+        rc = tell_about(s);
+    if (!rc)
         rc = tell_gone(s);
     if (!rc)
         rc = tell_records(s);
@@ -341,6 +382,8 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
     int rc = look(s, true, err);
     if (!rc)
         rc = announce(s, true, n_index);
+    if (!rc)
+        rc = tell_about(s);
     if (!rc)
         rc = tell_gone(s);
     if (!rc)

@@ -38,6 +38,9 @@ struct gn_writes;
 struct gn_vgpu_contents {
     /* NULL: they can be saved; or why not, as the rest of "it uses ...". */
     const char *(*obstacle)(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n);
+    /* A checkpoint's devices, and, before anything is made, whether they are those that are here. */
+    int (*save_devices)(struct gn_vgpu *v, struct gn_stream_writer *w);
+    int (*check_device)(struct gn_vgpu *v, const struct gn_stream_entry *e, struct gn_error *err);
     /* Has it contents of its own that go? Then how much, and who writes them. */
     bool (*look)(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes);
     /* How to come by them, until it is shut. The object is held meanwhile. */
@@ -74,6 +77,12 @@ struct gn_save_figures {
 
 /* homes: also the contents of what lies in the program's memory. n_ahead: how many rounds will come before the last. */
 int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err);
+/* What a checkpoint says of itself; held until the next step, which tells it. */
+struct gn_saved_about {
+    uint32_t vgpu_id;
+    const struct gn_stream_stop *stop; /* NULL: the program goes on */
+};
+void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
 /* One round ahead; any time. bytes_per_s 0: no limit. What the driver has at the first may take so long to be over. */
 int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err);
 /* The gate is closed: all that is left, and the commit. */

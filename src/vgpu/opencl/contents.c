@@ -704,6 +704,8 @@ static int loaded(struct gn_vgpu *v, bool whole, struct gn_error *err)
 }
 
 const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
+                                                    .save_devices = gn_opencl_save_devices,
+                                                    .check_device = gn_opencl_check_device,
                                                     .look = look,
                                                     .open = open_source,
                                                     .shut = shut_source,

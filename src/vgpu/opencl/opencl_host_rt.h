@@ -66,6 +66,12 @@ struct gn_mem_detail {
     uint64_t origin, extent; /* in that memory; extent: at most */
 };
 
+/* devices_host.c: of struct gn_vgpu_contents. */
+struct gn_stream_writer;
+struct gn_stream_entry;
+int gn_opencl_save_devices(struct gn_vgpu *v, struct gn_stream_writer *w);
+int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, struct gn_error *err);
+
 /* writes_host.c. After creation; 0 or no memory. */
 int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const struct gn_request *r);
 /* A command that writes objects is over. */

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `gantry checkpoint`: a vGPU into a file. The worker writes into a pipe, and only this process touches the
+ * file: no limit of the worker's is in the way, a full disk is met here, and nothing that a worker does later
+ * reaches the file. It stands under its name when all of it is on the disk, or not at all. While the pipe is
+ * emptied here a second thread waits for gantryd's answer.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "control/control.h"
+#include "ctl/ctl.h"
+#include "link/link.h"
+
+#define PIPE_BYTES  (1 << 20)
+#define PROGRESS_NS 200000000u
+
+static const char failure[] = "cannot save the vGPU";
+
+struct saving {
+    const struct gn_ctl_args *args;
+    const char *path;
+    char *temporary, *folder;
+    int fd; /* of the file; -1 */
+    struct gn_link *link;
+    uint64_t bytes, began_ns, shown_ns;
+    /* of the thread that asks */
+    char *request;
+    json_t *reply;
+    struct gn_error err;
+    int rc;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* Ctrl-C must leave nothing half-written; a file that grows too large is an error, not our end. */
+static void set_signals(void)
+{
+    const struct sigaction stop = {.sa_handler = interrupt}, ignored = {.sa_handler = SIG_IGN};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGXFSZ, &ignored, NULL);
+    sigaction(SIGPIPE, &ignored, NULL);
+}
+
+static int cannot(struct gn_error *err, const struct saving *s, const char *what, int code)
+{
+    return gn_fail(err, code,
+                   code == ENOSPC || code == EDQUOT || code == EFBIG
+                       ? "make room, or write elsewhere"
+                       : "look at its name, and at who may write there",
+                   "cannot %s %.200s: %s", what, s->path, strerror(code));
+}
+
+static int open_file(struct saving *s, struct gn_error *err)
+{
+    struct stat st;
+    char *name = strdup(s->path);
+    if (!name || asprintf(&s->temporary, "%s.XXXXXX", s->path) < 0 || !(s->folder = strdup(dirname(name)))) {
+        free(name);
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    }
+    free(name);
+    if (stat(s->path, &st) == 0 && !S_ISREG(st.st_mode))
+        return gn_fail(err, EEXIST, "name another file", "%.200s is there, and is no plain file", s->path);
+    s->fd = mkostemp(s->temporary, O_CLOEXEC);
+    if (s->fd < 0) {
+        int code = errno;
+        free(s->temporary);
+        s->temporary = NULL;
+        return cannot(err, s, "write", code);
+    }
+    return 0;
+}
+
+static int sync_folder(struct saving *s)
+{
+    int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return rc == -EINVAL || rc == -EROFS ? 0 : rc; /* a file system that has nothing to bring to a disk */
+}
+
+static void show_progress(struct saving *s, bool end)
+{
+    char size[16], rate[16];
+    const uint64_t now_ns = gn_now_ns();
+    if (s->args->json || !isatty(STDERR_FILENO) || (end && !s->shown_ns) ||
+        (!end && now_ns - s->shown_ns < PROGRESS_NS))
+        return;
+    s->shown_ns = now_ns;
+    const double seconds = (double)(now_ns - s->began_ns) / 1e9;
+    fprintf(stderr, "\r%s saved, %s/s   %s", gn_ctl_format_size(s->bytes, size),
+            gn_ctl_format_size((uint64_t)((double)s->bytes / (seconds > 0 ? seconds : 1)), rate),
+            end ? "\r\033[K" : "");
+}
+
+/* Until the worker has written all, or has given up. 0 or -errno. */
+static int empty_pipe(struct saving *s, int from)
+{
+    s->began_ns = gn_now_ns();
+    s->shown_ns = 0;
+    for (;;) {
+        if (interrupted)
+            return -EINTR;
+        ssize_t n = splice(from, NULL, s->fd, NULL, PIPE_BYTES, SPLICE_F_MOVE);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0)
+            s->bytes += (uint64_t)n;
+        show_progress(s, false);
+    }
+}
+
+static void *ask(void *arg)
+{
+    struct saving *s = arg;
+    s->rc = gn_ctl_ask_on(s->link, s->request, &s->reply, &s->err);
+    return NULL;
+}
+
+/* All of it into the file, not yet on the disk. */
+static int receive(struct saving *s, struct gn_error *err)
+{
+    int ends[2], written, rc;
+    pthread_t thread;
+    sigset_t none, before;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return gn_fail(err, errno, NULL, "cannot make a pipe: %s", strerror(errno));
+    (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
+    gn_link_set_patience(s->link, -1);
+    rc = gn_link_send_file(s->link, ends[1], err);
+    close(ends[1]);
+    /* Signals are for the thread that writes, whose calls they end. */
+    sigfillset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, &before);
+    if (!rc && (rc = -pthread_create(&thread, NULL, ask, s)))
+        gn_fail(err, -rc, NULL, "cannot start a thread");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc) {
+        close(ends[0]);
+        return rc;
+    }
+    written = empty_pipe(s, ends[0]);
+    close(ends[0]); /* a worker that still writes is told so, and its program goes on */
+    pthread_join(thread, NULL);
+    show_progress(s, true);
+    if (written == -EINTR)
+        return gn_fail(err, EINTR, NULL, "interrupted: no checkpoint was made, and the program goes on");
+    if (written)
+        return cannot(err, s, "write", -written);
+    if (s->rc) {
+        *err = s->err;
+        return s->rc;
+    }
+    const json_t *c = json_object_get(s->reply, "checkpoint");
+    if (!json_is_object(c))
+        return gn_fail(err, EPROTO, "use the gantry command that came with it",
+                       "gantryd's reply has no \"checkpoint\"");
+    if (json_integer_value(json_object_get(c, "bytes")) != (json_int_t)s->bytes)
+        return gn_fail(err, EIO, "try again", "the worker says that it wrote more than came");
+    return 0;
+}
+
+/* From here on the program waits. */
+static int stop(struct saving *s, struct gn_error *err)
+{
+    char *request = gn_control_request("checkpoint-keep");
+    json_t *reply = NULL;
+    GN_FAULT("ctl-before-keep");
+    int rc =
+        request ? gn_ctl_ask_on(s->link, request, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(request);
+    if (rc)
+        return rc;
+    GN_FAULT("ctl-kept");
+    json_decref(s->reply);
+    s->reply = reply;
+    return 0;
+}
+
+/* 0, or -errno; *ret_stopped: even so the program is stopped, or may be, and the file is whole under its
+ * temporary name. */
+static int save(struct saving *s, bool *ret_stopped, uint64_t *ret_sync_ns, struct gn_error *err)
+{
+    int rc = gn_link_connect_control(s->args->connect, &s->link, err);
+    if (!rc)
+        rc = receive(s, err);
+    const uint64_t at_ns = gn_now_ns();
+    if (!rc && (fsync(s->fd) < 0 || close(s->fd) < 0))
+        rc = cannot(err, s, "write", errno);
+    else if (!rc)
+        s->fd = -1;
+    if (!rc && s->args->stop) {
+        rc = sync_folder(s);
+        if (rc) {
+            cannot(err, s, "write", -rc);
+        } else {
+            rc = stop(s, err);
+            /* Whoever says no means it; he who says nothing may have heard. */
+            *ret_stopped = rc != -EREMOTEIO;
+        }
+    }
+    GN_FAULT("ctl-before-rename");
+    if (!rc && rename(s->temporary, s->path) < 0)
+        rc = cannot(err, s, "write", errno);
+    if (!rc) {
+        free(s->temporary);
+        s->temporary = NULL;
+        (void)sync_folder(s); /* its contents are safe; at worst it is found under its other name */
+    }
+    *ret_sync_ns = gn_now_ns() - at_ns;
+    return rc;
+}
+
+static int report(struct saving *s, uint64_t total_ns, uint64_t sync_ns)
+{
+    char size[16], rate[16];
+    json_t *c = json_object_get(s->reply, "checkpoint");
+    if (s->args->json) {
+        json_object_set_new(c, "file", json_string(s->path));
+        json_object_set_new(c, "total_ns", json_integer((json_int_t)total_ns));
+        json_object_set_new(json_object_get(c, "phases_ns"), "sync", json_integer((json_int_t)sync_ns));
+        json_incref(s->reply);
+        return gn_ctl_print_json(s->args, s->reply);
+    }
+    printf("%s saved: %s in %.2f s (%s/s), ", json_string_value(json_object_get(c, "id")),
+           gn_ctl_format_size(s->bytes, size), (double)total_ns / 1e9,
+           gn_ctl_format_size((uint64_t)((double)s->bytes * 1e9 / (double)(total_ns ? total_ns : 1)), rate));
+    if (s->args->stop)
+        printf("and stopped: its program waits for gantry restore\n");
+    else
+        printf("of which its program stood still for %.1f ms\n",
+               (double)json_integer_value(json_object_get(c, "downtime_ns")) / 1e6);
+    return gn_ctl_flush(s->args);
+}
+
+int gn_ctl_checkpoint(const struct gn_ctl_args *args)
+{
+    struct gn_control_wish wish = {.vgpu = args->rest[0],
+                                   .stop = args->stop,
+                                   .drain_timeout_ms =
+                                       args->drain_timeout_ms ? args->drain_timeout_ms : GN_CONTROL_DRAIN_MS};
+    struct saving s = {.args = args, .path = args->rest[0] ? args->rest[1] : NULL, .fd = -1};
+    struct gn_error err = {{0}, {0}};
+    bool stopped = false;
+    uint64_t sync_ns = 0;
+    const uint64_t began_ns = gn_now_ns();
+    if (!s.path || !*s.path) {
+        gn_fail(&err, EINVAL, "write gantry checkpoint VGPU FILE; gantry ls lists the vGPUs",
+                "which vGPU, and into which file?");
+        return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
+    }
+    set_signals();
+    s.request = gn_control_checkpoint_request(&wish);
+    int rc = s.request ? open_file(&s, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
+    if (!rc)
+        rc = save(&s, &stopped, &sync_ns, &err);
+    if (s.fd >= 0)
+        close(s.fd);
+    if (s.temporary && !stopped)
+        unlink(s.temporary);
+    if (s.link)
+        gn_link_close(s.link);
+    int status = GN_EXIT_OK;
+    if (rc && stopped) {
+        struct gn_error why = err;
+        gn_fail(&err, -rc, NULL,
+                "the program may be stopped, and its checkpoint is whole in %.200s, but: %.120s", s.temporary,
+                why.what);
+    }
+    if (rc)
+        status = gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
+    else
+        status = report(&s, gn_now_ns() - began_ns, sync_ns);
+    json_decref(s.reply);
+    free(s.request);
+    free(s.temporary);
+    free(s.folder);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_MOVES_H
+#define GN_DAEMON_MOVES_H
+
+#include "daemon/daemon.h"
+
+/* What moves.c and checkpoints.c share: a vGPU on its way, one at a time for each. docs/moves.md. */
+enum gn_move_what {
+    GN_MOVE_LOCAL,   /* to a new worker */
+    GN_MOVE_SAVE,    /* into a file; there is no `to` */
+    GN_MOVE_RESTORE, /* out of one; `from` has no worker */
+};
+
+struct gn_move {
+    enum gn_move_what what;
+    struct gn_vgpu_record *from, *to;
+    struct gn_conn *asker; /* NULL: gone */
+    uint32_t seq;
+    enum gn_move_to where;
+    struct gn_worker_save how;
+    int stream_fd; /* the old worker's end, until it has it */
+    bool asked;    /* the old worker has been; the program, to hand over its session */
+    bool stops;    /* it closes its gate */
+    bool saved, loaded;
+    bool kept; /* SAVE that stops it: the file is safe. It is decided, and only waited for */
+    uint64_t began_ns, asked_ns, until_ns;
+    struct gn_worker_moved out, in;
+};
+
+/* The last word to who asked. Takes `text`, which may be NULL. */
+void gn_move_answer(struct gn_move *m, char *text);
+/* It is over; no worker hears of it. Frees m. */
+void gn_move_drop(struct gn_move *m);
+/* Nothing has come of it: who had the vGPU goes on, or waits on. Frees m. */
+void gn_move_give_up(struct gn_move *m, const struct gn_error *err);
+
+/* What n's worker maps beside v's: the same. n's that are there stay. 0 or -errno. */
+int gn_move_lend(struct gn_vgpu_record *n, const struct gn_vgpu_record *v);
+
+/* checkpoints.c, for moves.c. After each m may be gone. */
+void gn_checkpoint_saved(struct gn_move *m, int session_fd);
+void gn_checkpoint_given_up(struct gn_move *m);
+void gn_checkpoint_settle(struct gn_move *m); /* its worker is dead, or it was waited for long enough */
+void gn_restore_given_up(struct gn_vgpu_record *v, const struct gn_error *err);
+/* Before the new worker may go: the program is told. False: it has gone, and m with it. */
+bool gn_restore_tell(struct gn_move *m);
+char *gn_restore_reply(const struct gn_move *m);
+
+#endif

@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Running programs whose vGPUs are put into files and back: what they compute is what they compute undisturbed; whatever goes wrong with
+the file, the program goes on or waits on.
+
+    checkpoint_test.py STAGE PROGRAM LOAD      STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load
+"""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, checksum, cpu_seconds, gantry, rewritten,  # noqa: E402
+                           stage_ready, start_again, wait_until)
+
+STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
+
+
+class Checkpoints(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gn-checkpoint-")
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+        self.files = os.path.join(folder.name, "files")
+        os.mkdir(self.files)
+        self.file = os.path.join(self.files, "a.ckpt")
+
+    def program(self, daemon, env=None):
+        program = Program(PROGRAM, daemon, env)
+        self.addCleanup(program.kill)
+        self.assertEqual(program.at(), STEPS[0])
+        return program
+
+    def vgpu(self, daemon):
+        vgpus = gantry(daemon, "ls")[1]["vgpus"]
+        self.assertEqual(len(vgpus), 1, vgpus)
+        return vgpus[0]
+
+    def well(self, daemon, *words):
+        status, said = gantry(daemon, *words)
+        self.assertEqual(status, 0, said)
+        return said
+
+    def refused(self, daemon, words, what, **options):
+        status, said = gantry(daemon, *words, **options)
+        self.assertEqual(status, 1, said)
+        self.assertIn(what, json.dumps(said["error"]))
+
+    def stop(self, daemon):
+        before = self.vgpu(daemon)
+        said = self.well(daemon, "checkpoint", before["id"][:6], self.file, "--stop")["checkpoint"]
+        self.assertEqual((said["id"], said["state"], said["bytes"]), (before["id"], "stopped", os.path.getsize(self.file)))
+        after = self.vgpu(daemon)
+        self.assertEqual((after["id"], after["state"], after["memory_bytes"]), (before["id"], "stopped", 0))
+        self.assertNotIn("worker_pid", after)
+        self.assertEqual(os.listdir(self.files), ["a.ckpt"])
+        self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o600)
+        return before
+
+    def restore(self, daemon, before):
+        said = self.well(daemon, "restore", self.file)["restore"]
+        self.assertEqual((said["id"], said["result"]), (before["id"], "restored"))
+        after = self.vgpu(daemon)
+        self.assertEqual(after["id"], before["id"])
+        self.assertIn(after["state"], ("running", "idle"))
+        self.assertNotEqual(after["worker_pid"], before["worker_pid"])
+
+    def go_through(self, program, each):
+        """each(step): what happens to it at each; it may have said itself that the program is to go on."""
+        for step in STEPS:
+            if step != STEPS[0]:
+                self.assertEqual(program.at(), step)
+            if not each(step):
+                program.on()
+        self.assertIsNone(program.ends_well())
+
+    def test_the_program_goes_on(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+
+            def each(_step):
+                vgpu = self.vgpu(daemon)
+                said = self.well(daemon, "checkpoint", vgpu["id"], self.file)["checkpoint"]
+                self.assertEqual((said["state"], said["bytes"]), ("running", os.path.getsize(self.file)))
+                self.assertEqual(os.listdir(self.files), ["a.ckpt"])
+                self.assertEqual(self.vgpu(daemon)["worker_pid"], vgpu["worker_pid"])
+                seen = self.well(daemon, "inspect", self.file)["checkpoint"]
+                self.assertEqual((seen["vgpu"]["id"], seen["vgpu"]["name"]), (vgpu["id"], "default"))
+                self.assertTrue(seen["devices"][0]["name"])
+            self.go_through(program, each)
+            self.refused(daemon, ("restore", self.file), "without --stop")
+
+    def test_all_of_it_is_in_the_file_of_one_that_goes_on(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = subprocess.Popen([LOAD, "matrixmul", "--seconds", "3", "--check", "--no-profile"], env=daemon.program_env(),
+                                       stdout=subprocess.PIPE, text=True)
+            self.addCleanup(program.kill)
+            self.assertTrue(wait_until(lambda: [v for v in daemon.vgpus() if v["memory_bytes"] and v["state"] == "running"], TIMEOUT_S))
+            vgpu = self.vgpu(daemon)
+            self.well(daemon, "checkpoint", vgpu["id"], self.file)
+            seen = self.well(daemon, "inspect", self.file)["checkpoint"]
+            self.assertGreater(sum(m["sent_bytes"] for m in seen["memories"]), vgpu["memory_bytes"] // 2)
+            out, _ = program.communicate(timeout=TIMEOUT_S)
+            self.assertIn("result: right", out)
+
+    def test_stopped_and_restored(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+
+            def each(_step):
+                before = self.stop(daemon)
+                program.on()  # and what it asks for now is done when there is somebody again
+                self.restore(daemon, before)
+                return True
+            self.go_through(program, each)
+
+    def test_restored_by_another_gantryd(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            kills = iter((signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL))
+
+            def each(_step):
+                before = self.stop(daemon)
+                start_again(daemon, next(kills))
+                self.assertTrue(wait_until(daemon.vgpus, TIMEOUT_S))
+                self.assertEqual((self.vgpu(daemon)["state"], self.vgpu(daemon)["id"]), ("stopped", before["id"]))
+                program.on()
+                self.restore(daemon, before)
+                return True
+            self.go_through(program, each)
+
+    def test_a_load_that_runs(self):
+        with Daemon(STAGE, self.work) as daemon:
+            for load in ("matrixmul", "histogram", "scan"):
+                with self.subTest(load=load):
+                    program = subprocess.Popen([LOAD, load, "--seconds", "5", "--check", "--no-profile"], env=daemon.program_env(),
+                                               stdout=subprocess.PIPE, text=True)
+                    self.addCleanup(program.kill)
+                    self.assertTrue(wait_until(daemon.vgpus, TIMEOUT_S))
+                    for _ in range(4):
+                        self.restore(daemon, self.stop(daemon))
+                        self.well(daemon, "checkpoint", self.vgpu(daemon)["id"], self.file)
+                    out, _ = program.communicate(timeout=TIMEOUT_S)
+                    self.assertEqual(program.returncode, 0, out)
+                    self.assertIn("result: right", out)
+
+    def test_who_waits_uses_no_processor(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            before = self.stop(daemon)
+            program.on()
+            for gone in (False, True):
+                if gone:
+                    daemon.process.kill()
+                    daemon.process.wait()
+                at = cpu_seconds(program.process.pid)
+                time.sleep(2)  # what is looked at is the time itself
+                self.assertLess(cpu_seconds(program.process.pid) - at, 0.2)
+            start_again(daemon)
+            self.restore(daemon, before)
+            for step in STEPS[1:]:
+                self.assertEqual(program.at(), step)
+                program.on()
+            self.assertIsNone(program.ends_well())
+
+    def test_a_program_that_has_gone_on_is_not_taken_back(self):
+        old = os.path.join(self.files, "old")
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            before = self.stop(daemon)
+            shutil.copy(self.file, old)
+            self.restore(daemon, before)
+            os.rename(old, self.file)
+            self.refused(daemon, ("restore", self.file), "has gone on since")
+            shutil.copy(self.file, self.work + "/old")
+            before = self.stop(daemon)
+            self.refused(daemon, ("restore", self.work + "/old"), "waits for a later checkpoint")
+            self.restore(daemon, before)
+            program.on()
+            for step in STEPS[1:]:
+                self.assertEqual(program.at(), step)
+                program.on()
+            self.assertIsNone(program.ends_well())
+            self.refused(daemon, ("restore", self.file), "no program waits")
+
+    def test_files_that_are_not_right(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            before = self.stop(daemon)
+            with open(self.file, "rb") as f:
+                good = f.read()
+            newer = good[:8] + struct.pack("<II", 2, 0)
+            newer += struct.pack("<Q", checksum(newer)) + good[24:]
+            another = rewritten(good, lambda name, body: body.replace(b"default", b"another") if name == "tenant" else body)
+            device = rewritten(good, lambda name, body: body.replace(b"Portable", b"portable") if name == "devices" else body)
+            bad = {
+                "empty": (b"", "too short"),
+                "cut in its head": (good[:100], "ends"),
+                "cut": (good[:len(good) * 2 // 3], "ends"),
+                "without its commit": (good[:-90], "ends"),
+                "altered": (good[:len(good) // 2] + bytes([good[len(good) // 2] ^ 1]) + good[len(good) // 2 + 1:], ""),
+                "with more behind it": (good + b"x", ""),
+                "newer": (newer, "version 2"),
+                "another tenant's": (another, "of the tenant"),
+                "of another device": (device, "here it is"),
+            }
+            self.assertNotEqual(another, good)
+            self.assertEqual(rewritten(good, lambda name, body: body), good)
+            for name, (data, what) in bad.items():
+                with self.subTest(name):
+                    path = os.path.join(self.work, "bad")
+                    with open(path, "wb") as f:
+                        f.write(data)
+                    if data == good:
+                        continue
+                    self.refused(daemon, ("restore", path), what)
+                    self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] == "stopped", TIMEOUT_S))
+            self.refused(daemon, ("restore", self.work), "no plain file")
+            self.refused(daemon, ("restore", os.path.join(self.work, "none")), "No such file")
+            self.restore(daemon, before)
+            program.on()
+            for step in STEPS[1:]:
+                self.assertEqual(program.at(), step)
+                program.on()
+            self.assertIsNone(program.ends_well())
+
+    def test_a_disk_that_is_full(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            before = self.vgpu(daemon)
+            for more in ((), ("--stop",)):
+                self.refused(daemon, ("checkpoint", before["id"], self.file, *more), "File too large", preexec_fn=little)
+                self.assertEqual(os.listdir(self.files), [])
+            script = 'mount -t tmpfs -o size=16k none "$1" && { head -c 64k /dev/zero >"$1/all"; shift; exec "$@"; } 2>&1'
+            own = ["unshare", "-m", "sh", "-c", script, "sh", self.files]
+            if os.geteuid() == 0 and subprocess.run(own + ["true"], capture_output=True, check=False).returncode == 0:
+                for more in ((), ("--stop",)):
+                    done = subprocess.run(own + [os.path.join(STAGE, "bin", "gantry"), "checkpoint", "--connect", daemon.address,
+                                                 before["id"], self.file, *more], capture_output=True, text=True, check=False,
+                                          timeout=TIMEOUT_S)
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn("cannot write", done.stdout)
+                    self.assertIn("No space left", done.stdout.split("cannot write")[1])
+            self.assertEqual(self.vgpu(daemon)["worker_pid"], before["worker_pid"])
+            self.go_through(program, lambda step: None)
+
+    def test_what_is_asked_wrongly_changes_nothing(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            vgpu = self.vgpu(daemon)
+            with open(self.file, "w", encoding="utf-8") as f:
+                f.write("what was there")
+            self.refused(daemon, ("checkpoint", "zz", self.file), "no vGPU")
+            self.refused(daemon, ("checkpoint", vgpu["id"], self.files), "no plain file")
+            self.refused(daemon, ("checkpoint", vgpu["id"], "/none/such"), "No such file")
+            with open(self.file, encoding="utf-8") as f:
+                self.assertEqual(f.read(), "what was there")
+            self.assertEqual(os.listdir(self.files), ["a.ckpt"])
+            status, _ = gantry(daemon, "checkpoint", vgpu["id"])
+            self.assertEqual(status, 2)
+            before = self.stop(daemon)
+            self.refused(daemon, ("checkpoint", vgpu["id"], self.work + "/b"), "it is stopped")
+            self.refused(daemon, ("migrate", vgpu["id"], "local"), "it is stopped")
+            self.restore(daemon, before)
+            self.go_through(program, lambda step: None)
+
+    def test_the_program_ends_while_it_is_stopped(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            self.stop(daemon)
+            program.kill()
+            self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
+            self.refused(daemon, ("restore", self.file), "no program waits")
+
+    def test_moved_then_saved_then_moved(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+
+            def each(_step):
+                self.well(daemon, "migrate", self.vgpu(daemon)["id"], "local")
+                before = self.stop(daemon)
+                self.restore(daemon, before)
+                self.well(daemon, "migrate", before["id"], "local")
+            self.go_through(program, each)
+
+
+if __name__ == "__main__":
+    why = stage_ready(STAGE)
+    if why:
+        print(why)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever takes part in a checkpoint is killed at each of its named points: the program goes on where it was, or waits and is restored, or,
+when its worker or gantryd was killed before it was decided, is told that its vGPU is lost. Never two of them, never none. The build must
+have the points: -Dfaults=true.
+
+    faults_test.py STAGE PROGRAM
+"""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, gantry, stage_ready, start_again, wait_until)  # noqa: E402
+
+STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gn-checkpoint-")
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+        self.files = os.path.join(folder.name, "files")
+        os.mkdir(self.files)
+        self.file = os.path.join(self.files, "a.ckpt")
+
+    def program(self, daemon):
+        program = Program(PROGRAM, daemon)
+        self.addCleanup(program.kill)
+        self.assertEqual(program.at(), STEPS[0])
+        return program
+
+    def ends_well(self, program, first=0):
+        for step in STEPS[first:]:
+            if step != STEPS[0]:
+                self.assertEqual(program.at(), step)
+            program.on()
+        self.assertIsNone(program.ends_well())
+
+    def is_lost(self, daemon, program):
+        """It is told so: no call waits for ever."""
+        out, _ = program.process.communicate("on\n" * 8, timeout=TIMEOUT_S)
+        self.assertNotIn("right", out)
+        self.assertIn("wrong", out)
+        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
+
+    def test_gantry_is_killed(self):
+        """Before the decision the program goes on, and gantryd needs nobody to say so; after it the file is whole."""
+        with Daemon(STAGE, self.work) as daemon:
+            for point, stopped in (("ctl-before-keep", False), ("ctl-kept", True), ("ctl-before-rename", True)):
+                with self.subTest(point):
+                    program = self.program(daemon)
+                    vgpu = daemon.vgpus()[0]
+                    status, _ = gantry(daemon, "checkpoint", vgpu["id"], self.file, "--stop", env=dict(os.environ, GANTRY_FAULT=point))
+                    self.assertEqual(status, -9)
+                    left = os.listdir(self.files)
+                    self.assertEqual(len(left), 1)
+                    path = os.path.join(self.files, left[0])
+                    if stopped:
+                        self.assertEqual(daemon.vgpus()[0]["state"], "stopped")
+                        self.assertEqual(gantry(daemon, "restore", path)[0], 0)
+                    else:
+                        self.assertTrue(wait_until(lambda: daemon.vgpus()[0]["state"] in ("running", "idle"), TIMEOUT_S))
+                        self.assertEqual(daemon.vgpus()[0]["worker_pid"], vgpu["worker_pid"])
+                        self.assertEqual(gantry(daemon, "restore", path)[0], 1)
+                    os.unlink(path)
+                    self.ends_well(program)
+                    self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
+
+    def test_the_worker_is_killed(self):
+        """The environment is the template's, so every worker has it: the first to come to its point ends."""
+        for point in ("move-begun", "move-quiet", "move-handed", "save-contents", "move-saved"):
+            for stop in ((), ("--stop",)):
+                with self.subTest(point, stop=stop), Daemon(STAGE, self.work, env={"GANTRY_FAULT": point}) as daemon:
+                    program = self.program(daemon)
+                    status, said = gantry(daemon, "checkpoint", daemon.vgpus()[0]["id"], self.file, *stop)
+                    self.assertEqual(status, 1, said)
+                    self.assertEqual(os.listdir(self.files), [])
+                    self.is_lost(daemon, program)
+
+    def test_the_new_worker_is_killed(self):
+        for point in ("worker-boot-received:2", "worker-driver-up", "load-begun", "load-entry", "load-contents", "load-done"):
+            with self.subTest(point), Daemon(STAGE, self.work) as daemon:
+                program = self.program(daemon)
+                vgpu = daemon.vgpus()[0]
+                self.assertEqual(gantry(daemon, "checkpoint", vgpu["id"], self.file, "--stop")[0], 0)
+                daemon.extra_env["GANTRY_FAULT"] = point.split(":")[0]
+                start_again(daemon)
+                self.assertTrue(wait_until(daemon.vgpus, TIMEOUT_S))
+                status, said = gantry(daemon, "restore", self.file)
+                self.assertEqual(status, 1, said)
+                self.assertTrue(wait_until(lambda: daemon.vgpus()[0]["state"] == "stopped", TIMEOUT_S))
+                del daemon.extra_env["GANTRY_FAULT"]
+                start_again(daemon)
+                self.assertEqual(gantry(daemon, "restore", self.file)[0], 0)
+                self.ends_well(program)
+
+    def test_gantryd_is_killed_while_it_saves(self):
+        """Its workers die with it: before the decision that is the program's loss, after it nothing is lost."""
+        for point, stopped in (("daemon-before-save", False), ("daemon-checkpoint-saved", False), ("daemon-before-stop", False),
+                               ("daemon-stopped", True)):
+            with self.subTest(point), Daemon(STAGE, self.work, env={"GANTRY_FAULT": point}) as daemon:
+                program = self.program(daemon)
+                vgpu = daemon.vgpus()[0]
+                status, said = gantry(daemon, "checkpoint", vgpu["id"], self.file, "--stop")
+                self.assertEqual(status, 1, said)
+                daemon.process.wait()
+                del daemon.extra_env["GANTRY_FAULT"]
+                start_again(daemon)
+                if stopped:
+                    self.assertTrue(wait_until(daemon.vgpus, TIMEOUT_S))
+                    left = os.listdir(self.files)
+                    self.assertEqual(len(left), 1)
+                    self.assertEqual(gantry(daemon, "restore", os.path.join(self.files, left[0]))[0], 0)
+                    self.ends_well(program)
+                    os.unlink(os.path.join(self.files, left[0]))
+                else:
+                    self.assertEqual(os.listdir(self.files), [])
+                    self.is_lost(daemon, program)
+
+    def test_gantryd_is_killed_while_it_restores(self):
+        """Until the program is told, it waits on; from then on it has a worker, which dies with gantryd."""
+        for point, told in (("daemon-restore-begun", False), ("daemon-before-commit", False), ("daemon-program-told", True),
+                            ("daemon-committed", True)):
+            with self.subTest(point), Daemon(STAGE, self.work) as daemon:
+                program = self.program(daemon)
+                vgpu = daemon.vgpus()[0]
+                self.assertEqual(gantry(daemon, "checkpoint", vgpu["id"], self.file, "--stop")[0], 0)
+                daemon.extra_env["GANTRY_FAULT"] = point
+                start_again(daemon)
+                self.assertTrue(wait_until(daemon.vgpus, TIMEOUT_S))
+                self.assertEqual(gantry(daemon, "restore", self.file)[0], 1)
+                daemon.process.wait()
+                del daemon.extra_env["GANTRY_FAULT"]
+                start_again(daemon)
+                if told:
+                    self.assertEqual(gantry(daemon, "restore", self.file)[0], 1)
+                    self.is_lost(daemon, program)
+                else:
+                    self.assertEqual(gantry(daemon, "restore", self.file)[0], 0)
+                    self.ends_well(program)
+
+
+if __name__ == "__main__":
+    why = stage_ready(STAGE)
+    if why:
+        print(why)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the suites of moves share: gantry's commands on a gantryd of one's own, a gantryd started again, and files put together anew."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "stream"))
+from daemon import Daemon, stage_ready, wait_until  # noqa: E402,F401
+from xxh3 import xxh3  # noqa: E402
+
+TIMEOUT_S = 120
+STEPS = ("buffers", "images", "user event, in order", "user event, out of order", "printf")
+
+
+def gantry(daemon, *words, **options):
+    where = [] if words[0] == "inspect" else ["--connect", daemon.address]
+    done = subprocess.run([os.path.join(daemon.stage, "bin", "gantry"), words[0], "--json", *where, *words[1:]],
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False, **options)
+    return done.returncode, json.loads(done.stdout) if done.stdout else None
+
+
+def start_again(daemon, how=signal.SIGKILL):
+    """Another gantryd in the place of this one."""
+    daemon.process.send_signal(how)
+    daemon.process.wait()
+    daemon.drain.wait()
+    daemon.__enter__()
+
+
+def cpu_seconds(pid):
+    with open("/proc/{}/stat".format(pid), encoding="utf-8", errors="replace") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def checksum(b):
+    return xxh3(b)[0]
+
+
+def rewritten(data, change):
+    """A stream whose sections' bodies are change(name, body), with all checksums right (docs/migration-stream.md)."""
+    out, at, chain, number = bytearray(data[:24]), 24, 0, 0
+    while at < len(data):
+        name, version, flags, _, n_body, n_bulk, _ = struct.unpack_from("<16sHHIQQQ", data, at)
+        body, bulk = data[at + 48:at + 48 + n_body], data[at + 56 + n_body:at + 56 + n_body + n_bulk]
+        plain = name.rstrip(b"\0").decode()
+        if plain == "commit":
+            body = struct.pack("<QQQQ", number, len(out), chain, 0)
+        else:
+            body = change(plain, body)
+        head = struct.pack("<16sHHIQQ", name, version, flags, number, len(body), n_bulk)
+        out += head + struct.pack("<Q", checksum(head)) + body + struct.pack("<Q", checksum(body)) + bulk
+        chain = checksum(struct.pack("<QQQ", chain, checksum(head), checksum(body)))
+        number += 1
+        at += 56 + n_body + n_bulk
+    return bytes(out)
+
+
+class Program:
+    """`moved`, which goes from step to step."""
+
+    def __init__(self, path, daemon, env=None):
+        self.process = subprocess.Popen([path], env=dict(daemon.program_env(), **(env or {})), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def at(self):
+        return self.process.stdout.readline().strip()
+
+    def on(self):
+        self.process.stdin.write("on\n")
+        self.process.stdin.flush()
+
+    def ends_well(self):
+        """None, or what was wrong."""
+        lines, _ = self.process.communicate(timeout=TIMEOUT_S)
+        right = lines.split("\n") == ["kernel says 42", "right", ""] and self.process.returncode == 0
+        return None if right else "status {}: {}".format(self.process.returncode, lines)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
