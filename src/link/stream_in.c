@@ -35,10 +35,10 @@ void gn_in_connect(struct gn_stream_in *in, struct gn_tcp *tcp)
 
 static int take(struct gn_stream_in *in, const struct gn_stream_record *r, const void *payload)
 {
-    const bool bulk = r->type == GN_RECORD_DATA || r->type == GN_RECORD_DATA_END;
     if (r->type != GN_RECORD_ACK)
         in->received += sizeof *r + r->bytes;
-    if (r->type != GN_RECORD_ACK && !bulk)
+    /* The other side's ring may hold shorter DATA as well as its bulk data may end in it. */
+    if (r->type != GN_RECORD_ACK && r->bytes < GN_RECORD_PIECE_BYTES)
         in->small += sizeof *r + r->bytes;
     return in->ops->take(in->context, r, payload);
 }

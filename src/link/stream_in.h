@@ -28,7 +28,7 @@ struct gn_stream_in {
     void *context;
     struct gn_tcp *tcp;
     uint64_t received; /* bytes of whole records, ACKs not counted */
-    uint64_t small;    /* of these, what is no bulk data: it takes room in the sender's ring until it is acknowledged */
+    uint64_t small;    /* of these, records shorter than a piece: they take room in the sender's ring until they are acknowledged */
     unsigned char *buffer;
     uint32_t have, used;
     struct gn_stream_record record; /* DATA that is on its way to its place */

@@ -58,11 +58,15 @@ static void put_locked(struct gn_stream_out *o, const void *bytes, size_t n)
 static int append_all_locked(struct gn_stream_out *o, const struct gn_out_part *parts, int n)
 {
     uint64_t bytes = 0;
-    for (int i = 0; i < n; i++)
+    bool long_one = false;
+    for (int i = 0; i < n; i++) {
         bytes += sizeof parts[i].record + parts[i].record.bytes;
+        long_one |= parts[i].record.bytes >= GN_RECORD_PIECE_BYTES;
+    }
     if (o->stopped)
         return -EPIPE;
-    if (bytes > GN_OUT_RING_BYTES / 2)
+    /* A record as long as a piece of bulk data is not taken for one that waits in a ring. */
+    if (long_one || bytes > GN_OUT_RING_BYTES / 2)
         return -EMSGSIZE;
     if (bytes > GN_OUT_RING_BYTES - (o->ring_end - o->ring_freed))
         return -EAGAIN;

@@ -219,8 +219,8 @@ static void what_is_not_acknowledged_fills_up(void **state)
     close_end(&b);
 }
 
-/* What is due while so many bytes come in records of this type. */
-static unsigned acknowledgements(uint16_t type, uint64_t bytes)
+/* What is due while so many bytes come, all in the sender's ring or not. */
+static unsigned acknowledgements(bool in_ring, uint64_t bytes)
 {
     static struct gn_stream_out o;
     uint64_t position = 0, small = 0;
@@ -228,7 +228,7 @@ static unsigned acknowledgements(uint16_t type, uint64_t bytes)
     assert_int_equal(gn_out_init(&o), 0);
     for (uint64_t at = 0; at < bytes; at += 4096) {
         position += 4096;
-        small += type == GN_RECORD_DATA ? 0 : 4096;
+        small += in_ring ? 4096 : 0;
         if (gn_out_ack_due(&o, position, small)) {
             gn_out_owe_ack(&o, position, small);
             atomic_store(&o.ack_sent, position);
@@ -242,8 +242,8 @@ static unsigned acknowledgements(uint16_t type, uint64_t bytes)
 static void bulk_is_acknowledged_seldom(void **state)
 {
     (void)state;
-    assert_int_equal(acknowledgements(GN_RECORD_MESSAGE, 64 << 20), 64);
-    assert_int_equal(acknowledgements(GN_RECORD_DATA, 64 << 20), 4);
+    assert_int_equal(acknowledgements(true, 64 << 20), 64);
+    assert_int_equal(acknowledgements(false, 64 << 20), 4);
 }
 
 static void only_small_records_count_as_small(void **state)
@@ -265,6 +265,17 @@ static void only_small_records_count_as_small(void **state)
     assert_int_equal(b.n_batches, 1);
     assert_int_equal(b.in.small, sizeof r + 8);
     assert_true(b.in.received > sizeof bulk);
+    /* Data that go by the ring do, too. */
+    r = (struct gn_stream_record){sizeof bulk / 16, GN_RECORD_DATA, 0, 0};
+    assert_int_equal(gn_out_append(&a.out, &r, bulk), 0);
+    const uint64_t before = b.in.small, all = b.in.received + sizeof r + r.bytes;
+    for (int i = 0; i < 100000 && b.in.received < all; i++) {
+        step(&a);
+        step(&b);
+    }
+    assert_int_equal(b.in.small - before, sizeof r + r.bytes);
+    r.bytes = GN_RECORD_PIECE_BYTES;
+    assert_int_equal(gn_out_append(&a.out, &r, bulk), -EMSGSIZE);
     close_end(&a);
     close_end(&b);
 }

@@ -57,6 +57,7 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct 
 /* A process has one vGPU, but for a program that hosts one of each platform. Set with a vGPU's first context. */
 #define MAX_SPEAKERS  64u
 #define SPEAKER_SHIFT 26u
+#define SPEAKER_MASK  ((uint64_t)(MAX_SPEAKERS - 1) << SPEAKER_SHIFT)
 _Static_assert(GN_OBJECT_CHUNK * (uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << SPEAKER_SHIFT, "an index leaves room");
 static struct gn_vgpu *_Atomic speakers[MAX_SPEAKERS];
 _Static_assert(sizeof(void *) >= sizeof(uint64_t), "an id travels as a pointer");
@@ -82,7 +83,7 @@ static void CL_CALLBACK context_says(const char *text, const void *private_info,
     struct {
         struct gn_session_context head;
         char text[1024];
-    } notice = {.head = {.cookie = said & ~((uint64_t)(MAX_SPEAKERS - 1) << SPEAKER_SHIFT)}};
+    } notice = {.head = {.cookie = said & ~SPEAKER_MASK}};
     (void)private_info;
     (void)private_bytes;
     /* What is made anew has been told of. */
@@ -113,7 +114,8 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
                 properties[i + 1] = (cl_context_properties)gn_platform_of(v)->id;
     }
     struct gn_vgpu *_Atomic *speaker = a->notify ? speaker_of(v) : NULL;
-    id |= speaker ? (uint64_t)(speaker - speakers) << SPEAKER_SHIFT : 0;
+    /* An id that no object can have is refused when there is one; the driver may speak before. */
+    id = (id & ~SPEAKER_MASK) | (speaker ? (uint64_t)(speaker - speakers) << SPEAKER_SHIFT : 0);
     return gn_cl(v)->clCreateContext(properties, a->num_devices, a->devices, speaker ? context_says : NULL,
                                      speaker ? (void *)(uintptr_t)id : NULL, result);
 }
