@@ -160,4 +160,7 @@ int gn_ctl_help(const struct gn_ctl_args *args);
 void gn_ctl_print_overview(void);
 void gn_ctl_print_help(const struct gn_ctl_command *command);
 
+/* Opens a plain file that holds a stream (inspect.c). 0, or -errno and why. */
+int gn_ctl_open_stream(const char *path, int *ret, struct gn_error *err);
+
 #endif

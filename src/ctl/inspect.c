@@ -241,7 +241,7 @@ static void forget(struct gn_inspected *f)
 }
 
 /* A pipe that nobody writes would hold us up: so it is not waited for. */
-static int open_file(const char *path, int *ret, struct gn_error *err)
+int gn_ctl_open_stream(const char *path, int *ret, struct gn_error *err)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -266,7 +266,7 @@ int gn_ctl_inspect(const struct gn_ctl_args *args)
         gn_fail(&err, EINVAL, "gantry inspect FILE", "no file is named");
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }
-    int rc = open_file(path, &file.fd, &why);
+    int rc = gn_ctl_open_stream(path, &file.fd, &why);
     if (rc == 0) {
         rc = load(&l, &file, &why);
         close(file.fd);

@@ -4,11 +4,9 @@
  * worker reads it again, all of it. The file is a stranger's.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,20 +91,6 @@ static int read_head(int fd, struct head *h, struct gn_error *err)
     return 0;
 }
 
-static int open_file(const char *path, int *ret, struct gn_error *err)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return gn_fail(err, errno, "look at its name, and at who may read it", "%s", strerror(errno));
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return gn_fail(err, EINVAL, "name a file that gantry checkpoint has written", "it is no plain file");
-    }
-    *ret = fd;
-    return 0;
-}
-
 /* Once; *ret_absent: nobody waits for it, at the moment. */
 static int try_once(struct gn_link *link, int fd, const char *request, json_t **ret, bool *ret_absent,
                     struct gn_error *err)
@@ -170,7 +154,7 @@ int gn_ctl_restore(const struct gn_ctl_args *args)
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     const uint64_t began_ns = gn_now_ns();
-    int rc = open_file(path, &fd, &why);
+    int rc = gn_ctl_open_stream(path, &fd, &why);
     if (rc == 0)
         rc = read_head(fd, &h, &why);
     if (rc == 0)
