@@ -102,6 +102,7 @@ static void add_share(json_t *list, const struct gn_control_share *s)
     json_object_set_new(o, "waited_ns", number(s->waited_ns));
     json_object_set_new(o, "grants", number(s->grants));
     json_object_set_new(o, "interactive", json_boolean(s->interactive));
+    json_object_set_new(o, "used", json_boolean(s->used));
     json_array_append_new(list, o);
 }
 

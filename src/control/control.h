@@ -24,6 +24,7 @@ struct gn_control_share {
     double entitled;  /* to, by weight, among those that had work in that time */
     uint64_t device_ns, used_ns, waited_ns, grants;
     bool interactive;
+    bool used; /* its program has made a queue there */
 };
 
 struct gn_control_vgpu {

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 static const struct gn_control_share shares[] = {
-    {"Card A", 0, 0.25, 1 / 3.0, 1, 2, 3, UINT64_MAX, false},
-    {"Card B", 1, 0, 1, 0, 0, 0, 0, true},
+    {"Card A", 0, 0.25, 1 / 3.0, 1, 2, 3, UINT64_MAX, false, true},
+    {"Card B", 1, 0, 1, 0, 0, 0, 0, true, false},
 };
 
 static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
@@ -137,9 +137,9 @@ static char *ask(const char *request)
 
 #define DEVICES                                                                                              \
     "\"devices\":[{\"name\":\"Card A\",\"index\":0,\"share\":0.25,\"entitled\":0.333333,\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,"          \
-    "\"grants\":9223372036854775807,\"interactive\":false},"                                                 \
+    "\"grants\":9223372036854775807,\"interactive\":false,\"used\":true},"                                                 \
     "{\"name\":\"Card B\",\"index\":1,\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"                 \
-    "\"interactive\":true}]"
+    "\"interactive\":true,\"used\":false}]"
 
 static void ls_lists_vgpus_by_the_contract(void **state)
 {

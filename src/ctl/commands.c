@@ -45,8 +45,9 @@ const struct gn_ctl_command gn_ctl_commands[] = {
     {"ls", "[OPTION]...", "list the vGPUs: who uses the devices now",
      "Lists the vGPUs, one line each: id, tenant, the program's pid and name, state\n"
      "(running, idle or lost), weight, share of the device of late, device memory held,\n"
-     "limit, calls made, and of them those whose program waited for an answer. gantryd's\n"
-     "own user and root see all of them, others those of their tenant (GANTRY_TENANT).\n"
+     "limit, calls made, and of them those whose program waited for an answer, and the\n"
+     "numbers of the devices that it uses (gantry devices). gantryd's own user and root\n"
+     "see all of them, others those of their tenant (GANTRY_TENANT).\n"
      "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry ls\n"
@@ -91,8 +92,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry trace -o - --vgpu 5aee | gzip > turns.json.gz\n",
      GN_OPTION_CONNECT | GN_OPTION_TRACE, 0, gn_ctl_trace},
     {"devices", "[OPTION]...", "list the devices that gantryd offers",
-     "Lists the devices that gantryd offers, one line each: name, type (\"cpu as gpu\":\n"
-     "a CPU shown to programs as a GPU), compute units, clock, memory, the largest\n"
+     "Lists the devices that gantryd offers, one line each: number, name, type (\"cpu as\n"
+     "gpu\": a CPU shown to programs as a GPU), compute units, clock, memory, the largest\n"
      "buffer, vGPUs that may use it, platform, the driver's version.\n"
      "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"

@@ -56,10 +56,24 @@ static void add_share(struct gn_table *t, const json_t *devices)
         add_part(t, most);
 }
 
+/* The numbers of those that it uses. */
+static void add_devices(struct gn_table *t, const json_t *devices)
+{
+    char text[64] = "";
+    json_t *item;
+    size_t i, n = 0;
+    json_array_foreach(devices, i, item)
+    {
+        if (json_is_true(json_object_get(item, "used")) && n < sizeof text - 24)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%llu", n ? "," : "", number_of(item, "index"));
+    }
+    gn_table_add(t, n ? text : NULL);
+}
+
 static const struct gn_table_column vgpu_columns[] = {
     {"VGPU", false},  {"TENANT", false}, {"PID", true},    {"PROGRAM", false}, {"STATE", false},
     {"WEIGHT", true}, {"SHARE", true},   {"MEMORY", true}, {"LIMIT", true},    {"CALLS", true},
-    {"WAITED", true}, {"LINK", false},   {"MODE", false},  {"PLATFORM", false},
+    {"WAITED", true}, {"LINK", false},   {"MODE", false},  {"DEVICE", false},  {"PLATFORM", false},
 };
 
 static void add_vgpu(struct gn_table *t, const json_t *v)
@@ -77,11 +91,12 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
     gn_table_add_number(t, number_of(v, "sync_calls"));
     gn_table_add(t, text_of(v, "link"));
     gn_table_add(t, text_of(v, "mode"));
+    add_devices(t, json_object_get(v, "devices"));
     gn_table_add(t, text_of(v, "platform"));
 }
 
 static const struct gn_table_column device_columns[] = {
-    {"DEVICE", false}, {"TYPE", false}, {"UNITS", true},     {"CLOCK", true},   {"MEMORY", true},
+    {"NUMBER", true},  {"DEVICE", false}, {"TYPE", false}, {"UNITS", true},     {"CLOCK", true},   {"MEMORY", true},
     {"BUFFER", true},  {"VGPUS", true}, {"PLATFORM", false}, {"DRIVER", false},
 };
 
@@ -94,6 +109,7 @@ static void add_device(struct gn_table *t, const json_t *d)
     else
         snprintf(type, sizeof type, "%.40s", is ? is : "");
     snprintf(clock, sizeof clock, "%lluMHz", number_of(d, "clock_mhz"));
+    gn_table_add_number(t, number_of(d, "index"));
     gn_table_add(t, text_of(d, "name"));
     gn_table_add(t, type);
     gn_table_add_number(t, number_of(d, "compute_units"));

@@ -48,10 +48,10 @@ static uint32_t first_device(const struct gn_machine *m, uint32_t platform)
 }
 
 /* The i-th of the vGPU's devices. */
-static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, uint32_t index, const char *name)
+static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t i, uint32_t index, const char *name, bool used)
 {
     const struct gn_shares *shares = &v->shares;
-    struct gn_control_share out = {.name = name, .index = index};
+    struct gn_control_share out = {.name = name, .index = index, .used = used};
     if (!v->takes_turns)
         out.share = out.entitled = -1;
     if (!v->takes_turns || !shares->joined || i >= shares->n)
@@ -84,10 +84,11 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         struct gn_session_counts own = {0};
         (void)!pread(v->ring_fd, &own, sizeof own, GN_SESSION_COUNTS_AT);
         const uint64_t maps = own.maps < n.copies_two ? own.maps : n.copies_two;
+        const uint64_t used = gn_loads_of(v);
         for (uint32_t i = 0; i < p->n_devices; i++) {
             if (!(v->devices >> i & 1))
                 continue;
-            devices[n_devices] = share_of(v, n_devices, first_device(&d->machine, v->platform) + i, p->devices[i].facts.name);
+            devices[n_devices] = share_of(v, n_devices, first_device(&d->machine, v->platform) + i, p->devices[i].facts.name, used >> i & 1);
             n_devices++;
         }
         struct gn_control_vgpu out = {

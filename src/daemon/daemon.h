@@ -93,6 +93,7 @@ struct gn_vgpu_record {
     uint32_t id;
     uint32_t platform;
     uint64_t devices;         /* of the platform, as bits: those that the tenant may use */
+    uint8_t ranks[GN_WORKER_MAX_DEVICES]; /* of those: in which order they are offered to a program that does not choose; 0 first */
     struct gn_tenant *tenant; /* there as long as this is */
     char program[GN_LINK_NAME_BYTES];
     pid_t program_pid;
@@ -277,6 +278,8 @@ void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err)
 void gn_vgpus_arm(struct gn_daemon *d);
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
 const char *gn_vgpus_state(const struct gn_vgpu_record *v);
+/* It has commands that are not complete. */
+bool gn_vgpus_is_busy(const struct gn_vgpu_record *v);
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
 
 /* For moves.c: a worker for this record. What is its alone is made (control socket, boot message); ring_fd, counters_fd and the
@@ -285,6 +288,11 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, str
 /* From now on v's worker is n's, and n's is v's. 0, or -EBUSY and nothing has changed. */
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n);
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err);
+
+/* loads.c: the devices of the platform, as bits, that it has made a queue for, by its worker's word. */
+uint64_t gn_loads_of(const struct gn_vgpu_record *v);
+/* In which order these devices, given as bits, are offered to a vGPU that is about to start. */
+void gn_loads_rank(struct gn_daemon *d, uint32_t platform, uint64_t devices, uint8_t ranks[static GN_WORKER_MAX_DEVICES]);
 
 /* moves.c: a vGPU from its worker to a new one. The answer to `c` comes later. 0 or -errno. */
 struct gn_control_wish;

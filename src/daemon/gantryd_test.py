@@ -149,7 +149,7 @@ class Attaching(unittest.TestCase):
         a = self.attached(tenant=b"blue.team-1", weight=7, memory=4096)
         v = vgpus(a.client)
         self.assertEqual(len(v), 1)
-        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False}
+        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False, "used": False}
         self.assertEqual(v[0], {"id": "%08x" % a.id, "tenant": "blue.team-1", "program": "test", "pid": os.getpid(),
                                 "worker_pid": a.worker, "platform": "Fake Platform", "link": "shm", "mode": "remote",
                                 "state": "idle", "weight": 7, "memory_bytes": 0, "leased_bytes": 0, "memory_limit_bytes": 4096,

@@ -16,7 +16,7 @@ from gantryd_harness import ATTACHED, PATIENCE, Gantryd
 FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}
 NONE, WANTED, HELD, RESTING = b"0", b"1", b"2", b"3"
 POLICIES = ["fair", "credit", "credit-hs", "strict", "rr", "xenocredit"]
-SHARE_KEYS = {"name", "index", "share", "entitled", "device_ns", "used_ns", "waited_ns", "grants", "interactive"}
+SHARE_KEYS = {"name", "index", "share", "entitled", "device_ns", "used_ns", "waited_ns", "grants", "interactive", "used"}
 
 
 class Player:
@@ -88,7 +88,7 @@ class Grants(unittest.TestCase):
         self.start()
         a, b = self.player(), self.player()
         self.assertEqual(self.seen(a), {"name": self.seen(a)["name"], "index": 0, "share": 0, "entitled": 0, "device_ns": 0, "used_ns": 0, "waited_ns": 0,
-                                        "grants": 0, "interactive": False})
+                                        "grants": 0, "interactive": False, "used": False})
         self.assertEqual(a.take(), HELD)
         # Alone: nothing is charged, and all of it is his.
         alone = self.seen(a)

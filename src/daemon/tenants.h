@@ -23,6 +23,7 @@ struct gn_tenant {
     uint32_t n_vgpus;
     struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */
     uint64_t busy_weights; /* shares.c, while it reckons: of its vGPUs that have work on a device */
+    bool is_there, is_busy; /* loads.c, while it weighs a device */
 };
 
 struct gn_tenants {

@@ -445,20 +445,22 @@ void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, c
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
 }
 
-const char *gn_vgpus_state(const struct gn_vgpu_record *v)
+bool gn_vgpus_is_busy(const struct gn_vgpu_record *v)
 {
     uint64_t pending = 0;
+    /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
+    return pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) == sizeof pending && pending;
+}
+
+const char *gn_vgpus_state(const struct gn_vgpu_record *v)
+{
     if (v->move)
         return "moving";
     if (v->stopped)
         return "stopped";
     if (v->process.fd < 0 && !v->spawning)
         return "lost";
-    /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
-    if (pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) !=
-        sizeof pending)
-        return "idle";
-    return pending ? "running" : "idle";
+    return gn_vgpus_is_busy(v) ? "running" : "idle";
 }
 
 static int make_id(struct gn_daemon *d, uint32_t *ret)
@@ -579,7 +581,8 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
     for (uint32_t i = 0; i < p->n_devices; i++) {
         struct gn_worker_boot_device device = {.index = p->devices[i].facts.index,
-                                               .present_as = p->devices[i].shown_as};
+                                               .present_as = p->devices[i].shown_as,
+                                               .rank = v->ranks[i]};
         if (!(v->devices >> i & 1))
             continue;
         memcpy(b.rest + n, &device, sizeof device);
@@ -658,6 +661,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->devices = devices;
     v->tenant = tenant;
     v->takes_turns = d->takes_turns;
+    gn_loads_rank(d, a->platform, devices, v->ranks);
     tenant->n_vgpus++;
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
@@ -709,6 +713,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->platform = like->platform;
     n->weight = like->weight;
     n->devices = like->devices;
+    memcpy(n->ranks, like->ranks, sizeof n->ranks);
     n->tenant = like->tenant;
     n->takes_turns = like->takes_turns;
     n->tenant->n_vgpus++;

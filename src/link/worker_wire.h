@@ -119,6 +119,8 @@ _Static_assert(sizeof(struct gn_worker_boot) == 336, "boot");
 struct gn_worker_boot_device {
     uint32_t index;      /* in the platform, as probed */
     uint32_t present_as; /* GN_DEVICE_*, 0: as it is */
+    uint32_t rank;       /* 0: offered first to a program that does not choose; and so on */
+    uint32_t zero;
 };
 
 struct gn_worker_lease {

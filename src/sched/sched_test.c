@@ -2,6 +2,7 @@
 /* The policies in virtual time: programs that launch kernels of some length and think between them, on a
  * device that runs one grant at a time. Nothing here waits, so a second costs a millisecond. */
 #include "sched/sched.h"
+#include "sched/choose.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -565,6 +566,20 @@ static void the_device_is_kept_by_what_turns_cost_lately(void **state)
     (void)state;
 }
 
+static void the_least_loaded_device_is_that_with_the_least_to_share(void **state)
+{
+    /* Each is more loaded than the one before it. */
+    static const struct gn_sched_load loads[] = {
+        {.busy_weights = 0, .weights = 0, .n = 0},     {.busy_weights = 0, .weights = 100, .n = 1}, {.busy_weights = 0, .weights = 100, .n = 8},
+        {.busy_weights = 0, .weights = 5000, .n = 1},  {.busy_weights = 1, .weights = 1, .n = 1},   {.busy_weights = 100, .weights = 100, .n = 8},
+        {.busy_weights = 100, .weights = 300, .n = 2},
+    };
+    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++)
+        for (size_t j = 0; j < sizeof loads / sizeof loads[0]; j++)
+            assert_int_equal(gn_sched_less_loaded(&loads[i], &loads[j]), i < j);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -591,6 +606,7 @@ int main(void)
         cmocka_unit_test(nobody_is_lost_under_any_policy),
         cmocka_unit_test(policies_are_found_by_name),
         cmocka_unit_test(the_device_is_kept_by_what_turns_cost_lately),
+        cmocka_unit_test(the_least_loaded_device_is_that_with_the_least_to_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@ struct gn_counters {
     _Atomic uint64_t copies_bypass; /* by none */
     _Atomic uint64_t memory_bytes;  /* device memory held now, as requested */
     _Atomic uint64_t pending;       /* commands not yet complete, now */
+    _Atomic uint64_t devices;       /* as bits, in the vGPU's own order: those that it has made a queue for */
 };
 _Static_assert(sizeof(struct gn_counters) <= GN_COUNTERS_BYTES, "counters");
 

@@ -3,6 +3,7 @@
 #define GN_SIM_INTERNAL_H
 
 #include "base/list.h"
+#include "sched/choose.h"
 #include "sim/entitle.h"
 #include "sim/heap.h"
 #include "sim/sim.h"
@@ -29,8 +30,7 @@ struct gn_sim_device {
     uint64_t began_ns, settled_ns; /* RUNS: the kernel; it is accounted for until then */
     uint64_t idle_ns;              /* HOLDS: since when */
     struct gn_list seats;
-    uint64_t load; /* weights of tenants with vGPUs here */
-    uint32_t n_vgpus;
+    struct gn_sched_load load; /* who is there counts as busy: what programs will do is not known beforehand */
     uint64_t epoch_ns; /* since when the same vGPUs are here */
     struct gn_sim_device_result *result;
 };

@@ -189,14 +189,12 @@ void gn_sim_add_wait(struct gn_sim_world *world, struct gn_sim_vgpu *v, uint64_t
 
 /* ---- seats */
 
-/* By the weights of the tenants that are there, then by vGPUs. */
 static struct gn_sim_device *least_loaded(struct gn_sim_world *world)
 {
     struct gn_sim_device *best = world->devices;
     for (uint32_t i = 1; i < world->w->n_devices; i++) {
-        struct gn_sim_device *d = &world->devices[i];
-        if (d->load < best->load || (d->load == best->load && d->n_vgpus < best->n_vgpus))
-            best = d;
+        if (gn_sched_less_loaded(&world->devices[i].load, &best->load))
+            best = &world->devices[i];
     }
     return best;
 }
@@ -228,10 +226,10 @@ void gn_sim_seat_take(struct gn_sim_world *world, struct gn_sim_vgpu *v)
     gn_sim_epoch_end(world, d);
     if (s->n_vgpus++ == 0) {
         gn_list_append(&d->seats, &s->in_device);
-        d->load += v->owner->tenant->weight;
+        d->load.weights += v->owner->tenant->weight;
     }
     s->wants += gn_sim_program_wants(v->program);
-    d->n_vgpus++;
+    d->load.n++;
     d->result->n_vgpus++;
     v->seat = s;
     (void)gn_sched_add(&d->sched, &s->t, &v->e, v->program->weight, world->now_ns);
@@ -246,8 +244,8 @@ void gn_sim_seat_leave(struct gn_sim_world *world, struct gn_sim_vgpu *v)
     if (--s->n_vgpus == 0) {
         gn_list_remove(&s->in_device);
         s->wants = 0;
-        d->load -= v->owner->tenant->weight;
+        d->load.weights -= v->owner->tenant->weight;
     }
-    d->n_vgpus--;
+    d->load.n--;
     v->seat = NULL;
 }

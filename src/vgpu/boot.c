@@ -23,6 +23,7 @@ static int take_apart(struct gn_frame_reader *reader, const struct gn_frame *f, 
         struct gn_worker_boot_device d;
         memcpy(&d, (const char *)f->payload + sizeof b->wire + i * sizeof d, sizeof d);
         b->devices[i] = (struct gn_device_choice){.index = d.index, .present_as = d.present_as};
+        b->ranks[i] = d.rank;
     }
     memcpy(&b->wall, (const char *)f->payload + f->n_payload - sizeof b->wall, sizeof b->wall);
     if (b->wall.n_groups > GN_WORKER_MAX_GROUPS || !gn_frame_string_ok(b->wall.cache, sizeof b->wall.cache))
@@ -79,6 +80,7 @@ int gn_boot_map(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error
     v->program = b->wire.program;
     v->tenant = b->wire.tenant;
     v->weight = b->wire.weight;
+    v->ranks = b->ranks;
     v->memory_limit_bytes = b->wire.memory_limit_bytes;
     v->session_fd = b->wire.loads ? -1 : b->fds[GN_WORKER_BOOT_SESSION];
     v->load_fd = b->wire.loads ? b->fds[GN_WORKER_BOOT_SESSION] : -1;

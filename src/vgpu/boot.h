@@ -12,6 +12,7 @@
 struct gn_boot {
     struct gn_worker_boot wire;
     struct gn_device_choice devices[GN_WORKER_MAX_DEVICES];
+    uint32_t ranks[GN_WORKER_MAX_DEVICES];
     struct gn_worker_boot_wall wall;
     int fds[GN_WORKER_BOOT_FDS]; /* the caller's */
 };

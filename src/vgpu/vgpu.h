@@ -20,6 +20,7 @@ struct gn_vgpu_boot {
     const char *tenant;
     uint32_t weight;
     uint64_t memory_limit_bytes; /* 0: what the device has */
+    const uint32_t *ranks;       /* of each device: in which order they are offered to a program that does not choose. NULL: as they stand */
 
     int session_fd; /* to the program. Hangs up when the program is gone: then gn_vgpu_serve returns */
     int control_fd; /* to gantryd: link/worker_control.h. Hangs up when gantryd is gone: likewise */

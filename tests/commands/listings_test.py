@@ -77,7 +77,7 @@ class Listings(CommandTest):
         self.assertEqual(set(plain["copies"]), {"two", "mapped", "bypass"})
         for key in ("calls", "sync_calls", "memory_bytes", "leased_bytes"):
             self.assertEqual(plain[key], 0)
-        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False}
+        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False, "used": False}
         self.assertEqual(plain["devices"], [dict(nothing, index=0, name="Fake Device One"), dict(nothing, index=1, name="Fake Device Two")])
         self.add_tenant("team.a")
         limited = self.vgpu(self.attach(weight=7, memory=3 << 30, tenant=b"team.a"))
@@ -90,11 +90,11 @@ class Listings(CommandTest):
         lines = self.table("ls")
         titles = lines[0].split()
         self.assertEqual(titles, ["VGPU", "TENANT", "PID", "PROGRAM", "STATE", "WEIGHT", "SHARE", "MEMORY", "LIMIT", "CALLS", "WAITED", "LINK",
-                                  "MODE", "PLATFORM"])
+                                  "MODE", "DEVICE", "PLATFORM"])
         rows = {line.split()[0]: line for line in lines[1:]}
         self.assertRegex(first, "^[0-9a-f]{8}$")
         self.assertEqual(rows[first].split()[1:],
-                         ["default", str(os.getpid()), "test", "idle", "100", "-", "0", "-", "0", "0", "shm", "remote", "Fake", "Platform"])
+                         ["default", str(os.getpid()), "test", "idle", "100", "-", "0", "-", "0", "0", "shm", "remote", "-", "Fake", "Platform"])
         self.assertEqual(rows[second].split()[5:9], ["1000", "-", "0", "1.5G"])
         # Aligned: each column's words all begin, or all end, where its title does.
         for line in (rows[first], rows[second]):
@@ -127,10 +127,10 @@ class Listings(CommandTest):
 
     def test_devices_as_a_table(self):
         lines = self.table("devices")
-        self.assertEqual(lines[0].split(), ["DEVICE", "TYPE", "UNITS", "CLOCK", "MEMORY", "BUFFER", "VGPUS", "PLATFORM", "DRIVER"])
+        self.assertEqual(lines[0].split(), ["NUMBER", "DEVICE", "TYPE", "UNITS", "CLOCK", "MEMORY", "BUFFER", "VGPUS", "PLATFORM", "DRIVER"])
         self.assertEqual(len(lines), 3)
         for line, d in zip(lines[1:], self.ask("devices")["devices"]):
-            self.assertTrue(line.startswith(d["name"] + "  "), line)
+            self.assertTrue(line.lstrip().startswith("%d  %s  " % (d["index"], d["name"])), line)
         with Gantryd("--device", "Two,present-as=cpu", env={"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}) as other:
             p = self.prefix.run("devices", "--connect", "unix:" + other.path)
             self.assertIn("  accelerator as cpu  ", p.stdout)

@@ -180,12 +180,26 @@ static void build(const char *source)
     clReleaseProgram(whole);
 }
 
+/* Whichever is offered; with ALLOCATOR_DEVICE=N the Nth of all, =default the platform's own. */
+static void choose_device(cl_platform_id platform)
+{
+    const char *which = getenv("ALLOCATOR_DEVICE");
+    cl_device_id all[8];
+    cl_uint n = 0;
+    if (which && strcmp(which, "default") != 0) {
+        need(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 8, all, &n), "clGetDeviceIDs");
+        device = all[strtoul(which, NULL, 10) % n];
+        return;
+    }
+    need(clGetDeviceIDs(platform, which ? CL_DEVICE_TYPE_DEFAULT : CL_DEVICE_TYPE_ALL, 1, &device, &n), "clGetDeviceIDs");
+}
+
 static void open_device(void)
 {
     cl_platform_id platform;
     cl_int result;
     need(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
-    need(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
+    choose_device(platform);
     context = clCreateContext(NULL, 1, &device, NULL, NULL, &result);
     need(result, "clCreateContext");
     queue = clCreateCommandQueue(context, device, 0, &result);
@@ -260,6 +274,10 @@ static void obey(const char *word, unsigned long long a, unsigned long long b, u
         need(clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof global, &global, NULL), "info");
         need(clGetDeviceInfo(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof largest, &largest, NULL), "info");
         printf("info %llu %llu\n", (unsigned long long)global, (unsigned long long)largest);
+    } else if (strcmp(word, "device") == 0) {
+        char name[256];
+        need(clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name, name, NULL), "info");
+        printf("device %s\n", name);
     } else {
         printf("what? %s\n", word);
     }

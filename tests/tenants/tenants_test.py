@@ -606,6 +606,60 @@ class Devices(TenantTest):
         self.assertEqual(self.program().do("platforms"), "platforms 1 2")
 
 
+class Placement(TenantTest):
+    extra_env = {"POCL_DEVICES": "pthread basic"}
+
+    @classmethod
+    def daemon_args(cls):
+        return ["--policy", "fair"]
+
+    def setUp(self):
+        super().setUp()
+        self.names = [d["name"] for d in self.ctl("devices")["devices"]]
+        self.assertTrue(wait_until(lambda: not self.ctl("ls")["vgpus"], 20))
+
+    def placed(self, *tenant, **env):
+        """A program that has a queue: the numbers of the devices that it works on, as both sides tell."""
+        p = self.program(*tenant, **env)
+        p.make("buffer", 4096)
+        self.assertEqual(p.do("poke", 0), "poked 0")
+        used = [d["index"] for d in self.vgpu(p)["devices"] if d["used"]]
+        self.assertEqual([self.names[i] for i in used], [p.do("device").split(" ", 1)[1]])
+        return used[0], p
+
+    def test_who_does_not_choose_goes_to_the_least_loaded(self):
+        self.tenant("--weight", "300")
+        heavy, _ = self.placed()
+        self.assertEqual(heavy, 0)
+        # Three light ones of one tenant count once, and still less than the heavy one.
+        places = [self.placed("default") for _ in range(3)]
+        self.assertEqual([where for where, _ in places], [1, 1, 1])
+        # Whoever goes makes room.
+        for _, p in places:
+            p.__exit__()
+        self.assertTrue(wait_until(lambda: len(self.ctl("ls")["vgpus"]) == 1, 20))
+        self.assertEqual(self.placed("default", ALLOCATOR_DEVICE="default")[0], 1)
+
+    def test_who_has_not_begun_is_expected(self):
+        first, second = self.program("default"), self.program("default")
+        self.assertEqual([p.do("platforms") for p in (first, second)], ["platforms 1 2"] * 2)
+        self.assertEqual([[d["used"] for d in self.vgpu(p)["devices"]] for p in (first, second)], [[False, False]] * 2)
+        for p, where in ((second, 1), (first, 0)):
+            p.make("buffer", 4096)
+            self.assertEqual(p.do("device"), "device " + self.names[where])
+
+    def test_who_chooses_gets_what_it_chose(self):
+        for chosen in (1, 1, 0):
+            self.assertEqual(self.placed("default", ALLOCATOR_DEVICE=str(chosen))[0], chosen)
+        # And counts where he is.
+        self.assertEqual(self.placed("default")[0], 0)
+
+    def test_only_among_those_that_the_tenant_may_use(self):
+        self.placed("default", ALLOCATOR_DEVICE="1")
+        self.tenant("--device", self.names[1])
+        self.assertEqual(self.placed()[0], 1)
+
+
 if __name__ == "__main__":
     if not os.path.exists("/etc/OpenCL/vendors/pocl.icd"):
         print("SKIP: PoCL is not installed")

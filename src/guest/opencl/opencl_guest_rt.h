@@ -34,6 +34,7 @@ struct gn_cl_device {
     struct gn_object o; /* parent: the device it is a part of, or NULL */
     struct gn_cl_root *root;
     cl_device_type type;
+    cl_uint rank; /* who does not choose has the one with the least */
     cl_device_svm_capabilities svm; /* of a root device, once the session's svm_opened is set */
     uint64_t svm_largest;
 };

@@ -133,10 +133,10 @@ static struct gn_session *open_session(uint32_t index)
 #define MAX_DEVICES 64u
 
 /* What the devices are shown as; also how this process is to wait for them. */
-static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_DEVICES], cl_uint *ret_n)
+static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_DEVICES], cl_uint ranks[static MAX_DEVICES], cl_uint *ret_n)
 {
     cl_uint on_processors = 0;
-    if (gn_send_Devices(s, MAX_DEVICES, types, ret_n, &on_processors) || *ret_n > MAX_DEVICES)
+    if (gn_send_Devices(s, MAX_DEVICES, types, ranks, ret_n, &on_processors) || *ret_n > MAX_DEVICES)
         return false;
     if (on_processors && s->waiter.policy.spin_ns > GN_SPIN_SHORT_NS)
         s->waiter.policy = (struct gn_spin_policy){GN_SPIN_SHORT_NS, GN_SPIN_ROOMY_NS, &s->view.turn->whose};
@@ -146,10 +146,10 @@ static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_
 static struct gn_cl_root *attach(uint32_t index)
 {
     cl_device_type types[MAX_DEVICES];
-    cl_uint n = 0;
+    cl_uint ranks[MAX_DEVICES], n = 0;
     struct gn_session *s = open_session(index);
     struct gn_cl_root *root = s ? (void *)gn_object_new(s, GN_KIND_PLATFORM, NULL) : NULL;
-    if (!root || !learn_devices(s, types, &n))
+    if (!root || !learn_devices(s, types, ranks, &n))
         return NULL;
     root->o.rooted = true;
     root->o.dispatch = &gn_opencl_dispatch;
@@ -161,6 +161,7 @@ static struct gn_cl_root *attach(uint32_t index)
             return NULL;
         d->o.rooted = true;
         d->type = types[i];
+        d->rank = ranks[i];
         root->devices[root->n_devices++] = d;
     }
     return root->devices ? root : NULL;
@@ -172,17 +173,18 @@ static bool revive_locked(struct gn_cl_root *root)
 {
     uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
     cl_device_type types[MAX_DEVICES];
-    cl_uint n = 0;
+    cl_uint ranks[MAX_DEVICES], n = 0;
     if (root->o.epoch == epoch)
         return true;
     struct gn_session *s = open_session(root->index);
     if (!s)
         return false;
     gn_session_reserve_ids(s, 1 + root->n_devices);
-    if (!learn_devices(s, types, &n) || n != root->n_devices)
+    if (!learn_devices(s, types, ranks, &n) || n != root->n_devices)
         return false;
     for (cl_uint i = 0; i < n; i++) {
         root->devices[i]->type = types[i];
+        root->devices[i]->rank = ranks[i];
         root->devices[i]->o.session = s;
         __atomic_store_n(&root->devices[i]->o.epoch, epoch, __ATOMIC_RELEASE);
     }
@@ -356,6 +358,27 @@ cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info para
 
 /* ---- devices */
 
+/* The driver's default, or one of its kind that has less to do. */
+static const struct gn_cl_device *default_device(const struct gn_cl_root *root)
+{
+    const struct gn_cl_device *best = root->n_devices ? root->devices[0] : NULL;
+    for (cl_uint i = 1; i < root->n_devices; i++)
+        if (((root->devices[i]->type ^ root->devices[0]->type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) == 0 && root->devices[i]->rank < best->rank)
+            best = root->devices[i];
+    return best;
+}
+
+static bool is_of_type(const struct gn_cl_device *d, cl_device_type asked)
+{
+    if (asked == CL_DEVICE_TYPE_ALL)
+        return d->type != CL_DEVICE_TYPE_CUSTOM;
+    return (d->type & asked & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) || ((asked & CL_DEVICE_TYPE_DEFAULT) && d == default_device(d->root));
+}
+
+/*
+ * All of them stand in the driver's order, always: a program may number them. One that asks for fewer than there are does not choose,
+ * and the first that it gets is the least loaded one.
+ */
 cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type, cl_uint num_entries,
                                      cl_device_id *devices, cl_uint *num_devices)
 {
@@ -372,17 +395,21 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
         if (result || odd)
             return result ? result : CL_DEVICE_NOT_FOUND;
     }
+    struct gn_cl_device *all[MAX_DEVICES];
+    cl_uint best = 0;
     for (cl_uint i = 0; i < root->n_devices; i++) {
-        struct gn_cl_device *d = root->devices[i];
-        bool match = device_type == CL_DEVICE_TYPE_ALL ? d->type != CL_DEVICE_TYPE_CUSTOM
-                                                       : (d->type & device_type) != 0;
-        if (!match && (device_type & CL_DEVICE_TYPE_DEFAULT) && device_type != CL_DEVICE_TYPE_ALL)
-            match = i == 0;
-        if (!match)
+        if (!is_of_type(root->devices[i], device_type))
             continue;
-        if (devices && n < num_entries)
-            devices[n] = (cl_device_id)d;
+        all[n] = root->devices[i];
+        if (all[n]->rank < all[best]->rank)
+            best = n;
         n++;
+    }
+    const bool chooses = num_entries >= n;
+    for (cl_uint i = 0, from = 0; devices && i < n && i < num_entries; i++) {
+        if (!chooses && i > 0 && from == best)
+            from++;
+        devices[i] = (cl_device_id)all[!chooses && i == 0 ? best : from++];
     }
     if (num_devices)
         *num_devices = n;

@@ -66,6 +66,8 @@ cl_int gn_host_Devices(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     *a->on_processors = v->on_processors;
     for (cl_uint i = 0; a->types && i < a->n_types && i < p->n_devices; i++)
         a->types[i] = p->types[i];
+    for (cl_uint i = 0; a->ranks && i < a->n_types; i++)
+        a->ranks[i] = v->boot->ranks && i < p->n_devices ? v->boot->ranks[i] : i;
     return CL_SUCCESS;
 }
 

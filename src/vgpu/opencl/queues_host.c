@@ -21,8 +21,9 @@ int gn_queue_made(struct gn_vobject *o)
     cl->clGetCommandQueueInfo(o->driver, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
     cl->clGetCommandQueueInfo(o->driver, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
     const bool measured = properties & CL_QUEUE_PROFILING_ENABLE;
-    o->detail = gn_queue_new(o->vgpu, o, gn_device_index(o->vgpu, device),
-                             !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), measured && !times_are_ours, measured);
+    const cl_uint index = gn_device_index(o->vgpu, device);
+    atomic_fetch_or_explicit(&o->vgpu->counters->devices, UINT64_C(1) << index, memory_order_relaxed);
+    o->detail = gn_queue_new(o->vgpu, o, index, !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), measured && !times_are_ours, measured);
     times_are_ours = false;
     return o->detail ? 0 : -1;
 }
