@@ -7,19 +7,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
+#include "ctl/whole_file.h"
 #include "link/link.h"
 
 #define PIPE_BYTES  (1 << 20)
@@ -30,8 +29,7 @@ static const char failure[] = "cannot save the vGPU";
 struct saving {
     const struct gn_ctl_args *args;
     const char *path;
-    char *temporary, *folder;
-    int fd; /* of the file; -1 */
+    struct gn_whole_file file;
     struct gn_link *link;
     uint64_t bytes, began_ns, shown_ns;
     /* of the thread that asks */
@@ -59,45 +57,6 @@ static void set_signals(void)
     sigaction(SIGPIPE, &ignored, NULL);
 }
 
-static int cannot(struct gn_error *err, const struct saving *s, const char *what, int code)
-{
-    return gn_fail(err, code,
-                   code == ENOSPC || code == EDQUOT || code == EFBIG
-                       ? "make room, or write elsewhere"
-                       : "look at its name, and at who may write there",
-                   "cannot %s %.200s: %s", what, s->path, strerror(code));
-}
-
-static int open_file(struct saving *s, struct gn_error *err)
-{
-    struct stat st;
-    char *name = strdup(s->path);
-    if (!name || asprintf(&s->temporary, "%s.XXXXXX", s->path) < 0 || !(s->folder = strdup(dirname(name)))) {
-        free(name);
-        return gn_fail(err, ENOMEM, NULL, "out of memory");
-    }
-    free(name);
-    if (stat(s->path, &st) == 0 && !S_ISREG(st.st_mode))
-        return gn_fail(err, EEXIST, "name another file", "%.200s is there, and is no plain file", s->path);
-    s->fd = mkostemp(s->temporary, O_CLOEXEC);
-    if (s->fd < 0) {
-        int code = errno;
-        free(s->temporary);
-        s->temporary = NULL;
-        return cannot(err, s, "write", code);
-    }
-    return 0;
-}
-
-static int sync_folder(struct saving *s)
-{
-    int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
-    if (fd >= 0)
-        close(fd);
-    return rc == -EINVAL || rc == -EROFS ? 0 : rc; /* a file system that has nothing to bring to a disk */
-}
-
 static void show_progress(struct saving *s, bool end)
 {
     char size[16], rate[16];
@@ -120,7 +79,7 @@ static int empty_pipe(struct saving *s, int from)
     for (;;) {
         if (interrupted)
             return -EINTR;
-        ssize_t n = splice(from, NULL, s->fd, NULL, PIPE_BYTES, SPLICE_F_MOVE);
+        ssize_t n = splice(from, NULL, s->file.fd, NULL, PIPE_BYTES, SPLICE_F_MOVE);
         if (n == 0)
             return 0;
         if (n < 0 && errno != EINTR)
@@ -167,7 +126,7 @@ static int receive(struct saving *s, struct gn_error *err)
     if (written == -EINTR)
         return gn_fail(err, EINTR, NULL, "interrupted: no checkpoint was made, and the program goes on");
     if (written)
-        return cannot(err, s, "write", -written);
+        return gn_whole_file_cannot(&s->file, "write", -written, err);
     if (s->rc) {
         *err = s->err;
         return s->rc;
@@ -205,29 +164,19 @@ static int save(struct saving *s, bool *ret_stopped, uint64_t *ret_sync_ns, stru
     int rc = gn_link_connect_control(s->args->connect, &s->link, err);
     if (!rc)
         rc = receive(s, err);
+    GN_FAULT("ctl-received");
     const uint64_t at_ns = gn_now_ns();
-    if (!rc && (fsync(s->fd) < 0 || close(s->fd) < 0))
-        rc = cannot(err, s, "write", errno);
-    else if (!rc)
-        s->fd = -1;
-    if (!rc && s->args->stop) {
-        rc = sync_folder(s);
-        if (rc) {
-            cannot(err, s, "write", -rc);
-        } else {
-            rc = stop(s, err);
-            /* Whoever says no means it; he who says nothing may have heard. */
-            *ret_stopped = rc != -EREMOTEIO;
-        }
+    if (!rc)
+        rc = gn_whole_file_sync(&s->file, err);
+    /* A file without a name ends with this process: so it has one before the program stops for it. */
+    if (!rc && s->args->stop && !(rc = gn_whole_file_keep(&s->file, err))) {
+        rc = stop(s, err);
+        /* Whoever says no means it; he who says nothing may have heard. */
+        *ret_stopped = rc != -EREMOTEIO;
     }
     GN_FAULT("ctl-before-rename");
-    if (!rc && rename(s->temporary, s->path) < 0)
-        rc = cannot(err, s, "write", errno);
-    if (!rc) {
-        free(s->temporary);
-        s->temporary = NULL;
-        (void)sync_folder(s); /* its contents are safe; at worst it is found under its other name */
-    }
+    if (!rc)
+        rc = gn_whole_file_name(&s->file, err);
     *ret_sync_ns = gn_now_ns() - at_ns;
     return rc;
 }
@@ -260,7 +209,7 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
                                    .stop = args->stop,
                                    .drain_timeout_ms =
                                        args->drain_timeout_ms ? args->drain_timeout_ms : GN_CONTROL_DRAIN_MS};
-    struct saving s = {.args = args, .path = args->rest[0] ? args->rest[1] : NULL, .fd = -1};
+    struct saving s = {.args = args, .path = args->rest[0] ? args->rest[1] : NULL, .file.fd = -1};
     struct gn_error err = {{0}, {0}};
     bool stopped = false;
     uint64_t sync_ns = 0;
@@ -272,21 +221,18 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
     }
     set_signals();
     s.request = gn_control_checkpoint_request(&wish);
-    int rc = s.request ? open_file(&s, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
+    int rc = s.request ? gn_whole_file_open(&s.file, s.path, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
     if (!rc)
         rc = save(&s, &stopped, &sync_ns, &err);
-    if (s.fd >= 0)
-        close(s.fd);
-    if (s.temporary && !stopped)
-        unlink(s.temporary);
+    gn_whole_file_close(&s.file, stopped);
     if (s.link)
         gn_link_close(s.link);
     int status = GN_EXIT_OK;
     if (rc && stopped) {
         struct gn_error why = err;
         gn_fail(&err, -rc, NULL,
-                "the program may be stopped, and its checkpoint is whole in %.200s, but: %.120s", s.temporary,
-                why.what);
+                "the program may be stopped, and its checkpoint is whole in %.200s, but: %.120s",
+                s.file.temporary ? s.file.temporary : s.path, why.what);
     }
     if (rc)
         status = gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
@@ -294,7 +240,6 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
         status = report(&s, gn_now_ns() - began_ns, sync_ns);
     json_decref(s.reply);
     free(s.request);
-    free(s.temporary);
-    free(s.folder);
+    gn_whole_file_fini(&s.file);
     return status;
 }

@@ -256,6 +256,39 @@ class Checkpoints(unittest.TestCase):
             self.assertEqual(self.vgpu(daemon)["worker_pid"], before["worker_pid"])
             self.go_through(program, lambda step: None)
 
+    def test_a_gantry_that_is_killed_leaves_nothing(self):
+        """Its worker stands still, so that it is surely killed in the midst of it; once more where it cannot use a file without a name."""
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            vgpu = self.vgpu(daemon)
+            for more in ((), ("--stop",)):
+                os.kill(vgpu["worker_pid"], signal.SIGSTOP)
+                saving = subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), "checkpoint", "--connect", daemon.address, vgpu["id"],
+                                           self.file, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.addCleanup(saving.kill)
+
+                def writes():
+                    fds = "/proc/{}/fd".format(saving.pid)
+                    return any(os.readlink(os.path.join(fds, fd)).startswith(self.files) for fd in os.listdir(fds))
+                try:
+                    self.assertTrue(wait_until(writes, TIMEOUT_S))
+                    self.assertEqual(os.listdir(self.files), [])
+                finally:
+                    saving.kill()
+                    saving.wait()
+                    os.kill(vgpu["worker_pid"], signal.SIGCONT)
+                self.assertEqual(os.listdir(self.files), [])
+                self.assertTrue(wait_until(lambda: gantry(daemon, "checkpoint", vgpu["id"], self.file)[0] == 0, TIMEOUT_S))
+                os.unlink(self.file)
+            own = ["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
+            if os.geteuid() == 0 and subprocess.run(own + ["true"], capture_output=True, check=False).returncode == 0:
+                for _ in range(2):  # there is nothing yet; there is one already
+                    subprocess.run(own + [os.path.join(STAGE, "bin", "gantry"), "checkpoint", "--connect", daemon.address, vgpu["id"],
+                                          self.file], stdout=subprocess.DEVNULL, check=True, timeout=TIMEOUT_S)
+                    self.assertEqual(os.listdir(self.files), ["a.ckpt"])
+                    self.well(daemon, "inspect", self.file)
+            self.go_through(program, lambda step: None)
+
     def test_what_is_asked_wrongly_changes_nothing(self):
         with Daemon(STAGE, self.work) as daemon:
             program = self.program(daemon)

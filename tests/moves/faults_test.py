@@ -70,6 +70,18 @@ class Faults(unittest.TestCase):
                     self.ends_well(program)
                     self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
 
+    def test_gantry_is_killed_before_its_file_has_a_name(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            vgpu = daemon.vgpus()[0]
+            for point, more in (("ctl-received", ()), ("ctl-received", ("--stop",)), ("ctl-before-rename", ())):
+                with self.subTest(point, more=more):
+                    status, _ = gantry(daemon, "checkpoint", vgpu["id"], self.file, *more, env=dict(os.environ, GANTRY_FAULT=point))
+                    self.assertEqual(status, -9)
+                    self.assertEqual(os.listdir(self.files), [])
+                    self.assertTrue(wait_until(lambda: daemon.vgpus()[0]["state"] in ("running", "idle"), TIMEOUT_S))
+            self.ends_well(program)
+
     def test_the_worker_is_killed(self):
         """The environment is the template's, so every worker has it: the first to come to its point ends."""
         for point in ("move-begun", "move-quiet", "move-handed", "save-contents", "move-saved"):

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file that comes whole or not at all, for `gantry checkpoint`. Nameless files get a name by /proc/self/fd,
+ * as anybody may; without /proc, or on a file system that knows no nameless files, it has a name from the
+ * beginning, which a killed process leaves behind. A link never takes another file's place, so where there is
+ * one it goes by way of a second name.
+ */
+#include "ctl/whole_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES 100
+
+int gn_whole_file_cannot(const struct gn_whole_file *f, const char *what, int code, struct gn_error *err)
+{
+    return gn_fail(err, code,
+                   code == ENOSPC || code == EDQUOT || code == EFBIG
+                       ? "make room, or write elsewhere"
+                       : "look at its name, and at who may write there",
+                   "cannot %s %.200s: %s", what, f->path, strerror(code));
+}
+
+/* The file's name with six letters behind it, into f->temporary. */
+static int other_name(struct gn_whole_file *f)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    unsigned char drawn[6];
+    char tail[sizeof drawn + 1] = {0};
+    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
+        return -EIO;
+    for (size_t i = 0; i < sizeof drawn; i++)
+        tail[i] = letters[drawn[i] % (sizeof letters - 1)];
+    free(f->temporary);
+    if (asprintf(&f->temporary, "%s.%s", f->path, tail) < 0) {
+        f->temporary = NULL;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static void descriptor_path(const struct gn_whole_file *f, char ret[static 32])
+{
+    snprintf(ret, 32, "/proc/self/fd/%d", f->fd);
+}
+
+static int link_to(const struct gn_whole_file *f, const char *name)
+{
+    char path[32];
+    descriptor_path(f, path);
+    return linkat(AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+static int open_named(struct gn_whole_file *f)
+{
+    for (int i = 0; i < TRIES; i++) {
+        int rc = other_name(f);
+        if (rc)
+            return rc;
+        f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (f->fd >= 0 || errno != EEXIST)
+            break;
+    }
+    if (f->fd >= 0)
+        return 0;
+    int rc = -errno;
+    free(f->temporary);
+    f->temporary = NULL;
+    return rc;
+}
+
+static void open_nameless(struct gn_whole_file *f)
+{
+    char path[32];
+    f->fd = open(f->folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    if (f->fd < 0)
+        return;
+    descriptor_path(f, path);
+    if (access(path, F_OK) < 0) {
+        close(f->fd);
+        f->fd = -1;
+    }
+}
+
+int gn_whole_file_open(struct gn_whole_file *f, const char *path, struct gn_error *err)
+{
+    struct stat st;
+    char *name = strdup(path);
+    *f = (struct gn_whole_file){.path = path, .fd = -1};
+    if (!name || !(f->folder = strdup(dirname(name)))) {
+        free(name);
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    }
+    free(name);
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return gn_fail(err, EEXIST, "name another file", "%.200s is there, and is no plain file", path);
+    open_nameless(f);
+    int rc = f->fd < 0 ? open_named(f) : 0;
+    return rc ? gn_whole_file_cannot(f, "write", -rc, err) : 0;
+}
+
+int gn_whole_file_sync(struct gn_whole_file *f, struct gn_error *err)
+{
+    return fsync(f->fd) < 0 ? gn_whole_file_cannot(f, "write", errno, err) : 0;
+}
+
+static int sync_folder(const struct gn_whole_file *f)
+{
+    int fd = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return rc == -EINVAL || rc == -EROFS ? 0 : rc; /* a file system that has nothing to bring to a disk */
+}
+
+static int give_other_name(struct gn_whole_file *f)
+{
+    int rc = -EEXIST;
+    for (int i = 0; i < TRIES && rc == -EEXIST; i++) {
+        rc = other_name(f);
+        if (!rc)
+            rc = link_to(f, f->temporary);
+    }
+    if (rc) {
+        free(f->temporary);
+        f->temporary = NULL;
+    }
+    return rc;
+}
+
+int gn_whole_file_keep(struct gn_whole_file *f, struct gn_error *err)
+{
+    int rc = f->temporary ? 0 : give_other_name(f);
+    if (!rc)
+        rc = sync_folder(f);
+    return rc ? gn_whole_file_cannot(f, "write", -rc, err) : 0;
+}
+
+int gn_whole_file_name(struct gn_whole_file *f, struct gn_error *err)
+{
+    int rc = f->temporary ? -EEXIST : link_to(f, f->path);
+    if (rc == -EEXIST) {
+        rc = f->temporary ? 0 : give_other_name(f);
+        if (!rc && rename(f->temporary, f->path) < 0)
+            rc = -errno;
+        if (!rc) {
+            free(f->temporary);
+            f->temporary = NULL;
+        }
+    }
+    if (rc)
+        return gn_whole_file_cannot(f, "write", -rc, err);
+    (void)sync_folder(f); /* its contents are safe; at worst it is found under its other name */
+    return 0;
+}
+
+void gn_whole_file_close(struct gn_whole_file *f, bool stays)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    f->fd = -1;
+    if (f->temporary && !stays)
+        unlink(f->temporary);
+}
+
+void gn_whole_file_fini(struct gn_whole_file *f)
+{
+    free(f->temporary);
+    free(f->folder);
+    *f = (struct gn_whole_file){.fd = -1};
+}
