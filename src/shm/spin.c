@@ -20,6 +20,7 @@
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
 #define SETTLE_NS         15000u
 #define ROOM_LOOK_NS      5000000u
+#define ROOM_SOON_NS      1000000u /* who spins is to leave soon after others come, lest they be given the peer's processor; looking costs 4 us */
 #define YIELD_AFTER_NS    8000u
 #define PART_AFTER        8u        /* waits in a row */
 #define PART_FIRST_NS     1000000u  /* between two attempts, at first */
@@ -73,7 +74,7 @@ static bool on_my_cpu(uint16_t peer_cpu)
     return peer_cpu != GN_CPU_UNKNOWN && peer_cpu == gn_spin_cpu();
 }
 
-static _Atomic uint64_t next_look_ns;
+static _Atomic uint64_t looked_ns;
 static _Atomic bool room;
 
 /* How many threads run or could; UINT_MAX when that can't be told. */
@@ -89,23 +90,31 @@ static unsigned count_runnable(void)
     return sscanf(text, "%*s %*s %*s %u/", &running) == 1 ? running : UINT_MAX;
 }
 
-bool gn_spin_room(void)
+static bool is_looked(uint64_t now, uint64_t within_ns)
 {
-    pthread_once(&once, calibrate);
-    uint64_t now = gn_now_ns();
-    if (now >= atomic_load_explicit(&next_look_ns, memory_order_relaxed)) {
+    const uint64_t at = atomic_load_explicit(&looked_ns, memory_order_relaxed);
+    return at && now - at < within_ns;
+}
+
+static bool has_room(uint64_t now, uint64_t within_ns)
+{
+    if (!is_looked(now, within_ns)) {
+        pthread_once(&once, calibrate);
         atomic_store_explicit(&room, count_runnable() <= n_processors, memory_order_relaxed);
-        atomic_store_explicit(&next_look_ns, now + ROOM_LOOK_NS, memory_order_relaxed);
+        atomic_store_explicit(&looked_ns, now, memory_order_relaxed);
     }
     return atomic_load_explicit(&room, memory_order_relaxed);
+}
+
+bool gn_spin_room(void)
+{
+    return has_room(gn_now_ns(), ROOM_LOOK_NS);
 }
 
 /* Looked up only after a while of spinning: right at the start of a wait the peer still works on what was sent. */
 static bool is_roomy(uint64_t now, uint64_t spun_ns)
 {
-    if (spun_ns < SETTLE_NS && now >= atomic_load_explicit(&next_look_ns, memory_order_relaxed))
-        return true;
-    return gn_spin_room();
+    return (spun_ns < SETTLE_NS && !is_looked(now, ROOM_SOON_NS)) || has_room(now, ROOM_SOON_NS);
 }
 
 /* Leaves this processor for another one of those allowed, and is allowed all of them again at once. */
