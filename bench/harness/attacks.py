@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A load beside attackers, over the same load alone; alone against alone is the noise. Attacks go on all the time, ten a second."""
+"""A load beside attackers, over the same load alone; alone against alone is the noise. The attackers, another tenant's programs, try ten times a
+second."""
 
 import os
 import select
@@ -12,6 +13,7 @@ from .targets import BenchError, clean_environment, run_json
 
 LOADS = ["matrixMul", "BlackScholes", "hotspot"]
 BAR = 1.05
+TENANT = "stranger"
 FIRST_ATTACK_S = 30
 
 
@@ -20,7 +22,8 @@ class Storm:
 
     def __init__(self, context):
         storm = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/attacks/storm.py")
-        self.command = [sys.executable, "-B", storm, "--build", context.build, "--socket", context.gantry.address[len("unix:"):]]
+        self.command = [sys.executable, "-B", storm, "--build", context.build, "--socket", context.gantry.address[len("unix:"):],
+                        "--tenant", TENANT]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -44,6 +47,8 @@ def run(context):
                   ["alone", "attacked", "min..max", "alone again", "min..max"])
     if context.gantry is None:
         raise BenchError("needs a staged tree")
+    subprocess.run([os.path.join(context.gantry.stage, "bin/gantry"), "tenant", "add", TENANT, "--connect", context.gantry.address],
+                   env=clean_environment(), check=True)
     program = os.path.join(context.build, "bench/loads/gantry-load")
     results = []
     for load in LOADS:

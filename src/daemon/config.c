@@ -137,6 +137,18 @@ int gn_config_set_kernel_limit(struct gn_config *config, const char *value, stru
     return 0;
 }
 
+int gn_config_set_breach_pause(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    char *end = NULL;
+    double ms = value[0] >= '0' && value[0] <= '9' ? strtod(value, &end) : 0;
+    if (!end || *end || !(ms == 0 || (ms >= 1 && ms <= 60000)))
+        return gn_fail(err, EINVAL, "write a number of milliseconds, 1 to 60000, or 0 for none",
+                       "the pause after breaches cannot be \"%.100s\"", value);
+    config->breach_pause_set = true;
+    config->breach_pause_ns = (uint64_t)(ms * 1e6);
+    return 0;
+}
+
 int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_error *err)
 {
     config->walls_set = gn_walls_mode_parse(value, &config->walls) == 0;
@@ -248,6 +260,8 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_set_slice(p->config, value, &inner);
     } else if (strcmp(key, "kernel-limit") == 0) {
         rc = gn_config_set_kernel_limit(p->config, value, &inner);
+    } else if (strcmp(key, "breach-pause") == 0) {
+        rc = gn_config_set_breach_pause(p->config, value, &inner);
     } else if (strcmp(key, "walls") == 0) {
         if (p->config->walls_set)
             return complain(p, "keep one of them", "given twice:", key);
@@ -257,7 +271,7 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
             return complain(p, "keep one of them", "given twice:", key);
         rc = gn_config_set_cache(p->config, value, &inner);
     } else {
-        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, policy, slice, kernel-limit, device, walls and cache", "unknown key", key);
+        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, policy, slice, kernel-limit, breach-pause, device, walls and cache", "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
 }

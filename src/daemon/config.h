@@ -37,6 +37,8 @@ struct gn_config {
     uint64_t slice_ns;                    /* 0: the default */
     bool kernel_limit_set;
     uint64_t kernel_limit_ns;             /* 0: none */
+    bool breach_pause_set;
+    uint64_t breach_pause_ns;             /* 0: none */
     struct gn_config_tenant *tenants; /* owned */
     int n_tenants;
     enum gn_wall_mode walls;
@@ -68,6 +70,7 @@ int gn_config_set_authority(struct gn_config *config, const char *value, struct 
 int gn_config_set_policy(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_slice(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_kernel_limit(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_breach_pause(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_error *err);

@@ -43,6 +43,7 @@ void gn_conn_close(struct gn_conn *c)
     free(c->request);
     c->request = NULL;
     gn_memory_drop_held(c);
+    gn_attach_forget(c);
     gn_tracing_conn_gone(d, c);
     gn_move_forget(d, c);
     if (c->file_fd >= 0)
@@ -205,44 +206,6 @@ void gn_conn_watch_program(struct gn_conn *c)
         gn_loop_close(&c->daemon->loop, &c->process);
 }
 
-static void take_attach(struct gn_conn *c, const struct gn_frame *f)
-{
-    struct gn_link_attach a;
-    struct gn_error err;
-    int stdio[2] = {-1, -1};
-    if (!gn_frame_payload(f, &a, sizeof a) || a.mode > GN_LINK_MODE_PASSTHROUGH ||
-        (c->remote && a.stdio) || (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) || f->n_fds != __builtin_popcount(a.stdio) ||
-        !gn_frame_string_ok(a.tenant, sizeof a.tenant)) {
-        fault(c, "sent a malformed attach");
-        return;
-    }
-    int next = 0, rc = 0;
-    if (a.stdio & GN_LINK_HAS_STDOUT)
-        stdio[0] = gn_frame_take_fd(&c->reader, next++);
-    if (a.stdio & GN_LINK_HAS_STDERR)
-        stdio[1] = gn_frame_take_fd(&c->reader, next++);
-    struct gn_tenant *tenant = NULL;
-    if (c->vgpu)
-        rc = gn_fail(&err, EBUSY, NULL, "this connection has a vGPU already");
-    else if (c->control_only)
-        rc = gn_fail(&err, EINVAL, NULL, "this connection is for control requests only");
-    else if (!c->tenant && !a.tenant[0])
-        rc = gn_fail(&err, EACCES, NULL, "the tenant of this connection was removed");
-    else /* as the rules are now, whatever they were at the greeting */
-        tenant = gn_admit(c, a.tenant[0] ? a.tenant : c->tenant->rules.name, &rc, &err);
-    if (tenant && a.mode == GN_LINK_MODE_PASSTHROUGH && c->process.fd < 0 && !c->remote)
-        gn_conn_watch_program(c);
-    if (tenant)
-        rc = gn_vgpus_start(c, tenant, f->seq, &a, stdio, &err);
-    for (int i = 0; i < 2; i++)
-        if (stdio[i] >= 0)
-            close(stdio[i]);
-    if (rc)
-        gn_conn_refuse(c, f->seq, rc, &err);
-    else if (c->process.fd < 0 && !c->remote)
-        gn_conn_watch_program(c);
-}
-
 static void take_segment(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_segment s;
@@ -377,7 +340,8 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
         take_hello(c, f);
         break;
     case GN_LINK_ATTACH:
-        take_attach(c, f);
+        if (!gn_attach_take(c, f))
+            fault(c, "sent a malformed attach");
         break;
     case GN_LINK_SEGMENT:
         take_segment(c, f);

@@ -29,6 +29,7 @@
 struct gn_daemon;
 struct gn_tcp_listener;
 struct gn_move;
+struct gn_late_attach;
 struct gn_listener;
 
 struct gn_host {
@@ -81,6 +82,7 @@ struct gn_conn {
     int file_fd; /* what the next control request is about; -1: nothing */
     uint64_t held_until_ns;
     size_t n_held_bytes; /* crowd.c */
+    struct gn_late_attach *late; /* attaches.c; NULL: none */
 };
 
 struct gn_vgpu_record {
@@ -166,6 +168,10 @@ struct gn_daemon {
     uint64_t lease_timer_ns;      /* what it is set to; 0: nothing */
     uint32_t n_held;              /* replies */
     struct gn_refusals refusals;
+    /* attaches.c */
+    uint64_t breach_pause_ns;
+    struct gn_list late_attaches;
+    struct gn_source attach_timer; /* timerfd, armed only while one of them waits */
     struct gn_scheduler *scheduler;
     bool takes_turns; /* there is a policy: vGPUs from now on have the device one after the other */
     struct gn_tracing tracing;
@@ -214,6 +220,11 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
 /* admission.c: the tenant of this name ("": default), when the connection's peer may use it; else NULL, a
  * sentence, and a line in the log. */
 struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err);
+
+/* attaches.c: false for a malformed one. An attach that waits is forgotten with its connection. */
+bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f);
+void gn_attach_forget(struct gn_conn *c);
+void gn_attaches_timer(struct gn_source *timer, uint32_t events);
 
 /* memory.c: what is said and heard of device memory. */
 extern const struct gn_lease_ops gn_memory_ops;

@@ -26,6 +26,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "               [--tls-certificate FILE --tls-key FILE [--tls-client-authority FILE]]\n"
                            "               [--tcp-grace SECONDS] [--device SELECTOR]... [--walls MODE]\n"
                            "               [--policy NAME] [--slice MS] [--kernel-limit SECONDS]\n"
+                           "               [--breach-pause MS]\n"
                            "\n"
                            "Shares this machine's OpenCL devices among programs.\n"
                            "\n"
@@ -45,6 +46,8 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "                     once), fair, credit, credit-hs, strict, rr or xenocredit\n"
                            "  --slice MS         how long a vGPU has a device while others wait (6)\n"
                            "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
+                           "  --breach-pause MS  a tenant whose programs break one vGPU after the other starts one in\n"
+                           "                     this time (1000); 0: as they come\n"
                            "  --walls MODE       what confines workers: required, available (the default) or none\n"
                            "  --help, --version\n"
                            "\n"
@@ -54,6 +57,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
 #define TCP_GRACE_MS 5000
 #define SLICE_NS     6000000u /* FairGV 3.3.2 */
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
+#define BREACH_PAUSE_NS UINT64_C(1000000000)
 
 static struct gn_daemon gantryd;
 static struct gn_listener listener = GN_LISTENER_NONE;
@@ -112,7 +116,8 @@ static int watch_signals(struct gn_error *err)
     gantryd.signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     gantryd.grace.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     gantryd.lease_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (gantryd.signals.fd < 0 || gantryd.grace.fd < 0 || gantryd.lease_timer.fd < 0)
+    gantryd.attach_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (gantryd.signals.fd < 0 || gantryd.grace.fd < 0 || gantryd.lease_timer.fd < 0 || gantryd.attach_timer.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno));
     return 0;
 }
@@ -212,6 +217,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     d->at = &listener;
     gn_list_init(&d->conns);
     gn_list_init(&d->vgpus);
+    gn_list_init(&d->late_attaches);
     d->listener.fd = -1;
     if (config->socket[0])
         rc = gn_listener_open(&listener, config->socket, false, err);
@@ -239,6 +245,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->lease_timer, EPOLLIN, gn_memory_timer);
     if (rc == 0)
+        rc = gn_loop_add(&d->loop, &d->attach_timer, EPOLLIN, gn_attaches_timer);
+    if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->overrun, EPOLLIN, overrun);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->listener, EPOLLIN, gn_conns_accept);
@@ -248,6 +256,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
         return gn_fail(err, -rc, NULL, "cannot start: %s", strerror(-rc));
     d->tcp_grace_ms = config->tcp_grace_ms ? config->tcp_grace_ms : TCP_GRACE_MS;
     d->insecure = config->insecure;
+    d->breach_pause_ns = config->breach_pause_set ? config->breach_pause_ns : BREACH_PAUSE_NS;
     if (config->listen[0] && (rc = gn_tcp_listener_start(d, config, &d->tcp, err)))
         return rc;
     return gn_listener_publish(&listener, err);
@@ -300,6 +309,7 @@ int main(int argc, char **argv)
     gn_hosts_fini(&gantryd);
     gn_loop_close(&gantryd.loop, &gantryd.grace);
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);
+    gn_loop_close(&gantryd.loop, &gantryd.attach_timer);
     gn_loop_close(&gantryd.loop, &gantryd.overrun);
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);

@@ -33,6 +33,7 @@ static const struct option {
     {"policy", VALUE_SET, gn_config_set_policy, GN_OPTIONS_RUN},
     {"slice", VALUE_SET, gn_config_set_slice, GN_OPTIONS_RUN},
     {"kernel-limit", VALUE_SET, gn_config_set_kernel_limit, GN_OPTIONS_RUN},
+    {"breach-pause", VALUE_SET, gn_config_set_breach_pause, GN_OPTIONS_RUN},
     {"help", NO_VALUE, NULL, GN_OPTIONS_HELP},
     {"version", NO_VALUE, NULL, GN_OPTIONS_VERSION},
 };
@@ -118,6 +119,10 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
     if (given.kernel_limit_set) {
         config->kernel_limit_set = true;
         config->kernel_limit_ns = given.kernel_limit_ns;
+    }
+    if (given.breach_pause_set) {
+        config->breach_pause_set = true;
+        config->breach_pause_ns = given.breach_pause_ns;
     }
     if (given.walls_set)
         config->walls = given.walls;

@@ -355,11 +355,31 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
         tell_program(v);
 }
 
+/* Was it something that its program has done? Nobody kills a worker with these, and one that is told to end says 0. */
+static bool is_breach(int status, int ended_by)
+{
+    switch (ended_by) {
+    case 0:
+        return WEXITSTATUS(status) != 0;
+    case SIGSYS:
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
 {
     /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
     const int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
     v->reaped = true;
+    if (v->booted && is_breach(status, ended_by))
+        gn_breaches_note(&v->tenant->breaches, v->daemon->breach_pause_ns, gn_now_ns());
     gn_worker_log_drain(&v->log); /* its last words before those on its end */
     /* What the filter of system calls has ended is told even when its program left as quickly. */
     if (ended_by && (!v->ending || ended_by == SIGSYS))

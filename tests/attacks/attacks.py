@@ -11,6 +11,7 @@ import argparse
 import os
 import random
 import re
+import select
 import struct
 import subprocess
 import sys
@@ -30,6 +31,8 @@ import gantryd_harness as link  # noqa: E402
 
 MEMORY_KIB = 1024  # that gantryd may hold more than before, while nobody is there: malloc's own slack
 REASON = re.compile(r"vgpu=([0-9a-f]{8}).* ends: (.+)")
+PAUSES_MS = {"breaches": 60000}  # of all others: none
+FREE_BREACHES = 10
 CRASH = re.compile(r"AddressSanitizer|runtime error:|ThreadSanitizer|was ended by signal|LeakSanitizer")
 
 
@@ -40,14 +43,18 @@ class Attack:
         self.build = os.path.abspath(options.build)
         self.work = work
         self.no_memory = options.no_memory
+        self.pause_ms = PAUSES_MS.get(options.case, 0)
         self.edges = os.path.join(self.build, "tests/edges/edges")
         self.attacker = os.path.join(self.build, "tests/attacks/attacker")
         self.stage = built_tree(os.path.join(work, "tree"), options.build)
         self.wire = Wire(self.build)
         self.start = (self.wire.context(), self.wire.queue(), self.wire.buffer())
 
+    def gantryd(self, name, pause_ms):
+        return Gantry(self.stage, os.path.join(self.work, name), args=["--breach-pause", str(pause_ms)])
+
     def __enter__(self):
-        self.gantry = Gantry(self.stage, os.path.join(self.work, "gantryd"))
+        self.gantry = self.gantryd("gantryd", self.pause_ms)
         self.gantry.__enter__()
         try:
             self.begin()
@@ -399,6 +406,43 @@ def attaching(a):
         c.close()
 
 
+def breaches(a):
+    """Who breaks one vGPU after the other starts them with pauses; nobody else waits."""
+    subprocess.run([os.path.join(a.build, "src/ctl/gantry"), "tenant", "add", "victim", "--connect", a.gantry.address], check=True)
+    line = "start one in {} ms".format(a.pause_ms)
+    n = 0
+    while True:
+        late = link.Client(a.gantry.socket)
+        late.send(link.frame(link.ATTACH, 9, link.attach()), (2, 2))
+        if not wait_until(lambda: line in a.gantry.log() or select.select([late.socket], [], [], 0)[0], 30):
+            raise Wrong("it is neither put off nor answered")
+        if line in a.gantry.log():
+            break
+        with a.guest(asked=late) as g:
+            g.send(a.wire.raw(500))
+            if not g.ended():
+                raise Wrong("the vGPU goes on")
+        n += 1
+        if n > 3 * FREE_BREACHES:
+            raise Wrong("nobody need wait")
+    if n < FREE_BREACHES:
+        raise Wrong("it is made to wait after {} breaches".format(n))
+    with a.guest(tenant=b"victim") as g:
+        g.need(*a.start)
+        g.ask(a.wire.question())
+    if select.select([late.socket], [], [], 0)[0]:
+        raise Wrong("it need not wait")
+    if a.gantry.log().count(line) != 1:
+        raise Wrong("not said once: " + a.gantry.log())
+    late.close()
+    with a.gantryd("gantryd-2", 20) as gantry:
+        for _ in range(FREE_BREACHES + 10):
+            with RawGuest(gantry.socket) as g:
+                g.send(a.wire.raw(500))
+                if not g.ended():
+                    raise Wrong("the vGPU goes on")
+
+
 def scribbled(a, seconds=None):
     """Another process overwrites what program and worker share while both work."""
     scribbler = os.path.join(a.build, "tests/attacks/scribbler")
@@ -437,7 +481,7 @@ def scribbled(a, seconds=None):
 
 CASES = {"bad-ops": bad_ops, "lengths": lengths, "handles": handles, "replays": replays, "rings": rings, "descriptors": descriptors,
          "many-objects": many_objects, "endless-waits": endless_waits, "sources": sources, "sockets": sockets, "control": control,
-         "attaching": attaching, "scribbled": scribbled}
+         "attaching": attaching, "breaches": breaches, "scribbled": scribbled}
 
 
 def main():

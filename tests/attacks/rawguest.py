@@ -31,9 +31,10 @@ class Wrong(Exception):
 
 
 class RawGuest:
-    def __init__(self, socket_path, **attach):
-        self.client = gantryd_harness.Client(socket_path)
-        reply = self.client.attach(**attach)
+    def __init__(self, socket_path, asked=None, **attach):
+        """asked: a client that has asked for its vGPU already."""
+        self.client = asked or gantryd_harness.Client(socket_path)
+        reply = asked.receive() if asked else self.client.attach(**attach)
         if not reply or reply.op != gantryd_harness.ATTACHED:
             raise Wrong("no vGPU: {}".format(reply.error() if reply else "the connection is closed"))
         self.id, _, ring_bytes, events_bytes, data_bytes, _ = struct.unpack("<IIQQQQ", reply.payload[:40])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks a gantryd, one after the other, until it is ended: for a benchmark to look at who works beside it.
 
-    storm.py --build DIR --socket PATH [--pause S]
+    storm.py --build DIR --socket PATH [--tenant NAME] [--pause S]
 
 Says "storming" when the first attack is over.
 """
@@ -64,11 +64,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     parser.add_argument("--socket", required=True)
+    parser.add_argument("--tenant", default="", help="whose programs they are")
     parser.add_argument("--pause", type=float, default=0.1, help="seconds between two attacks")
     options = parser.parse_args()
     wire = Wire(options.build)
     for i, attack in enumerate(itertools.cycle((bad_op, bad_handle, corrupt_ring, many_objects, waits_for_ever))):
-        with RawGuest(options.socket) as g:
+        with RawGuest(options.socket, tenant=options.tenant.encode()) as g:
             attack(g, wire)
         half_frames(options.socket)
         if i == 0:

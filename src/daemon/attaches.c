@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program's wish for a vGPU, from its frame to the start of a worker. It waits here when its tenant's programs have broken too many
+ * of late (breaches.h). gantryd's only thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/daemon.h"
+
+#define LOG_EVERY_NS UINT64_C(10000000000)
+
+struct gn_late_attach {
+    struct gn_list link;
+    struct gn_conn *conn;
+    uint64_t at_ns;
+    uint32_t seq;
+    struct gn_link_attach wish;
+    int stdio[2]; /* -1: none */
+};
+
+static void close_both(const int *stdio)
+{
+    for (int i = 0; i < 2; i++)
+        if (stdio[i] >= 0)
+            close(stdio[i]);
+}
+
+/* stdio stays the caller's. */
+static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio)
+{
+    struct gn_error err;
+    int rc = 0;
+    struct gn_tenant *tenant = NULL;
+    if (c->vgpu)
+        rc = gn_fail(&err, EBUSY, NULL, "this connection has a vGPU already");
+    else if (c->control_only)
+        rc = gn_fail(&err, EINVAL, NULL, "this connection is for control requests only");
+    else if (!c->tenant && !a->tenant[0])
+        rc = gn_fail(&err, EACCES, NULL, "the tenant of this connection was removed");
+    else /* as the rules are now, whatever they were at the greeting */
+        tenant = gn_admit(c, a->tenant[0] ? a->tenant : c->tenant->rules.name, &rc, &err);
+    if (tenant && a->mode == GN_LINK_MODE_PASSTHROUGH && c->process.fd < 0 && !c->remote)
+        gn_conn_watch_program(c);
+    if (tenant)
+        rc = gn_vgpus_start(c, tenant, seq, a, stdio, &err);
+    if (rc)
+        gn_conn_refuse(c, seq, rc, &err);
+    else if (c->process.fd < 0 && !c->remote)
+        gn_conn_watch_program(c);
+}
+
+/* ---- those that wait */
+
+static void arm(struct gn_daemon *d)
+{
+    uint64_t next = 0;
+    gn_list_for_each(l, &d->late_attaches, struct gn_late_attach, link)
+    {
+        if (!next || l->at_ns < next)
+            next = l->at_ns;
+    }
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
+    (void)timerfd_settime(d->attach_timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void drop(struct gn_late_attach *l)
+{
+    l->conn->late = NULL;
+    gn_list_remove(&l->link);
+    close_both(l->stdio);
+    free(l);
+}
+
+void gn_attach_forget(struct gn_conn *c)
+{
+    if (c->late)
+        drop(c->late);
+}
+
+static struct gn_late_attach *find_due(struct gn_daemon *d, uint64_t now)
+{
+    gn_list_for_each(l, &d->late_attaches, struct gn_late_attach, link)
+    {
+        if (l->at_ns <= now)
+            return l;
+    }
+    return NULL;
+}
+
+void gn_attaches_timer(struct gn_source *timer, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, attach_timer);
+    const uint64_t now = gn_now_ns();
+    uint64_t expirations;
+    struct gn_late_attach *l;
+    (void)!read(timer->fd, &expirations, sizeof expirations);
+    /* From the beginning each time: a start may close any connection, and what waits for it goes with it. */
+    while ((l = find_due(d, now))) {
+        const struct gn_late_attach it = *l;
+        l->stdio[0] = l->stdio[1] = -1;
+        drop(l);
+        start(it.conn, it.seq, &it.wish, it.stdio);
+        close_both(it.stdio);
+    }
+    arm(d);
+}
+
+/* The tenant whose breaches count: found by name alone, since who may not use it is refused at once. */
+static struct gn_tenant *tenant_of(const struct gn_conn *c, const struct gn_link_attach *a)
+{
+    return a->tenant[0] ? gn_tenants_find(&c->daemon->tenants, a->tenant) : c->tenant;
+}
+
+/* False: it need not wait, or can't. */
+static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *a, const int *stdio)
+{
+    struct gn_daemon *d = c->daemon;
+    struct gn_tenant *t = tenant_of(c, a);
+    const uint64_t now = gn_now_ns();
+    if (!t || c->vgpu || c->control_only)
+        return false;
+    const uint64_t at = gn_breaches_let_in(&t->breaches, d->breach_pause_ns, now);
+    struct gn_late_attach *l = at > now ? malloc(sizeof *l) : NULL;
+    if (!l)
+        return false;
+    *l = (struct gn_late_attach){.conn = c, .at_ns = at, .seq = seq, .wish = *a, .stdio = {stdio[0], stdio[1]}};
+    c->late = l;
+    gn_list_append(&d->late_attaches, &l->link);
+    if (now - t->late_told_ns >= LOG_EVERY_NS) {
+        t->late_told_ns = now;
+        gn_log(GN_LOG_WARN, "the programs of the tenant \"%s\" have broken many vGPUs: they start one in %u ms until they stop doing so",
+               t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
+    }
+    arm(d);
+    return true;
+}
+
+bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_attach a;
+    int stdio[2] = {-1, -1};
+    if (c->late || !gn_frame_payload(f, &a, sizeof a) || a.mode > GN_LINK_MODE_PASSTHROUGH || (c->remote && a.stdio) ||
+        (a.stdio & ~(GN_LINK_HAS_STDOUT | GN_LINK_HAS_STDERR)) || f->n_fds != __builtin_popcount(a.stdio) ||
+        !gn_frame_string_ok(a.tenant, sizeof a.tenant))
+        return false;
+    int next = 0;
+    if (a.stdio & GN_LINK_HAS_STDOUT)
+        stdio[0] = gn_frame_take_fd(&c->reader, next++);
+    if (a.stdio & GN_LINK_HAS_STDERR)
+        stdio[1] = gn_frame_take_fd(&c->reader, next++);
+    if (put_off(c, f->seq, &a, stdio))
+        return true;
+    start(c, f->seq, &a, stdio);
+    close_both(stdio);
+    return true;
+}
