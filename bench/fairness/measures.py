@@ -30,20 +30,35 @@ def common_window(runs, settle_ns):
     return begin, end
 
 
-def rate(run, begin_ns, end_ns):
-    """Rounds a second between the first and the last round that ended in the window. A straight line through a round that went on when others
-    had stopped would flatter the slow; it is drawn only where there are no two ends."""
-    inside = [(t, r) for t, r in run["marks"] if begin_ns <= run["start_ns"] + t <= end_ns]
-    if len(inside) >= 2:
-        (t0, r0), (t1, r1) = inside[0], inside[-1]
-        return (r1 - r0) * 1e9 / (t1 - t0)
-    return (rounds_until(run, end_ns) - rounds_until(run, begin_ns)) * 1e9 / (end_ns - begin_ns)
+# So many rounds, and a part of one more or less does not matter.
+MANY_ROUNDS = 50
+
+
+def ends_within(run, begin_ns, end_ns):
+    return [run["start_ns"] + t for t, _ in run["marks"] if begin_ns <= run["start_ns"] + t <= end_ns]
 
 
 def rates(runs, settle_ns):
-    """Rounds a second of each, in the window common to all."""
-    begin, end = common_window(runs, settle_ns)
-    return [rate(r, begin, end) for r in runs]
+    """Rounds a second of each, all over the same time.
+
+    Who takes turns works in bursts, and between the first and the last round that he ends lies one burst more than there are pauses: with turns of
+    a second, in ten, that makes 0.55 of a half. So where everybody has many rounds the time is all of that in which all run, and parts of rounds count;
+    else it lies between the first and the last end of the one that is away for longest, who then has as many pauses as turns.
+    A round that went on when others had stopped is faster at its end: one of few is left out.
+    """
+    begin, stop = common_window(runs, settle_ns)
+    ends = [ends_within(r, begin, stop) for r in runs]
+    end = stop
+    if 2 <= min(len(e) for e in ends) < MANY_ROUNDS:
+        longest = max(ends, key=lambda e: max(b - a for a, b in zip(e, e[1:])))
+        begin, end = longest[0], longest[-1]
+    out = []
+    for r, e in zip(runs, ends):
+        last = end
+        if 2 <= len(e) < MANY_ROUNDS and e[-1] < end and e[-1] > begin:
+            last = e[-1]
+        out.append((rounds_until(r, last) - rounds_until(r, begin)) * 1e9 / (last - begin))
+    return out
 
 
 def ideal(alone, weights):

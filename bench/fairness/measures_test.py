@@ -41,6 +41,24 @@ class Rates(unittest.TestCase):
         other = run(0, [[0, 0], [50, 1], [250, 5]])
         self.assertEqual(m.rates([slow, other], 0), [1e9 / 100, 5e9 / 250])
 
+    def test_turns_of_a_second_are_halves(self):
+        # In turn: a round of a second, and a thousand of a millisecond; the short one has the last word. Half the device each.
+        long = run(0, [[2000 * i + 1000, i + 1] for i in range(6)])
+        short = run(0, [[2000 * i + 1000 + j, 1000 * i + j] for i in range(5) for j in range(1, 1001)])
+        long["marks"].insert(0, [0, 0])
+        short["marks"].insert(0, [0, 0])
+        rates = m.rates([short, long], 100)
+        self.assertAlmostEqual(rates[0] / 1e9 * 1, 0.5, places=2)
+        self.assertAlmostEqual(rates[1] / 1e9 * 1000, 0.5, places=2)
+
+    def test_many_short_rounds_count_over_all_of_the_time(self):
+        # Turns of 10 out of 30, of rounds of 1: a third, although the first round of the window begins a turn and its last ends one.
+        turns = run(0, [[0, 0]] + [[30 * i + 20 + j, 10 * i + j] for i in range(100) for j in range(1, 11)])
+        other = run(0, [[0, 0]] + [[30 * i + j, 20 * i + j] for i in range(100) for j in range(1, 21)])
+        rates = m.rates([turns, other], 301)
+        self.assertAlmostEqual(rates[0] / 1e9, 1 / 3, places=2)
+        self.assertAlmostEqual(rates[1] / 1e9, 2 / 3, places=2)
+
     def test_programs_that_never_ran_together(self):
         with self.assertRaises(ValueError):
             m.common_window([run(0, [[0, 0], [10, 1]]), run(20, [[0, 0], [10, 1]])], 0)
