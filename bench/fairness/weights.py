@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares by weight: one program in several vGPUs, many processes of one tenant, lag between tenants, caps."""
 
+import time
+
 from . import measures as m
 from .machine import SETTLE_NS, Scene
 from .mix import PIECE_S, Mix
@@ -105,9 +107,29 @@ class Lag:
 
 
 class Cap:
-    """A cap holds for a tenant that is alone, and beside others."""
+    """A cap holds for a tenant that is alone, and beside others. It is of the device's time, so it is measured by the device's clock: how much a
+    program gets done in its part changes with the machine's speed from phase to phase. No turn is kernels from end to end; what one of the other
+    program, which has no cap, holds of them is the unit."""
 
     title = "A cap of 25 %"
+
+    @staticmethod
+    def turns(scene, numbers, seconds):
+        """What each was charged and what the device did for it, as parts of the time between two looks while all run. What a cap has saved up is
+        used up before."""
+        def look():
+            before = time.monotonic_ns()
+            turns = scene.turns()
+            return (before + time.monotonic_ns()) / 2, turns
+        for i in numbers:
+            scene.programs[i].order(seconds + 4 * SETTLE_NS / 1e9)
+        time.sleep(2 * SETTLE_NS / 1e9)
+        first, before = look()
+        time.sleep(seconds)
+        last, after = look()
+        for i in numbers:
+            scene.programs[i].answer(seconds * 4 + 60)
+        return [{k: t[k] / (last - first) for k in ("used_ns", "device_ns")} for t in m.turns_between(before, after)]
 
     def run(self, context, policy):
         alone, beside = [], []
@@ -115,16 +137,15 @@ class Cap:
                    native=False) as scene:
             scene.together(0.3)
             for n in range(context.quick_pairs if context.quick else context.pairs):
-                def rate(run):
-                    return m.rates([run], SETTLE_NS)[0]
-                steps = [lambda: rate(scene.alone(1, context.seconds)), lambda: rate(scene.alone(0, context.seconds)),
-                         lambda: m.rates(scene.together(context.seconds), SETTLE_NS)[0]]
+                steps = [lambda: self.turns(scene, [0], context.seconds)[0], lambda: self.turns(scene, [0, 1], context.seconds)]
                 if n % 2:
-                    both, capped, free = [s() for s in steps[::-1]]
+                    both, lone = [s() for s in steps[::-1]]
                 else:
-                    free, capped, both = [s() for s in steps]
-                alone.append(capped / free)
-                beside.append(both / free)
+                    lone, both = [s() for s in steps]
+                capped, free = both
+                unit = free["device_ns"] / free["used_ns"]
+                alone.append(lone["device_ns"] / unit)
+                beside.append(capped["device_ns"] / unit)
                 context.progress(f"{n + 1} pairs")
         return {"alone": alone, "beside": beside}
 
