@@ -36,8 +36,7 @@ char *gn_control_restore_request(const struct gn_control_restore *wish)
 {
     char id[16], key[2 * GN_CONTROL_KEY_BYTES + 1];
     snprintf(id, sizeof id, "%08x", wish->id);
-    for (size_t i = 0; i < GN_CONTROL_KEY_BYTES; i++)
-        snprintf(key + 2 * i, 3, "%02x", wish->key[i]);
+    gn_control_print_hex(wish->key, sizeof wish->key, key);
     return dump(json_pack("{s:i,s:s,s:s,s:s,s:s,s:I}", "version", GN_CONTROL_VERSION, "request", "restore",
                           "vgpu", id, "tenant", wish->tenant, "key", key, "ring_at",
                           (json_int_t)wish->ring_at));
@@ -72,24 +71,10 @@ char *gn_control_take_keep(const struct gn_control_source *source)
     return source->keep(source->ctx, &err) ? refused("cannot stop the vGPU", &err) : strdup("");
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Exactly n bytes in hex. */
 static bool parse_hex(const json_t *value, unsigned char *ret, size_t n)
 {
     const char *text = json_string_value(value);
-    if (!text || json_string_length(value) != 2 * n)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        const int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        ret[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
+    return text && strlen(text) == json_string_length(value) && gn_control_parse_hex(text, ret, n);
 }
 
 static int parse_restore(const json_t *root, struct gn_control_restore *ret, struct gn_error *err)

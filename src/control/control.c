@@ -358,6 +358,10 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_STOP);
     } else if (name && strcmp(name, "migrate") == 0) {
         reply = migrate(source, root);
+    } else if (name && strcmp(name, "about") == 0) {
+        reply = gn_control_take_about(source, root);
+    } else if (name && strcmp(name, "receive") == 0) {
+        reply = gn_control_take_receive(source, root);
     } else if (name && strcmp(name, "checkpoint") == 0) {
         reply = gn_control_take_checkpoint(source, root);
     } else if (name && strcmp(name, "checkpoint-keep") == 0) {

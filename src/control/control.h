@@ -159,6 +159,7 @@ enum gn_control_tracing { GN_CONTROL_TRACE_START, GN_CONTROL_TRACE_READ, GN_CONT
 struct gn_control_wish {
     const char *vgpu; /* its id, or as much of it as only it has */
     const char *to;
+    const char *ticket; /* in hex, where `to` is the address of another gantryd; NULL: none */
     uint32_t drain_timeout_ms;
     uint32_t rounds;
     uint64_t bandwidth_bytes; /* a second; 0: no limit */
@@ -174,6 +175,28 @@ struct gn_control_move {
     uint64_t bytes;
     /* All there are; sent by name; in the stop told by their samples, and hashed; sent before it, and in it. */
     uint64_t pages, pages_zero, pages_sampled, pages_hashed, pages_precopy, pages_stop;
+};
+
+/*
+ * To another gantryd. Who asks has the one that is left tell what there is: {"version":1,"request":"about","vgpu":ID}, answered by
+ * "about"; shows it to the other one: {"version":1,"request":"receive","about":{...}}, after a FILE that brought a socket, and is answered
+ * "receive": {"ticket":HEX}, or why not; then asks the first one to "migrate" with "to":ADDRESS,"ticket":HEX, after a FILE that
+ * brought the socket's other end. Until then nothing has stopped.
+ */
+#define GN_CONTROL_TICKET_BYTES 32
+#define GN_CONTROL_MOVE_DEVICES 64
+struct gn_control_about {
+    uint32_t id;
+    const char *tenant, *program, *api, *platform;
+    uint32_t weight;
+    uint64_t need_bytes;  /* of device memory */
+    uint64_t limit_bytes; /* the vGPU's own; 0: none */
+    uint32_t n_devices;
+    struct gn_control_about_device {
+        const char *name, *vendor, *version, *driver_version, *shown_as;
+        uint64_t memory_bytes, max_allocation_bytes, local_memory_bytes;
+        uint32_t compute_units;
+    } devices[GN_CONTROL_MOVE_DEVICES];
 };
 
 /*
@@ -223,7 +246,10 @@ struct gn_control_source {
                  void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
     /* 0: the answer comes later; or -errno. */
     int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
-    /* The same. `restore`: *ret_absent when it failed because nobody waits. */
+    /* 0 and *ret, whose texts hold until the next request; or -errno. */
+    int (*about)(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err);
+    int (*receive)(void *ctx, const struct gn_control_about *about, unsigned char ret_ticket[static GN_CONTROL_TICKET_BYTES], struct gn_error *err);
+    /* As migrate. `restore`: *ret_absent when it failed because nobody waits. */
     int (*checkpoint)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
     int (*keep)(void *ctx, struct gn_error *err);
     int (*restore)(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
@@ -255,6 +281,15 @@ char *gn_control_trace_request(const char *vgpu);
 char *gn_control_move_request(const struct gn_control_wish *wish);
 int gn_control_parse_wish(const struct json_t *request, struct gn_control_wish *ret, struct gn_error *err);
 char *gn_control_move_reply(const struct gn_control_move *m);
+
+/* receive_request.c: the texts of requests, malloc'd; `about` is the object that the first of them was answered. What gantryd does. */
+char *gn_control_about_request(const char *vgpu);
+char *gn_control_receive_request(struct json_t *about);
+char *gn_control_take_about(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request);
+/* Exactly n bytes in hex, and the other way: ret has room for 2 n + 1. */
+bool gn_control_parse_hex(const char *text, unsigned char *ret, size_t n);
+void gn_control_print_hex(const unsigned char *bytes, size_t n, char *ret);
 
 /* checkpoint_request.c: the texts of requests and replies, malloc'd; what gantryd does with a request. */
 char *gn_control_checkpoint_request(const struct gn_control_wish *wish);

@@ -15,6 +15,8 @@ char *gn_control_move_request(const struct gn_control_wish *wish)
     json_t *root = json_pack("{s:i,s:s,s:s,s:s,s:I,s:I,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", wish->vgpu,
                              "to", wish->to, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms, "rounds",
                              (json_int_t)wish->rounds, "bandwidth_bytes", (json_int_t)wish->bandwidth_bytes);
+    if (root && wish->ticket)
+        json_object_set_new(root, "ticket", json_string(wish->ticket));
     return gn_json_text(root, 0);
 }
 
@@ -29,6 +31,7 @@ int gn_control_parse_wish(const struct json_t *root, struct gn_control_wish *ret
     const json_t *drain = json_object_get(root, "drain_timeout_ms");
     ret->vgpu = text_of(root, "vgpu");
     ret->to = text_of(root, "to");
+    ret->ticket = text_of(root, "ticket");
     ret->stop = json_is_true(json_object_get(root, "stop"));
     ret->drain_timeout_ms = GN_CONTROL_DRAIN_MS;
     ret->rounds = GN_CONTROL_ROUNDS;

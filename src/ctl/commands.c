@@ -147,11 +147,15 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry policy rr\n"
      "  gantry policy --json | jq -r .policy\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_ANYWHERE, 1, gn_ctl_policy},
-    {"migrate", "VGPU local [OPTION]...", "move a running program's vGPU to a new worker",
-     "Moves what a program has on its devices into a new worker process on this machine,\n"
-     "while the program runs: it notices nothing but that it waits for a moment. VGPU is\n"
-     "an id that gantry ls lists, or the beginning of one. If anything fails the program\n"
-     "goes on where it was. Only gantryd's own user and root may move vGPUs.\n"
+    {"migrate", "VGPU local|unix:PATH [OPTION]...", "move a running program's vGPU to a new worker, or another gantryd",
+     "Moves what a program has on its devices into a new worker process of this gantryd\n"
+     "(local), or of the one that listens at unix:PATH on this machine, while the program\n"
+     "runs: it notices nothing but that it waits for a moment. VGPU is an id that gantry\n"
+     "ls lists, or the beginning of one. If anything fails the program goes on where it\n"
+     "was. Only gantryd's own user and root may move vGPUs; of both gantryds.\n"
+     "\n"
+     "Another gantryd must have the same devices and drivers, a tenant of the same name,\n"
+     "and memory for it: otherwise it is refused before anything stops.\n"
      "\n"
      "What its memory holds is sent while it runs; then it stops, and what has changed\n"
      "since is sent again.\n"
@@ -168,6 +172,7 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "Examples:\n"
      "  gantry migrate 1f local\n"
      "  gantry migrate 1f local --rounds 2 --bandwidth 500M\n"
+     "  gantry migrate 1f unix:/run/other/gantry.sock\n"
      "  gantry migrate 1f3a77c0 local --json | jq .move.downtime_ns\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_ANYWHERE, 2, gn_ctl_migrate},
     {"mode", "VGPU remote|passthrough [OPTION]...", "switch who hosts a running program's vGPU",

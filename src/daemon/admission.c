@@ -68,6 +68,17 @@ static const char *name_peer(const struct gn_conn *c, char *ret, size_t n)
     return ret;
 }
 
+void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error *err)
+{
+    char who[80], before[48] = "";
+    uint32_t more = 0;
+    if (!gn_refusals_note(&c->daemon->refusals, source_of(c), wrong_token, gn_now_ns(), &more))
+        return;
+    if (more)
+        snprintf(before, sizeof before, " (and %u times before)", more);
+    gn_log(GN_LOG_WARN, "refused \"%s\" (pid %d, %s)%s: %s", c->program, (int)c->pid, name_peer(c, who, sizeof who), before, err->what);
+}
+
 struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err)
 {
     static const char ask[] =
@@ -78,7 +89,6 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     const uint64_t now = gn_now_ns();
     const char *shown = *name ? name : GN_TENANT_DEFAULT;
     char who[80];
-    uint32_t more = 0;
     int rc = -EACCES;
     if (*name && gn_tenant_name_check(name, NULL)) {
         *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
@@ -106,12 +116,6 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
         rc = gn_fail(err, EACCES, ask, "%s may not attach to the tenant \"%s\"",
                      name_peer(c, who, sizeof who), shown);
     *ret_code = rc;
-    if (gn_refusals_note(&d->refusals, source_of(c), wrong_token, now, &more)) {
-        char before[48] = "";
-        if (more)
-            snprintf(before, sizeof before, " (and %u times before)", more);
-        gn_log(GN_LOG_WARN, "refused \"%s\" (pid %d, %s)%s: %s", c->program, (int)c->pid,
-               name_peer(c, who, sizeof who), before, err->what);
-    }
+    gn_admit_refused(c, wrong_token, err);
     return NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "control/control.h"
+#include "daemon/arrivals.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/tenant_change.h"
@@ -330,12 +331,31 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     struct gn_vgpu_record *v = rc ? NULL : find_vgpu(w, wish->vgpu, err);
     if (!v)
         return -1;
+    if (strncmp(wish->to, "unix:", 5) == 0)
+        return gn_away_start(w->c, w->c->request_seq, v, wish, err);
     enum gn_move_to to = 0;
     while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
         to++;
     if (to == GN_MOVE_TO_N)
-        return gn_fail(err, EOPNOTSUPP, "write local: to a new worker on this machine", "this gantryd moves no vGPU to \"%.100s\"", wish->to);
+        return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH of another gantryd", "this gantryd moves no vGPU to \"%.100s\"", wish->to);
     return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
+}
+
+static int about(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err)
+{
+    struct viewer *w = ctx;
+    int rc = refuse_others(w, err);
+    struct gn_vgpu_record *v = rc ? NULL : find_vgpu(w, vgpu, err);
+    if (v)
+        gn_away_about(v, ret);
+    return v ? 0 : -1;
+}
+
+static int receive(void *ctx, const struct gn_control_about *what, unsigned char ret_ticket[static GN_CONTROL_TICKET_BYTES], struct gn_error *err)
+{
+    struct viewer *w = ctx;
+    int rc = refuse_others(w, err);
+    return rc ? rc : gn_arrival_announce(w->c, what, ret_ticket, err);
 }
 
 static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
@@ -380,6 +400,8 @@ char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *reque
                                        .set_policy = set_policy,
                                        .trace = trace,
                                        .migrate = migrate,
+                                       .about = about,
+                                       .receive = receive,
                                        .checkpoint = checkpoint,
                                        .keep = keep_checkpoint,
                                        .restore = restore,

@@ -40,6 +40,8 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
         rc = gn_fail(&err, EBUSY, NULL, "this connection has a vGPU already");
     else if (c->control_only)
         rc = gn_fail(&err, EINVAL, NULL, "this connection is for control requests only");
+    else if (c->claims)
+        rc = gn_fail(&err, EINVAL, NULL, "this connection is for a vGPU that comes from another gantryd");
     else if (!c->tenant && !a->tenant[0])
         rc = gn_fail(&err, EACCES, NULL, "the tenant of this connection was removed");
     else /* as the rules are now, whatever they were at the greeting */
@@ -123,7 +125,7 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = tenant_of(c, a);
     const uint64_t now = gn_now_ns();
-    if (!t || c->vgpu || c->control_only)
+    if (!t || c->vgpu || c->control_only || c->claims)
         return false;
     const uint64_t at = gn_breaches_let_in(&t->breaches, d->breach_pause_ns, now);
     struct gn_late_attach *l = at > now ? malloc(sizeof *l) : NULL;

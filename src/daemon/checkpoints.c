@@ -10,12 +10,10 @@
  * thread.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -24,7 +22,6 @@
 #include "base/secret.h"
 #include "control/control.h"
 #include "daemon/moves.h"
-#include "shm/session_layout.h"
 
 #define FILE_NS UINT64_C(3600000000000) /* to write or read a file: who asks may give up before */
 #define KEEP_NS UINT64_C(600000000000)  /* to bring it to the disk */
@@ -35,16 +32,6 @@ static void set_deadline(struct gn_move *m, uint64_t in_ns)
 {
     m->until_ns = gn_now_ns() + in_ns;
     gn_vgpus_arm(m->from->daemon);
-}
-
-static int take_file(struct gn_conn *c, int *ret, struct gn_error *err)
-{
-    if (c->file_fd < 0)
-        return gn_fail(err, EINVAL, "use the gantry command that came with it",
-                       "the request came without a file");
-    *ret = c->file_fd;
-    c->file_fd = -1;
-    return 0;
 }
 
 static void close_session(struct gn_vgpu_record *v)
@@ -79,7 +66,7 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (stop && getrandom(save.key, sizeof save.key, 0) != sizeof save.key)
         return gn_fail(err, EIO, NULL, "no random numbers can be had");
     struct gn_move *m = calloc(1, sizeof *m);
-    int fd = -1, rc = m ? take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int fd = -1, rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     GN_FAULT("daemon-before-save");
     if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &save, sizeof save, &fd, 1))
         rc = gn_fail(err, EPIPE, NULL, "its worker does not hear");
@@ -209,15 +196,6 @@ void gn_checkpoint_settle(struct gn_move *m)
 
 /* ---- the program waits */
 
-/* That reading it can neither wait nor fail: it is memory, and of a ring's size for good. */
-static bool is_ring(int fd)
-{
-    struct stat st;
-    const int seals = fcntl(fd, F_GET_SEALS), wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    return seals >= 0 && (seals & wanted) == wanted && !fstat(fd, &st) &&
-           (uint64_t)st.st_size == GN_SESSION_BYTES;
-}
-
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w,
                      int fds[static GN_LINK_WAIT_FDS], struct gn_error *err)
 {
@@ -228,7 +206,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
     if (v && v->move && v->move->what == GN_MOVE_RESTORE)
         return gn_fail(err, EBUSY, NULL, "it is being restored already");
     if (!v) {
-        if (!is_ring(fds[GN_LINK_WAIT_RING]))
+        if (!gn_segment_is_session(fds[GN_LINK_WAIT_RING]))
             return gn_fail(err, EINVAL, NULL, "what came is no session");
         if (!c->tenant)
             return gn_fail(err, EACCES, NULL, "the tenant of this connection was removed");
@@ -313,7 +291,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     n->loads_file = true;
     n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
-    int rc = take_file(c, &n->data_fd, err);
+    int rc = gn_move_take_file(c, &n->data_fd, err);
     if (!rc && gn_move_lend(n, v))
         rc = gn_fail(err, EMFILE, NULL, "out of descriptors");
     if (!rc)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/arrivals.h"
 #include "daemon/daemon.h"
 
 #ifndef SO_PEERPIDFD
@@ -120,8 +121,8 @@ static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
     const struct gn_machine *m = &c->daemon->machine;
     memset(&w, 0, sizeof w);
     w.head.version = GN_LINK_VERSION;
-    w.head.features = features & (GN_LINK_FEATURE_IDENTITY | GN_LINK_FEATURE_CONTROL);
-    for (uint32_t i = 0; i < m->n_platforms && !c->control_only; i++) {
+    w.head.features = features & (GN_LINK_FEATURE_IDENTITY | GN_LINK_FEATURE_CONTROL | GN_LINK_FEATURE_CLAIM);
+    for (uint32_t i = 0; i < m->n_platforms && !c->control_only && !c->claims; i++) {
         uint64_t devices = gn_tenant_devices(&c->tenant->rules, m, i);
         struct gn_link_welcome_platform *to = &w.platforms[w.head.n_platforms];
         if (!devices)
@@ -174,11 +175,12 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
         return;
     }
     c->control_only = h.features & GN_LINK_FEATURE_CONTROL;
+    c->claims = !c->control_only && h.features & GN_LINK_FEATURE_CLAIM;
     c->n_token = who.n_token;
     memcpy(c->token, who.token, sizeof c->token);
     explicit_bzero(who.token, sizeof who.token);
     /* An operator's questions need no tenant; he may be about to make one. */
-    if (!c->control_only || !c->is_operator)
+    if (!c->claims && (!c->control_only || !c->is_operator))
         c->tenant = gn_admit(c, who.tenant, &code, &err);
     if (code) {
         c->closing = true;
@@ -327,7 +329,7 @@ static void take_wait(struct gn_conn *c, const struct gn_frame *f)
 
 static void take(struct gn_conn *c, const struct gn_frame *f)
 {
-    if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT && f->n_fds) {
+    if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT && f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS && f->n_fds) {
         fault(c, "sent descriptors that nobody asked for");
         return;
     }
@@ -357,6 +359,18 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
         break;
     case GN_LINK_WAIT:
         take_wait(c, f);
+        break;
+    case GN_LINK_CLAIM:
+    case GN_LINK_PASS:
+    case GN_LINK_GO:
+        if (!gn_arrival_heard(c, &c->reader, f))
+            fault(c, "sent what does not belong to a vGPU that comes from another gantryd");
+        break;
+    case GN_LINK_COMES:
+    case GN_LINK_STAY:
+    case GN_LINK_LEFT:
+        if (!gn_away_heard(c, f))
+            fault(c, "sent what does not belong to a vGPU that goes to another gantryd");
         break;
     case GN_LINK_BYE:
         c->bye = true;

@@ -30,6 +30,7 @@ struct gn_daemon;
 struct gn_tcp_listener;
 struct gn_move;
 struct gn_late_attach;
+struct gn_arrival;
 struct gn_listener;
 
 struct gn_host {
@@ -60,6 +61,7 @@ struct gn_conn {
     bool greeted;
     bool closing;      /* once the queue is out */
     bool control_only; /* it asks and attaches to nothing */
+    bool claims;       /* a vGPU that comes from another gantryd, and nothing else */
     pid_t pid;         /* of the program, in our namespace; 0: not visible from here */
     uid_t uid;         /* who connected, by the kernel's word */
     gid_t gid;
@@ -123,6 +125,7 @@ struct gn_vgpu_record {
     struct gn_move *move;
     bool leaving; /* its worker has been asked to save, and has not said yet how that went: no other move before */
     struct gn_vgpu_record *takes_from;
+    struct gn_arrival *arrival; /* it is on its way from another gantryd (arrivals.h); NULL: it is here */
 
     /* checkpoints.c. Its program waits, and whoever shows the key may give it a worker again. */
     bool stopped;
@@ -178,6 +181,7 @@ struct gn_daemon {
     struct gn_source overrun; /* eventfd: the scheduler has something to say */
     struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
     bool stopping;
+    struct gn_list arrivals; /* arrivals.c */
 };
 
 /* listener.c: bound under a temporary name first, published when everything else stands. */
@@ -225,6 +229,8 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
 bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f);
 void gn_attach_forget(struct gn_conn *c);
 void gn_attaches_timer(struct gn_source *timer, uint32_t events);
+/* Who was refused is in the log, unless too many were. */
+void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error *err);
 
 /* memory.c: what is said and heard of device memory. */
 extern const struct gn_lease_ops gn_memory_ops;
@@ -291,6 +297,8 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
 const char *gn_vgpus_state(const struct gn_vgpu_record *v);
 /* It has commands that are not complete. */
 bool gn_vgpus_is_busy(const struct gn_vgpu_record *v);
+/* It lives elsewhere, and its worker here is only waited for: another may have its id. */
+void gn_vgpus_give_up_id(struct gn_vgpu_record *v);
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
 
 /* For moves.c: a worker for this record. What is its alone is made (control socket, boot message); ring_fd, counters_fd and the
@@ -316,6 +324,14 @@ enum gn_move_to {
 extern const char *const gn_move_names[GN_MOVE_TO_N];
 int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to, const struct gn_control_wish *wish,
                   struct gn_error *err);
+/* away.c: to another gantryd, whose ticket the wish brings, through the socket that came with the request. */
+int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err);
+/* COMES, STAY or LEFT, of a program's. False: malformed, or out of place. */
+bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f);
+struct gn_control_about;
+void gn_away_about(const struct gn_vgpu_record *v, struct gn_control_about *ret);
+/* segments.c: is it a session's ring? Reading it can neither wait nor fail then: it is memory, and of that size for good. */
+bool gn_segment_is_session(int fd);
 /* The program has got another data segment, which its worker has been told of. */
 void gn_move_segment(struct gn_vgpu_record *v, const struct gn_link_segment_made *made, int fd);
 /* What the workers say. 1: it was about a move; 0: it was not; -EPROTO. After 1 v may have another worker: nothing more is to be read. */

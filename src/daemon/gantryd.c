@@ -218,6 +218,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     gn_list_init(&d->conns);
     gn_list_init(&d->vgpus);
     gn_list_init(&d->late_attaches);
+    gn_list_init(&d->arrivals);
     d->listener.fd = -1;
     if (config->socket[0])
         rc = gn_listener_open(&listener, config->socket, false, err);

@@ -20,6 +20,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "control/control.h"
+#include "daemon/arrivals.h"
 #include "daemon/daemon.h"
 #include "daemon/moves.h"
 
@@ -61,6 +62,7 @@ static void undo(struct gn_move *m, const struct gn_error *err)
     static const char *const failures[] = {
         [GN_MOVE_LOCAL] = "the vGPU was not moved, and goes on where it was",
         [GN_MOVE_SAVE] = "no checkpoint was made, and the program goes on",
+        [GN_MOVE_AWAY] = "the vGPU was not moved, and goes on where it was",
         [GN_MOVE_RESTORE] = "the vGPU was not restored, and its program waits on",
     };
     struct gn_vgpu_record *v = m->from;
@@ -70,10 +72,16 @@ static void undo(struct gn_move *m, const struct gn_error *err)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
     if (m->what == GN_MOVE_SAVE)
         gn_checkpoint_given_up(m);
-    const bool restore = m->what == GN_MOVE_RESTORE;
+    const bool restore = m->what == GN_MOVE_RESTORE, away = m->what == GN_MOVE_AWAY;
+    const uint32_t number = m->number;
+    const bool deserted = away && m->saved && v->process.fd < 0;
     gn_move_drop(m);
     if (restore)
         gn_restore_given_up(v, err);
+    if (away)
+        gn_away_called_off(v, number, err);
+    if (deserted)
+        gn_vgpus_lost(v); /* its worker died while it was the program's to say */
 }
 
 /* The old worker goes on. */
@@ -83,6 +91,25 @@ void gn_move_give_up(struct gn_move *m, const struct gn_error *err)
     undo(m, err);
     if (n)
         gn_vgpus_leave(n);
+}
+
+char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, uint64_t boot_ns, uint64_t load_ns)
+{
+    return gn_control_move_reply(&(struct gn_control_move){.id = m->from->id,
+                                                           .to = to,
+                                                           .downtime_ns = now_ns - m->out.began_ns,
+                                                           .precopy_ns = m->out.ahead_ns,
+                                                           .boot_ns = boot_ns,
+                                                           .drain_ns = m->out.quiet_ns - m->out.began_ns,
+                                                           .save_ns = m->out.done_ns - m->out.quiet_ns,
+                                                           .load_ns = load_ns,
+                                                           .pages = m->out.pages_total,
+                                                           .pages_zero = m->out.pages_zero,
+                                                           .pages_sampled = m->out.sampled,
+                                                           .pages_hashed = m->out.hashed,
+                                                           .pages_precopy = m->out.pages_ahead,
+                                                           .pages_stop = m->out.pages_stop,
+                                                           .bytes = m->out.bytes});
 }
 
 static void commit(struct gn_move *m)
@@ -112,26 +139,12 @@ static void commit(struct gn_move *m)
     const uint64_t now = gn_now_ns();
     gn_log(GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id, v->hosted ? "its program" : "worker", (int)v->worker_pid,
            (unsigned long long)(now - m->out.began_ns) / 1000);
-    gn_move_answer(m, gn_control_move_reply(&(struct gn_control_move){.id = v->id,
-                                                              .to = gn_move_names[m->where],
-                                                              .downtime_ns = now - m->out.began_ns,
-                                                              .precopy_ns = m->out.ahead_ns,
-                                                              .boot_ns = m->asked_ns - m->began_ns,
-                                                              .drain_ns = m->out.quiet_ns - m->out.began_ns,
-                                                              .save_ns = m->out.done_ns - m->out.quiet_ns,
-                                                              .load_ns = m->in.done_ns - m->in.began_ns,
-                                                              .pages = m->out.pages_total,
-                                                              .pages_zero = m->out.pages_zero,
-                                                              .pages_sampled = m->out.sampled,
-                                                              .pages_hashed = m->out.hashed,
-                                                              .pages_precopy = m->out.pages_ahead,
-                                                              .pages_stop = m->out.pages_stop,
-                                                              .bytes = m->out.bytes}));
+    gn_move_answer(m, gn_move_figures(m, gn_move_names[m->where], now, m->asked_ns - m->began_ns, m->in.done_ns - m->in.began_ns));
     gn_move_drop(m);
     gn_vgpus_leave(n);
 }
 
-static bool valid(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
+bool gn_move_said(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
 {
     return f->n_fds <= n_fds && gn_frame_payload(f, ret, sizeof *ret) && gn_frame_string_ok(ret->what, sizeof ret->what) &&
            gn_frame_string_ok(ret->fix, sizeof ret->fix) && ret->error <= 0;
@@ -149,6 +162,8 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     struct gn_move *m = v->move ? v->move : v->takes_from ? v->takes_from->move : NULL;
     struct gn_worker_moved said;
     struct gn_link_error refusal;
+    if (v->arrival)
+        return gn_arrival_loaded(v, f);
     if (v->takes_from && f->op == GN_LINK_ERROR && !v->driver_up && gn_frame_payload(f, &refusal, sizeof refusal) &&
         gn_frame_string_ok(refusal.what, sizeof refusal.what) && gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
         struct gn_error err;
@@ -177,7 +192,7 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
         return 1;
     }
-    if (!m || !valid(f, m->what == GN_MOVE_SAVE && (m->how.flags & GN_WORKER_SAVE_STOP), &said))
+    if (!m || !gn_move_said(f, m->what == GN_MOVE_SAVE && (m->how.flags & GN_WORKER_SAVE_STOP), &said))
         return -EPROTO;
     if (f->op == GN_WORKER_SAVED && v == m->from && m->asked && !m->saved) {
         m->out = said;
@@ -196,6 +211,10 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
             m->in.error = said.error;
     } else {
         return -EPROTO;
+    }
+    if (v->move == m && m->what == GN_MOVE_AWAY && m->saved) {
+        gn_away_saved(m);
+        return 1;
     }
     if ((v->move != m && (!v->takes_from || v->takes_from->move != m)) || m->what == GN_MOVE_SAVE)
         return 1;
@@ -231,7 +250,6 @@ void gn_move_up(struct gn_vgpu_record *n)
 {
     struct gn_move *m = n->takes_from->move;
     struct gn_vgpu_record *v = m->from;
-    struct gn_error err;
     if (m->asked)
         return;
     if (m->what == GN_MOVE_RESTORE) {
@@ -239,6 +257,13 @@ void gn_move_up(struct gn_vgpu_record *n)
         gn_conn_send(v->conn, GN_LINK_HAND, v->wait_seq, NULL, 0, NULL, 0);
         return;
     }
+    gn_move_ask_save(m);
+}
+
+void gn_move_ask_save(struct gn_move *m)
+{
+    struct gn_vgpu_record *v = m->from;
+    struct gn_error err;
     GN_FAULT("daemon-before-save");
     m->until_ns = gn_now_ns() + stop_ns(m) + ahead_ns(m);
     gn_vgpus_arm(v->daemon);
@@ -288,6 +313,7 @@ bool gn_move_worker_died(struct gn_vgpu_record *v)
 void gn_move_left(struct gn_vgpu_record *v)
 {
     struct gn_error err;
+    gn_arrival_left(v);
     if (v->takes_from) {
         gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the new worker could not be started");
         undo(v->takes_from->move, &err);
@@ -300,6 +326,16 @@ void gn_move_left(struct gn_vgpu_record *v)
     }
 }
 
+int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
+{
+    if (c->file_fd < 0)
+        return gn_fail(err, EINVAL, "use the gantry command that came with it",
+                       "the request came without a file");
+    *ret = c->file_fd;
+    c->file_fd = -1;
+    return 0;
+}
+
 /* Of those that this connection has asked for, the first. */
 static struct gn_move *asked_by(struct gn_daemon *d, const struct gn_conn *c)
 {
@@ -310,6 +346,7 @@ static struct gn_move *asked_by(struct gn_daemon *d, const struct gn_conn *c)
 void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
 {
     struct gn_move *m;
+    gn_arrivals_forget(d, c);
     while ((m = asked_by(d, c))) {
         m->asker = NULL;
         /* A checkpoint is its asker's to keep: while it is being written, the worker hears of his end itself. */
@@ -323,7 +360,7 @@ void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
 
 uint64_t gn_move_deadline(struct gn_daemon *d)
 {
-    uint64_t first = 0;
+    uint64_t first = gn_arrivals_deadline(d);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
                      link) if (v->move && (!first || v->move->until_ns < first)) first = v->move->until_ns;
     return first;
@@ -333,6 +370,7 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
 {
     struct gn_error err;
     bool again = true;
+    gn_arrivals_expire(d, now_ns);
     while (again) {
         again = false;
         gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -387,10 +425,8 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct
     return 0;
 }
 
-int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to, const struct gn_control_wish *wish,
-                  struct gn_error *err)
+int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    int stream[2];
     if (v->remote)
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet");
     if (v->move)
@@ -401,6 +437,15 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
         return gn_fail(err, ESRCH, "restore it with gantry restore", "it is stopped, and in a file");
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
+    return 0;
+}
+
+int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to, const struct gn_control_wish *wish,
+                  struct gn_error *err)
+{
+    int stream[2];
+    if (gn_move_may_begin(v, err))
+        return -1;
     if (judge_mode(v, to, err))
         return -1;
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);

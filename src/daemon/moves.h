@@ -9,6 +9,7 @@ enum gn_move_what {
     GN_MOVE_LOCAL,   /* to a new worker */
     GN_MOVE_SAVE,    /* into a file; there is no `to` */
     GN_MOVE_RESTORE, /* out of one; `from` has no worker */
+    GN_MOVE_AWAY,    /* to another gantryd; there is no `to` */
 };
 
 struct gn_move {
@@ -22,6 +23,8 @@ struct gn_move {
     bool asked;    /* the old worker has been; the program, to hand over its session */
     bool stops;    /* it closes its gate */
     bool saved, loaded;
+    uint32_t number;                     /* AWAY */
+    char address[GN_LINK_ADDRESS_BYTES]; /* AWAY: the other gantryd's */
     bool kept; /* SAVE that stops it: the file is safe. It is decided, and only waited for */
     uint64_t began_ns, asked_ns, until_ns;
     struct gn_worker_moved out, in;
@@ -33,6 +36,21 @@ void gn_move_answer(struct gn_move *m, char *text);
 void gn_move_drop(struct gn_move *m);
 /* Nothing has come of it: who had the vGPU goes on, or waits on. Frees m. */
 void gn_move_give_up(struct gn_move *m, const struct gn_error *err);
+
+/* Can it be moved now? 0 or -errno. */
+int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
+/* What came with the request: the caller's. 0 or -errno. */
+int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err);
+/* The old worker is to write into stream_fd. m may be gone after. */
+void gn_move_ask_save(struct gn_move *m);
+/* What a worker says of its part, well-formed. */
+bool gn_move_said(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret);
+/* The reply of a move that is done. */
+char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, uint64_t boot_ns, uint64_t load_ns);
+
+/* away.c, for moves.c: all has been written, m may be gone after; nothing comes of it, which v's program hears later. */
+void gn_away_saved(struct gn_move *m);
+void gn_away_called_off(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err);
 
 /* What n's worker maps beside v's: the same. n's that are there stay. 0 or -errno. */
 int gn_move_lend(struct gn_vgpu_record *n, const struct gn_vgpu_record *v);

@@ -2,12 +2,23 @@
 /* More data segments for a program and its worker, in the order that lets the worker know of one first.
  * gantryd's thread. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include "base/fault.h"
 #include "daemon/daemon.h"
 #include "shm/segment.h"
+#include "shm/session_layout.h"
+
+bool gn_segment_is_session(int fd)
+{
+    struct stat st;
+    const int seals = fcntl(fd, F_GET_SEALS), wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    return seals >= 0 && (seals & wanted) == wanted && !fstat(fd, &st) &&
+           (uint64_t)st.st_size == GN_SESSION_BYTES;
+}
 
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err)
 {

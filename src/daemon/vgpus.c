@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "daemon/arrivals.h"
 #include "daemon/daemon.h"
 #include "shm/counters.h"
 #include "shm/event_table.h"
@@ -247,7 +248,8 @@ static void gone(struct gn_vgpu_record *v)
     if (!v->booted && v->conn) {
         leave_books(v);
         gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
-                v->hosted ? "the program could not host its vGPU" : "the worker died while it started the driver");
+                v->arrival  ? "the new worker ended before it had taken over"
+                : v->hosted ? "the program could not host its vGPU" : "the worker died while it started the driver");
         refuse(v, ENODEV, &err);
         return;
     }
@@ -287,6 +289,10 @@ static void tell_program(struct gn_vgpu_record *v)
         return;
     if (v->takes_from) {
         gn_move_up(v);
+        return;
+    }
+    if (v->arrival) {
+        gn_arrival_up(v);
         return;
     }
     struct gn_link_attached a = {.vgpu_id = v->id,
@@ -494,6 +500,13 @@ static int make_id(struct gn_daemon *d, uint32_t *ret)
     return 0;
 }
 
+void gn_vgpus_give_up_id(struct gn_vgpu_record *v)
+{
+    /* The template's answer comes under this one. */
+    if (!v->spawning)
+        (void)make_id(v->daemon, &v->id);
+}
+
 static int make_segment(const char *name, uint64_t bytes, int *ret_fd, uint64_t *ret_bytes)
 {
     struct gn_segment s;
@@ -586,7 +599,8 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
                                      .takes_turns = v->takes_turns,
-                                     .loads = !v->takes_from   ? 0
+                                     .loads = v->arrival       ? GN_WORKER_LOADS_WORKER
+                                              : !v->takes_from ? 0
                                               : v->loads_file ? GN_WORKER_LOADS_FILE
                                                               : GN_WORKER_LOADS_WORKER,
                                      .ring_at = v->ring_at,
@@ -802,7 +816,7 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, str
 {
     static const int no_stdio[2] = {-1, -1};
     int worker_end = -1;
-    int rc = make_id(v->daemon, &v->id);
+    int rc = v->id ? 0 : make_id(v->daemon, &v->id);
     if (rc == 0)
         rc = make_control(v, &worker_end);
     if (rc == 0)

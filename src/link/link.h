@@ -77,6 +77,8 @@ struct gn_link {
      */
     void (*on_host)(void *ctx, const char *library, int control_fd);
     void *on_host_ctx;
+    /* A move to another gantryd: MOVE (what), LEAVE or STAY, of this number. As on_host. NULL: the word is let be. */
+    void (*on_move)(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
 };
 
 /*
@@ -143,6 +145,26 @@ int gn_link_send_file(struct gn_link *l, int fd, struct gn_error *err);
  */
 int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait, const int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
 int gn_link_wait_heard(struct gn_link *l, struct gn_error *err);
+
+/*
+ * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that it leaves, `to` the one with the other.
+ * A connection there, for a claim; ring_fd stays the caller's.
+ */
+int gn_link_connect_claim(const char *address, struct gn_link **ret, struct gn_error *err);
+int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, struct gn_error *err);
+/* What it has said since: GN_LINK_CLAIMED (*ret_claimed), GN_LINK_READY (*ret_ready), 0: nothing, or -errno: it is over. Never waits. */
+int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed, struct gn_link_ready *ret_ready, struct gn_error *err);
+/* A segment that the other one has made; fd stays the caller's. */
+int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd);
+/* COMES, or STAY and why. */
+int gn_link_say_comes(struct gn_link *l, uint32_t number);
+int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error *why);
+/*
+ * It is decided: GO. When that is out, l becomes the link with the other one, under the same descriptor, and who was left is told. A poll
+ * that has begun goes on to wait for that one, and must be woken. Takes `to`. 0; or -errno and nothing has changed, and `to` is closed.
+ */
+int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, const struct gn_link_claimed *claimed,
+                    const struct gn_link_ready *ready);
 
 /* Takes what gantryd has sent unasked, if anything; one thread at a time, as for requests. 0, or -errno: it is gone. */
 static inline int gn_link_hear(struct gn_link *l)

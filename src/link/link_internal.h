@@ -38,6 +38,8 @@ int gn_link_lost(struct gn_error *err, int code);
 /* Sends a request and waits for the frame that answers it. */
 int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds,
                 uint16_t want, struct gn_frame *ret, struct gn_error *err);
+/* link_unix.c: a connection, greeted with these features. */
+int gn_link_connect_for(const char *address, uint64_t features, struct gn_link **ret, struct gn_error *err);
 /* The first request of a connection. */
 int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err);
 int gn_link_attach_message(const struct gn_attach_request *request, struct gn_link_attach *ret, struct gn_error *err);

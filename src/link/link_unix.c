@@ -65,6 +65,34 @@ static bool told_to_host(struct gn_link_end *u, const struct gn_frame *f)
     return true;
 }
 
+/* One that moves it to another gantryd. */
+static bool told_to_move(struct gn_link_end *u, const struct gn_frame *f)
+{
+    struct gn_link_move what = {.address = ""};
+    struct gn_link_error why;
+    const bool good = f->n_fds == 0 && (f->op == GN_LINK_MOVE    ? gn_frame_payload(f, &what, sizeof what) && gn_frame_string_ok(what.address, sizeof what.address)
+                                        : f->op == GN_LINK_LEAVE ? f->n_payload == 0
+                                                                 : gn_frame_payload(f, &why, sizeof why));
+    if (good && u->base.on_move)
+        u->base.on_move(u->base.on_host_ctx, f->op, f->seq, &what);
+    explicit_bzero(&what, sizeof what);
+    return good;
+}
+
+static bool told(struct gn_link_end *u, const struct gn_frame *f)
+{
+    switch (f->op) {
+    case GN_LINK_HOST:
+        return told_to_host(u, f);
+    case GN_LINK_MOVE:
+    case GN_LINK_LEAVE:
+    case GN_LINK_STAY:
+        return told_to_move(u, f);
+    default:
+        return false;
+    }
+}
+
 /* Sends a request and waits for the frame that answers it. */
 int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n,
                const int *fds, int n_fds, uint16_t want, struct gn_frame *ret, struct gn_error *err)
@@ -79,7 +107,7 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
                                 : gn_fail(err, -rc, NULL, "cannot send to gantryd: %s", strerror(-rc));
     do
         rc = gn_frame_wait(&u->reader, timeout_ms, ret);
-    while (rc >= 0 && ret->op == GN_LINK_HOST && told_to_host(u, ret));
+    while (rc >= 0 && told(u, ret));
     if (rc < 0)
         return gn_link_lost(err, rc);
     if (ret->op == GN_LINK_ERROR)
@@ -118,7 +146,7 @@ int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err)
                     .pid = (uint32_t)getpid()}};
     struct gn_link_welcome w;
     struct gn_frame f;
-    int rc = identify(&h.who, err);
+    int rc = u->features & GN_LINK_FEATURE_CLAIM ? 0 : identify(&h.who, err);
     if (rc < 0)
         return rc;
     h.head.features = u->features | (rc ? GN_LINK_FEATURE_IDENTITY : 0);
@@ -325,7 +353,7 @@ static int unix_hear(struct gn_link *l)
     struct gn_frame f;
     int rc;
     while ((rc = gn_frame_read(&u->reader, &f)) == 1)
-        if (f.op != GN_LINK_HOST || !told_to_host(u, &f))
+        if (!told(u, &f))
             return -EPROTO;
     return rc;
 }
@@ -367,7 +395,7 @@ static int connect_unix(const char *path, struct gn_error *err)
     return fd;
 }
 
-static int connect_for(const char *address, uint64_t features, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_for(const char *address, uint64_t features, struct gn_link **ret, struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_resolve(address, &a, err);
@@ -399,10 +427,10 @@ static int connect_for(const char *address, uint64_t features, struct gn_link **
 
 int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err)
 {
-    return connect_for(address, 0, ret, err);
+    return gn_link_connect_for(address, 0, ret, err);
 }
 
 int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err)
 {
-    return connect_for(address, GN_LINK_FEATURE_CONTROL, ret, err);
+    return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, ret, err);
 }

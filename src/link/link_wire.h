@@ -42,12 +42,25 @@ enum gn_link_op {
     GN_LINK_WAIT = 26,     /* -> gn_link_wait; fds: GN_LINK_WAIT_FDS. A stopped vGPU's program waits for it, maybe at another gantryd */
     GN_LINK_HAND = 27,     /* <- empty: the session is to be handed to the new worker */
     GN_LINK_RESTORED = 28, /* <- empty: it is the new worker's. Or ERROR: it was not; EAGAIN: wait anew */
+    /* to another gantryd; docs/moves.md. All of seq: the move's number, which the one that is left has chosen */
+    GN_LINK_MOVE = 11,  /* <- gn_link_move, unasked: another gantryd expects the program */
+    GN_LINK_COMES = 12, /* -> empty: there is a worker at the other one */
+    GN_LINK_LEAVE = 13, /* <- empty, unasked: all has been written, and nothing goes on here until the program says how it goes on */
+    GN_LINK_STAY = 14,  /* either way, gn_link_error, unasked: nothing comes of it */
+    GN_LINK_LEFT = 15,  /* -> gn_link_ready: the program has gone to the other one */
+    /* between the program and that one */
+    GN_LINK_CLAIM = 20,   /* -> gn_link_claim; fd: the ring */
+    GN_LINK_CLAIMED = 21, /* <- gn_link_claimed: its worker is up. Or ERROR, also later: it is over */
+    GN_LINK_READY = 22,   /* <- gn_link_ready: everything is loaded */
+    GN_LINK_GO = 23,      /* -> empty: the vGPU lives here from now on */
+    GN_LINK_PASS = 29,    /* -> gn_link_segment_made; fd: a data segment that the program has got since it claimed */
     /* 32 and up: worker_wire.h */
 };
 
 /* HELLO's features */
 #define GN_LINK_FEATURE_IDENTITY 1u /* a gn_link_identity follows in the payload */
 #define GN_LINK_FEATURE_CONTROL  2u /* for control requests only: no platforms are wanted, none attached to */
+#define GN_LINK_FEATURE_CLAIM    4u /* for a CLAIM only, whose ticket says who may: no tenant is asked for, no platforms are listed */
 
 /* program -> gantryd, first */
 struct gn_link_hello {
@@ -166,6 +179,36 @@ _Static_assert(sizeof(struct gn_link_wait) == 56, "wait");
 
 /* The new worker's end of a socket, over which the session comes when HAND has asked for it; the ring. */
 enum { GN_LINK_WAIT_HAND, GN_LINK_WAIT_RING, GN_LINK_WAIT_FDS };
+
+#define GN_LINK_ADDRESS_BYTES 272
+#define GN_LINK_TICKET_BYTES  32
+
+/* gantryd -> program. The ticket is good once, for a minute, and for this vGPU. */
+struct gn_link_move {
+    char address[GN_LINK_ADDRESS_BYTES];
+    uint8_t ticket[GN_LINK_TICKET_BYTES];
+};
+_Static_assert(sizeof(struct gn_link_move) == 304, "move");
+
+/* program -> the other gantryd */
+struct gn_link_claim {
+    uint32_t vgpu_id;
+    uint32_t n_segments; /* of data that it has, beyond the first */
+    uint8_t ticket[GN_LINK_TICKET_BYTES];
+};
+_Static_assert(sizeof(struct gn_link_claim) == 40, "claim");
+
+struct gn_link_claimed {
+    uint32_t vgpu_id; /* the same, unless another has it there */
+    uint32_t zero;
+    struct gn_link_welcome_platform platform;
+};
+_Static_assert(sizeof(struct gn_link_claimed) == 160, "claimed");
+
+struct gn_link_ready {
+    uint64_t boot_ns, load_ns;
+};
+_Static_assert(sizeof(struct gn_link_ready) == 16, "ready");
 
 #define GN_LINK_DATA_MAGIC UINT64_C(0x6174616479727467) /* "gtrydata" */
 

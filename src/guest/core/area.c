@@ -240,6 +240,9 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     /* gantryd is gone, and the watcher has not heard of it yet. */
     if (r == -EPIPE)
         gn_lost_declare(&s->lost);
+    /* A gantryd that is to have the vGPU: its worker must know of it before a message names it. When it is gone, the move is off. */
+    if (!r && s->to)
+        (void)gn_link_pass(s->to, index, size, fd);
     if (!r) {
         r = gn_segment_adopt(fd, GN_LINK_SEGMENT_LIMIT, &segment);
         if (r) {

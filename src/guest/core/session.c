@@ -49,6 +49,10 @@ static void after_fork_child(void)
         struct gn_session *s = sessions.open[i];
         if (s->link)
             gn_link_close(s->link);
+        if (s->to)
+            gn_link_close(s->to);
+        if (s->turn_fd >= 0)
+            close(s->turn_fd);
         if (s->remote)
             gn_remote_forked(s->remote);
         else
@@ -83,15 +87,14 @@ void gn_session_declare_lost(struct gn_session *s)
 /* Unless somebody asks gantryd for something: then what comes is his to read. False: gantryd is gone. */
 static bool hear_gantryd(struct gn_session *s, short events)
 {
-    if (events & (POLLRDHUP | POLLHUP | POLLERR))
-        return false;
+    const bool hung_up = events & (POLLRDHUP | POLLHUP | POLLERR);
     if (pthread_mutex_trylock(&s->link_lock)) {
         (void)poll(NULL, 0, 1); /* his answer stays readable until he has run */
         return true;
     }
-    const int r = gn_link_hear(s->link);
+    const int r = gn_link_hear(s->link); /* its last words, too: a move may be decided by them */
     pthread_mutex_unlock(&s->link_lock);
-    return r == 0;
+    return r == 0 && !hung_up;
 }
 
 static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader, const struct gn_frame *frame)
@@ -107,13 +110,17 @@ static void *watch(void *arg)
     struct gn_frame_reader reader;
     struct gn_frame frame;
     bool went_on = true;
+    uint64_t turned;
     int r = 0;
     gn_frame_reader_init(&reader, s->socket);
     for (;;) {
-        struct pollfd p[2] = {{.fd = s->socket, .events = POLLIN},
-                              {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP}};
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
+        struct pollfd p[3] = {{.fd = s->socket, .events = POLLIN},
+                              {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP},
+                              {.fd = atomic_load_explicit(&s->turn_fd, memory_order_acquire), .events = POLLIN}};
+        if (poll(p, 3, -1) < 0 && errno != EINTR)
             break;
+        if (p[2].revents)
+            (void)!read(p[2].fd, &turned, sizeof turned);
         while (went_on && (r = gn_frame_read(&reader, &frame)) == 1) {
             if (frame.op == GN_SESSION_WANT)
                 gn_folders_answer(s, frame.seq, frame.payload, frame.n_payload);
@@ -126,7 +133,7 @@ static void *watch(void *arg)
             break;
         /* Not what was polled before, when the vGPU was stopped meanwhile. */
         p[1].fd = gn_link_poll_fd(s->link);
-        if (poll(&p[1], 1, 0) > 0 && !hear_gantryd(s, p[1].revents))
+        if (poll(&p[1], 1, 0) > 0 && !hear_gantryd(s, p[1].revents) && !gn_session_outlives_gantryd(s))
             break;
     }
     gn_frame_reader_fini(&reader);
@@ -220,6 +227,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     gn_list_init(&s->folders);
     pthread_mutex_init(&s->ids_lock, NULL);
     pthread_mutex_init(&s->events_lock, NULL);
+    gn_session_moving_init(s);
 
     struct gn_attach_request request = {
         .platform = platform,
@@ -240,6 +248,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     }
     s->link->on_host = gn_host_here_take_over;
     s->link->on_host_ctx = s;
+    s->link->on_move = gn_session_move_word;
     GN_FAULT("program-greeted");
     int r = gn_link_attach(s->link, &request, &attached, err);
     GN_FAULT("program-attached");

@@ -7,6 +7,8 @@
  */
 #include "guest/core/guest_core.h"
 
+#include "guest/core/host_here.h"
+
 #include "link/frame.h"
 #include "link/worker_wire.h"
 
@@ -114,7 +116,7 @@ static int look_for_one(struct wait *w)
     struct gn_platform_list all;
     struct gn_link *link;
     struct gn_error err;
-    int rc = gn_link_connect(NULL, &link, &err);
+    int rc = gn_link_connect(s->address[0] ? s->address : NULL, &link, &err);
     if (rc)
         return rc;
     rc = gn_link_platforms(link, &all);
@@ -124,6 +126,11 @@ static int look_for_one(struct wait *w)
         gn_link_close(link);
     else
         s->link = link;
+    if (!rc) {
+        link->on_move = gn_session_move_word;
+        link->on_host = gn_host_here_take_over;
+        link->on_host_ctx = s;
+    }
     return rc;
 }
 

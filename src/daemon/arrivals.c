@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/arrivals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "control/control.h"
+#include "daemon/moves.h"
+
+#define TICKET_NS    UINT64_C(60000000000)
+#define MAX_ARRIVALS 64u
+
+struct gn_arrival {
+    struct gn_list link;
+    struct gn_daemon *daemon;
+    struct gn_conn *asker;       /* NULL: claimed */
+    struct gn_vgpu_record *vgpu; /* NULL: not claimed */
+    char tenant[GN_LINK_TENANT_BYTES];
+    uint32_t id, platform, weight;
+    uint64_t need_bytes, limit_bytes;
+    uint64_t until_ns; /* of the ticket */
+    uint64_t claimed_ns, up_ns;
+    int stream_fd;
+    bool ready;
+    unsigned char ticket[GN_LINK_TICKET_BYTES];
+};
+
+static void drop(struct gn_arrival *a)
+{
+    if (a->stream_fd >= 0)
+        close(a->stream_fd);
+    if (a->vgpu)
+        a->vgpu->arrival = NULL;
+    gn_list_remove(&a->link);
+    explicit_bzero(a->ticket, sizeof a->ticket);
+    free(a);
+}
+
+/* ---- announced */
+
+static const char *find_lack(const struct gn_device_record *here, const struct gn_control_about_device *there)
+{
+    const struct gn_probe_device *f = &here->facts;
+    return strcmp(f->name, there->name) || strcmp(f->vendor, there->vendor) ? "it is another device"
+           : strcmp(f->version, there->version)                              ? "its version is another"
+           : strcmp(f->driver_version, there->driver_version)                ? "its driver's version is another"
+           : strcmp(gn_kind_name(here->shown_as ? here->shown_as : f->kind), there->shown_as)
+               ? "it is shown as another kind"
+           : f->memory_bytes < there->memory_bytes || f->max_allocation_bytes < there->max_allocation_bytes
+               ? "it has less memory"
+           : f->local_memory_bytes < there->local_memory_bytes ? "it has less local memory"
+           : f->compute_units < there->compute_units           ? "it has fewer compute units"
+                                                               : NULL;
+}
+
+/* What a program was told of its devices stays true. All that is wrong is named, as far as a sentence goes. */
+static int compare_devices(const struct gn_platform_record *p, uint64_t mine, const struct gn_control_about *about, struct gn_error *err)
+{
+    char lacks[300] = "";
+    size_t n = 0;
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < p->n_devices; i++) {
+        if (!(mine >> i & 1))
+            continue;
+        const char *lack = k < about->n_devices ? find_lack(&p->devices[i], &about->devices[k]) : NULL;
+        if (lack && n < sizeof lacks)
+            n += (size_t)snprintf(lacks + n, sizeof lacks - n, "%s%.60s: %s", n ? "; " : "", about->devices[k].name, lack);
+        k++;
+    }
+    if (k != about->n_devices)
+        return gn_fail(err, ENODEV, NULL, "its tenant may use %u devices of the platform there, and uses %u here", k, about->n_devices);
+    return n ? gn_fail(err, ENODEV, "move it to a gantryd with the same devices and drivers", "%s", lacks) : 0;
+}
+
+static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t, const struct gn_control_about *about, uint32_t *ret,
+                         struct gn_error *err)
+{
+    for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
+        const struct gn_platform_record *p = &d->machine.platforms[i];
+        const uint64_t mine = gn_tenant_devices(&t->rules, &d->machine, i);
+        *ret = i;
+        if (mine && !strcmp(p->api, about->api) && !strcmp(p->name, about->platform))
+            return compare_devices(p, mine, about, err);
+    }
+    return gn_fail(err, ENODEV, "move it to a gantryd with the same driver", "there is no platform \"%.100s\" for it", about->platform);
+}
+
+/* Of what has been announced and not been loaded yet: of this tenant's (NULL: of everybody's), on this platform. */
+static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform)
+{
+    uint64_t n = 0;
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link)
+    {
+        const uint64_t has = a->vgpu ? a->vgpu->lease.leased_bytes : 0;
+        if ((!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) && a->need_bytes > has)
+            n += a->need_bytes - has;
+    }
+    return n;
+}
+
+static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform, const struct gn_control_about *about,
+                        struct gn_error *err)
+{
+    const uint64_t need = about->need_bytes, limit = t->memory.limit_bytes, promised = promised_bytes(d, t, 0);
+    uint64_t leased = 0, most = 0;
+    if (limit && (need > limit || t->memory.leased_bytes > limit - need || promised > limit - need - t->memory.leased_bytes))
+        return gn_fail(err, ENOMEM, "raise the tenant's limit there, or wait until its other vGPUs need less",
+                       "it needs %llu MiB of device memory, and the tenant \"%s\" has %llu of %llu in use or promised there",
+                       (unsigned long long)need >> 20, t->rules.name, (unsigned long long)(t->memory.leased_bytes + promised) >> 20,
+                       (unsigned long long)limit >> 20);
+    for (uint32_t i = 0; i < d->machine.platforms[platform].n_devices; i++)
+        most += d->machine.platforms[platform].devices[i].facts.memory_bytes;
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link) if (v->platform == platform) leased +=
+        v->lease.leased_bytes;
+    leased += promised_bytes(d, NULL, platform);
+    if (need > most || leased > most - need)
+        return gn_fail(err, ENOMEM, "try again when others need less", "it needs %llu MiB of device memory, and %llu of %llu are in use or promised there",
+                       (unsigned long long)need >> 20, (unsigned long long)leased >> 20, (unsigned long long)most >> 20);
+    return 0;
+}
+
+static bool is_stream(int fd)
+{
+    int kind = 0, domain = 0;
+    socklen_t n = sizeof kind;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &n) == 0 && kind == SOCK_STREAM &&
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX;
+}
+
+int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, unsigned char ret_ticket[static GN_LINK_TICKET_BYTES],
+                        struct gn_error *err)
+{
+    struct gn_daemon *d = c->daemon;
+    struct gn_tenant *t = about->tenant[0] ? gn_tenants_find(&d->tenants, about->tenant) : NULL;
+    uint32_t n = 0, platform = 0;
+    int fd = -1;
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link) n++;
+    if (d->stopping)
+        return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
+    if (n >= MAX_ARRIVALS)
+        return gn_fail(err, EBUSY, "wait until some have arrived", "%u vGPUs are on their way there already", n);
+    if (!t)
+        return gn_fail(err, ENOENT, "make it there with gantry tenant add", "there is no tenant \"%.63s\" there", about->tenant);
+    if (t->rules.modes && !(t->rules.modes & GN_MODE_REMOTE))
+        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use the mode remote there", t->rules.name);
+    if (about->weight > GN_TENANT_MAX_WEIGHT)
+        return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
+    int rc = find_platform(d, t, about, &platform, err);
+    if (!rc)
+        rc = judge_memory(d, t, platform, about, err);
+    if (!rc)
+        rc = gn_move_take_file(c, &fd, err);
+    if (!rc && !is_stream(fd))
+        rc = gn_fail(err, EINVAL, "use the gantry command that came with it", "what the vGPU is to come through is no socket");
+    struct gn_arrival *a = rc ? NULL : calloc(1, sizeof *a);
+    if (!rc && !a)
+        rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+    if (!rc && getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket)
+        rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
+    if (rc) {
+        if (fd >= 0)
+            close(fd);
+        free(a);
+        return rc;
+    }
+    a->daemon = d;
+    a->asker = c;
+    gn_frame_string_set(a->tenant, sizeof a->tenant, t->rules.name);
+    a->id = about->id;
+    a->platform = platform;
+    a->weight = about->weight;
+    a->need_bytes = about->need_bytes;
+    a->limit_bytes = about->limit_bytes;
+    a->stream_fd = fd;
+    a->until_ns = gn_now_ns() + TICKET_NS;
+    gn_list_append(&d->arrivals, &a->link);
+    memcpy(ret_ticket, a->ticket, sizeof a->ticket);
+    gn_vgpus_arm(d);
+    GN_FAULT("daemon-ticket-given");
+    return 0;
+}
+
+/* ---- claimed */
+
+/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+static struct gn_arrival *by_ticket(struct gn_daemon *d, const struct gn_link_claim *claim)
+{
+    struct gn_arrival *found = NULL;
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (gn_secret_same(a->ticket, claim->ticket, sizeof a->ticket) && !a->vgpu && a->id == claim->vgpu_id)
+            found = a;
+    }
+    return found;
+}
+
+static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const struct gn_link_claim *claim, int *ring_fd, struct gn_error *err)
+{
+    struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
+    const struct gn_link_wait like = {
+        .vgpu_id = a->id, .platform = a->platform, .weight = a->weight, .n_segments = claim->n_segments, .memory_bytes = a->limit_bytes};
+    if (!t)
+        return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
+    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, &like, *ring_fd, err);
+    if (!v)
+        return -ENOMEM;
+    *ring_fd = -1;
+    v->stopped = v->booted = v->driver_up = false;
+    v->arrival = a;
+    v->attach_seq = seq;
+    v->n_segments = claim->n_segments;
+    a->vgpu = v;
+    a->asker = NULL;
+    a->claimed_ns = gn_now_ns();
+    c->tenant = t;
+    /* In their places: they come with the session. */
+    v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
+    v->data_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
+    int rc = v->events_fd < 0 || v->data_fd < 0 ? gn_fail(err, EMFILE, NULL, "out of descriptors")
+                                                : gn_vgpus_boot_worker(v, c->socket.fd, a->stream_fd, err);
+    if (rc) {
+        c->vgpu = NULL;
+        gn_vgpus_leave(v); /* and a */
+        return rc;
+    }
+    close(a->stream_fd);
+    a->stream_fd = -1;
+    GN_FAULT("daemon-claimed");
+    return 0;
+}
+
+bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
+{
+    struct gn_link_claim claim;
+    struct gn_error err;
+    if (!c->claims || c->remote || c->vgpu || f->n_fds != 1 || !gn_frame_payload(f, &claim, sizeof claim) || claim.n_segments > GN_LINK_MAX_SEGMENTS)
+        return false;
+    int ring_fd = gn_frame_take_fd(reader, 0);
+    struct gn_arrival *a = by_ticket(c->daemon, &claim);
+    int rc = 0;
+    if (!gn_segment_is_session(ring_fd))
+        rc = gn_fail(&err, EINVAL, NULL, "what came is no session");
+    else if (!a)
+        rc = gn_fail(&err, EACCES, "move it again", "the ticket is none that was given out there for it, was used, or has run out");
+    if (!rc && !(rc = start(a, c, f->seq, &claim, &ring_fd, &err)))
+        gn_conn_watch_program(c);
+    explicit_bzero(&claim, sizeof claim);
+    if (ring_fd >= 0)
+        close(ring_fd);
+    if (rc) {
+        gn_admit_refused(c, false, &err);
+        c->closing = true;
+        gn_conn_refuse(c, f->seq, rc, &err);
+    }
+    return true;
+}
+
+void gn_arrival_up(struct gn_vgpu_record *v)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    struct gn_link_claimed said = {.vgpu_id = v->id,
+                                   .platform = {.index = v->platform, .n_devices = (uint32_t)__builtin_popcountll(v->devices)}};
+    memcpy(said.platform.api, p->api, sizeof said.platform.api);
+    memcpy(said.platform.name, p->name, sizeof said.platform.name);
+    v->arrival->up_ns = gn_now_ns();
+    gn_conn_send(v->conn, GN_LINK_CLAIMED, v->attach_seq, &said, sizeof said, NULL, 0);
+}
+
+static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
+{
+    struct gn_conn *c = v->conn;
+    gn_log(GN_LOG_WARN, "vgpu=%08x: it does not come: %s", v->id, err->what);
+    c->vgpu = NULL;
+    c->closing = true;
+    const uint32_t seq = v->attach_seq;
+    gn_vgpus_leave(v);
+    gn_conn_refuse(c, seq, EREMOTEIO, err);
+}
+
+int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f)
+{
+    struct gn_arrival *a = v->arrival;
+    struct gn_worker_moved said;
+    struct gn_error err;
+    if (f->op != GN_WORKER_LOADED || a->ready)
+        return f->op == GN_WORKER_LOADED ? -EPROTO : 0;
+    if (!gn_move_said(f, 0, &said))
+        return -EPROTO;
+    if (!v->conn)
+        return 1;
+    if (said.error) {
+        gn_fail(&err, -said.error, said.fix[0] ? said.fix : NULL, "%s", said.what);
+        refuse(v, &err);
+        return 1;
+    }
+    const struct gn_link_ready ready = {.boot_ns = a->up_ns - a->claimed_ns, .load_ns = said.done_ns - said.began_ns};
+    a->ready = true;
+    GN_FAULT("daemon-before-ready");
+    gn_conn_send(v->conn, GN_LINK_READY, v->attach_seq, &ready, sizeof ready, NULL, 0);
+    return 1;
+}
+
+static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reader, const struct gn_frame *f)
+{
+    struct gn_link_segment_made made;
+    if (!gn_frame_payload(f, &made, sizeof made) || f->n_fds != 1 || made.zero || made.index != v->n_segments + 1 ||
+        made.index > GN_LINK_MAX_SEGMENTS)
+        return false;
+    const int fd = gn_frame_take_fd(reader, 0);
+    v->n_segments++;
+    if (v->control.fd >= 0 && gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &fd, 1))
+        gn_vgpus_kill(v);
+    else if (v->control.fd >= 0 && gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+    close(fd);
+    return true;
+}
+
+bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
+{
+    struct gn_vgpu_record *v = c->vgpu;
+    if (f->op == GN_LINK_CLAIM)
+        return gn_arrival_claimed(c, reader, f);
+    if (!v || !v->arrival)
+        return false;
+    if (f->op == GN_LINK_PASS)
+        return take_segment(v, reader, f);
+    if (f->n_payload || !v->arrival->ready)
+        return false;
+    GN_FAULT("daemon-before-go");
+    gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
+    v->booted = true;
+    drop(v->arrival);
+    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id, v->program, (int)v->program_pid,
+           (int)v->worker_pid);
+    GN_FAULT("daemon-gone-over");
+    return true;
+}
+
+/* ---- over */
+
+void gn_arrival_left(struct gn_vgpu_record *v)
+{
+    if (!v->arrival)
+        return;
+    gn_vgpus_give_up_id(v); /* so that it may be tried again at once */
+    drop(v->arrival);
+}
+
+static struct gn_arrival *first_of(struct gn_daemon *d, const struct gn_conn *c, uint64_t now_ns)
+{
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (!a->vgpu && (c ? a->asker == c : a->until_ns <= now_ns))
+            return a;
+    }
+    return NULL;
+}
+
+void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c)
+{
+    struct gn_arrival *a;
+    while ((a = first_of(d, c, 0)))
+        drop(a);
+}
+
+uint64_t gn_arrivals_deadline(const struct gn_daemon *d)
+{
+    uint64_t first = 0;
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link) if (!a->vgpu && (!first || a->until_ns < first)) first =
+        a->until_ns;
+    return first;
+}
+
+void gn_arrivals_expire(struct gn_daemon *d, uint64_t now_ns)
+{
+    struct gn_arrival *a;
+    while ((a = first_of(d, NULL, now_ns))) {
+        gn_log(GN_LOG_WARN, "the ticket of vGPU %08x has run out before its program came", a->id);
+        drop(a);
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_ARRIVALS_H
+#define GN_DAEMON_ARRIVALS_H
+
+#include "daemon/daemon.h"
+
+/*
+ * vGPUs that come from another gantryd (docs/moves.md). An operator announces one, with a socket that its old worker writes to: devices and
+ * memory are looked at now, and he gets a ticket. The program shows it, once; a worker loads what comes; then the program decides.
+ * gantryd's thread.
+ */
+struct gn_control_about;
+
+int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, unsigned char ret_ticket[static GN_LINK_TICKET_BYTES],
+                        struct gn_error *err);
+/* The program's words. False: they are malformed, or out of place. */
+bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);
+bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);
+/* Its worker is up; what it says of the load: 1, or -EPROTO. */
+void gn_arrival_up(struct gn_vgpu_record *v);
+int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f);
+/* The vGPU, or who announced it, is gone. */
+void gn_arrival_left(struct gn_vgpu_record *v);
+void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c);
+/* When the first ticket runs out, 0: there is none; and those that have. */
+uint64_t gn_arrivals_deadline(const struct gn_daemon *d);
+void gn_arrivals_expire(struct gn_daemon *d, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program whose vGPU goes to another gantryd (docs/moves.md): a thread of its own connects there, shows the ticket, and waits until
+ * everything is loaded there and the one that is left stands still. Then it decides, by one word, and the session's link is the new one.
+ * Before that nothing of the session is touched: whatever fails, the one that is left is told, and goes on. Threads that call or wait
+ * notice none of this; who needs a segment of memory meanwhile gets it from the old gantryd and passes it to the new one (area.c).
+ */
+#include "guest/core/guest_core.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define CLAIM_NS UINT64_C(120000000000)     /* a driver may be slow to come up */
+#define AHEAD_NS UINT64_C(1000000000000000) /* who is left has a limit of his own, and says so */
+#define READY_NS UINT64_C(70000000000)      /* once all has been written */
+
+struct gn_moving {
+    struct gn_session *s;
+    uint32_t number;
+    int wake; /* an eventfd: something has changed of what stands under moving_lock */
+    struct gn_link_move what;
+    struct gn_link_claimed claimed;
+    struct gn_link_ready ready;
+};
+
+void gn_session_moving_init(struct gn_session *s)
+{
+    pthread_mutex_init(&s->moving_lock, NULL);
+    pthread_cond_init(&s->moving_wake, NULL);
+    atomic_init(&s->turn_fd, -1);
+}
+
+static bool is_off(const struct gn_moving *m)
+{
+    struct gn_session *s = m->s;
+    pthread_mutex_lock(&s->moving_lock);
+    const bool off = s->move_off == m->number || (s->move_deserted && s->move_leave != m->number);
+    pthread_mutex_unlock(&s->moving_lock);
+    return off;
+}
+
+static bool may_leave(const struct gn_moving *m)
+{
+    struct gn_session *s = m->s;
+    pthread_mutex_lock(&s->moving_lock);
+    const bool may = s->move_leave == m->number && s->move_off != m->number;
+    pthread_mutex_unlock(&s->moving_lock);
+    return may;
+}
+
+/* Whatever the other gantryd has said. 0, or -errno and why: nothing comes of it. */
+static int hear(struct gn_moving *m, struct gn_link *to, uint32_t *heard, struct gn_error *err)
+{
+    int rc;
+    while ((rc = gn_link_claim_heard(to, &m->claimed, &m->ready, err)) > 0)
+        *heard |= rc == GN_LINK_CLAIMED ? 1u : 2u;
+    return rc;
+}
+
+/* Until there is more to know. 0, -ECANCELED: called off; -errno. */
+static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until_ns, struct gn_error *err)
+{
+    struct pollfd p[2] = {{.fd = gn_link_poll_fd(to), .events = POLLIN}, {.fd = m->wake, .events = POLLIN}};
+    const uint64_t now = gn_now_ns();
+    uint64_t n;
+    if (is_off(m))
+        return -ECANCELED;
+    if (now >= until_ns)
+        return gn_fail(err, ETIMEDOUT, "see whether it is stuck", "the other gantryd took too long");
+    const uint64_t rest_ms = (until_ns - now) / 1000000u + 1;
+    if (poll(p, 2, rest_ms < 60000 ? (int)rest_ms : 60000) > 0 && p[1].revents)
+        (void)!read(m->wake, &n, sizeof n);
+    return is_off(m) ? -ECANCELED : 0;
+}
+
+static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+{
+    struct gn_session *s = m->s;
+    struct gn_link_claim claim = {.vgpu_id = s->vgpu_id};
+    struct gn_link *to = NULL;
+    uint32_t heard = 0;
+    GN_FAULT("program-move-told");
+    int rc = gn_link_connect_claim(m->what.address, &to, err);
+    if (rc)
+        return rc;
+    memcpy(claim.ticket, m->what.ticket, sizeof claim.ticket);
+    pthread_mutex_lock(&s->link_lock);
+    claim.n_segments = s->area.n_segments - 1;
+    rc = gn_link_claim(to, &claim, s->ring_segment.fd, err);
+    if (!rc)
+        s->to = *ret = to; /* what comes from now on is passed on */
+    pthread_mutex_unlock(&s->link_lock);
+    explicit_bzero(&claim, sizeof claim);
+    if (rc) {
+        gn_link_close(to);
+        return rc;
+    }
+    const uint64_t until_ns = gn_now_ns() + CLAIM_NS;
+    while (!rc && !(heard & 1u)) {
+        rc = hear(m, to, &heard, err);
+        if (!rc && !(heard & 1u))
+            rc = wait_for_more(m, to, until_ns, err);
+    }
+    return rc;
+}
+
+static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
+{
+    uint64_t until_ns = gn_now_ns() + AHEAD_NS;
+    uint32_t heard = 0;
+    bool leave = false;
+    int rc = 0;
+    while (!rc) {
+        rc = hear(m, to, &heard, err);
+        if (!leave && (leave = may_leave(m)))
+            until_ns = gn_now_ns() + READY_NS;
+        if (rc || (leave && heard & 2u))
+            break;
+        rc = wait_for_more(m, to, until_ns, err);
+    }
+    return rc;
+}
+
+/*
+ * A poll that has begun knows no descriptor by its number: it would go on to wait for the one that was left, and would not be told that
+ * this has hung up.
+ */
+static void turn(struct gn_session *s)
+{
+    const uint64_t one = 1;
+    (void)!write(atomic_load_explicit(&s->turn_fd, memory_order_relaxed), &one, sizeof one);
+}
+
+/* 0: it lives there. */
+static int move(struct gn_moving *m, struct gn_error *err)
+{
+    struct gn_session *s = m->s;
+    struct gn_link *to = NULL;
+    int rc = claim(m, &to, err);
+    GN_FAULT("program-claimed");
+    if (!rc) {
+        pthread_mutex_lock(&s->link_lock);
+        rc = gn_link_say_comes(s->link, m->number) ? -ECANCELED : 0;
+        pthread_mutex_unlock(&s->link_lock);
+    }
+    if (!rc)
+        rc = wait_until_loaded(m, to, err);
+    if (!to)
+        return rc;
+    GN_FAULT("program-before-go");
+    pthread_mutex_lock(&s->link_lock);
+    s->to = NULL;
+    if (rc) {
+        gn_link_close(to);
+    } else if ((rc = gn_link_go_over(s->link, to, m->number, &m->claimed, &m->ready))) {
+        gn_fail(err, -rc, NULL, "the other gantryd has gone");
+    } else {
+        s->vgpu_id = m->claimed.vgpu_id;
+        s->platform = m->claimed.platform.index;
+        memcpy(s->address, m->what.address, sizeof s->address);
+        turn(s);
+    }
+    GN_FAULT("program-gone-over");
+    pthread_mutex_unlock(&s->link_lock);
+    return rc;
+}
+
+static void *mover(void *arg)
+{
+    struct gn_moving *m = arg;
+    struct gn_session *s = m->s;
+    struct gn_error err = {{0}, {0}};
+    pthread_mutex_lock(&s->moving_lock);
+    while (s->moving)
+        pthread_cond_wait(&s->moving_wake, &s->moving_lock);
+    s->moving = m;
+    pthread_mutex_unlock(&s->moving_lock);
+    int rc = is_off(m) ? -ECANCELED : move(m, &err);
+    if (rc && rc != -ECANCELED) {
+        pthread_mutex_lock(&s->link_lock);
+        (void)gn_link_say_stays(s->link, m->number, &err);
+        pthread_mutex_unlock(&s->link_lock);
+    }
+    pthread_mutex_lock(&s->moving_lock);
+    s->moving = NULL;
+    s->n_moves += !rc;
+    s->move_deserted = false;
+    if (!rc)
+        s->move_leave = s->move_off = 0; /* another gantryd's numbers follow */
+    pthread_cond_broadcast(&s->moving_wake);
+    pthread_mutex_unlock(&s->moving_lock);
+    close(m->wake);
+    explicit_bzero(m, sizeof *m);
+    free(m);
+    return NULL;
+}
+
+static void begin(struct gn_session *s, uint32_t number, const struct gn_link_move *what)
+{
+    struct gn_moving *m = calloc(1, sizeof *m);
+    sigset_t all, before;
+    pthread_t thread;
+    /* By the time that it is needed, LEAVE has woken the watcher, who has found it then. */
+    if (atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0)
+        atomic_store_explicit(&s->turn_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), memory_order_release);
+    if (!m || atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0) {
+        free(m); /* whoever asked hears nothing, and gives up */
+        return;
+    }
+    *m = (struct gn_moving){.s = s, .number = number, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .what = *what};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = m->wake < 0 ? -EMFILE : -pthread_create(&thread, NULL, mover, m);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc) {
+        if (m->wake >= 0)
+            close(m->wake);
+        free(m);
+        return;
+    }
+    pthread_setname_np(thread, "gantry-move");
+    pthread_detach(thread);
+}
+
+static void wake_locked(struct gn_session *s)
+{
+    const uint64_t one = 1;
+    if (s->moving)
+        (void)!write(s->moving->wake, &one, sizeof one);
+}
+
+void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what)
+{
+    struct gn_session *s = ctx;
+    if (op == GN_LINK_MOVE) {
+        begin(s, number, what);
+        return;
+    }
+    pthread_mutex_lock(&s->moving_lock);
+    *(op == GN_LINK_LEAVE ? &s->move_leave : &s->move_off) = number;
+    wake_locked(s);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+bool gn_session_outlives_gantryd(struct gn_session *s)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->move_deserted = s->moving != NULL;
+    wake_locked(s);
+    while (s->moving)
+        pthread_cond_wait(&s->moving_wake, &s->moving_lock);
+    /* Once for each move: the new one may have hung up as well. */
+    const bool moved = s->n_moves != s->n_moves_seen;
+    s->n_moves_seen = s->n_moves;
+    pthread_mutex_unlock(&s->moving_lock);
+    return moved;
+}

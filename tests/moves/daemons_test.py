@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose vGPUs go from one gantryd of this machine to another and back while they run: what they compute is what they compute
+undisturbed, and whatever is asked wrongly changes nothing.
+
+    daemons_test.py STAGE PROGRAM LOAD      STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load
+"""
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
+from gantryd_harness import Client, frame  # noqa: E402
+from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, gantry, stage_ready, start_again, wait_until  # noqa: E402
+
+HELLO, WELCOME, CONTROL, ERROR, CLAIM, CLAIMED, GO, FILE = 1, 2, 7, 8, 20, 21, 23, 24
+CONTROL_ONLY, CLAIMS = 2, 4
+STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
+
+
+def hello_for(features):
+    return struct.pack("<IIQII128s", 0x79727467, 1, features, os.getpid(), 0, b"test")
+
+
+def control(daemon, request):
+    c = Client(daemon.socket, greet=False)
+    c.ask(HELLO, hello_for(CONTROL_ONLY))
+    reply = json.loads(c.control(json.dumps(dict(request, version=1)).encode()))
+    c.socket.close()
+    return reply
+
+
+class Daemons(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gn-daemons-")
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+
+    def daemon(self, name, **options):
+        daemon = Daemon(STAGE, os.path.join(self.work, name), **options)
+        daemon.__enter__()
+        self.addCleanup(lambda: daemon.__exit__(None, None, None))
+        return daemon
+
+    def program(self, daemon):
+        program = Program(PROGRAM, daemon)
+        self.addCleanup(program.kill)
+        return program
+
+    def move(self, here, there, *how):
+        before = here.vgpus()
+        self.assertEqual(len(before), 1)
+        status, said = gantry(here, "migrate", before[0]["id"][:6], there.address, *how)
+        self.assertEqual(status, 0, said)
+        self.assertEqual(said["move"]["result"], "moved")
+        self.assertEqual(said["move"]["to"], there.address)
+        self.assertGreater(said["move"]["downtime_ns"], 0)
+        after = there.vgpus()
+        self.assertEqual(here.vgpus(), [])
+        self.assertEqual([v["id"] for v in after], [before[0]["id"]])
+        for same in ("tenant", "pid", "weight", "memory_limit_bytes", "program"):
+            self.assertEqual(after[0].get(same), before[0].get(same))
+        return said["move"]
+
+    def ends_well(self, program):
+        for name in STEPS[1:]:
+            program.on()
+            self.assertEqual(program.at(), name)
+        program.on()
+        self.assertIsNone(program.ends_well())
+
+    def refused(self, here, what, *words):
+        before = here.vgpus()
+        status, said = gantry(here, *words)
+        self.assertEqual(status, 1, said)
+        self.assertIn(what, json.dumps(said["error"]))
+        self.assertEqual([v["worker_pid"] for v in here.vgpus()], [v["worker_pid"] for v in before])
+
+    def test_something_of_each_kind_there_and_back(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        for how in ((), ("--stop-and-copy",), ("--rounds", "2")):
+            with self.subTest(how=how):
+                program = self.program(a)
+                for name in STEPS:
+                    self.assertEqual(program.at(), name)
+                    self.move(a, b, *how)
+                    self.move(b, a, *how)
+                    program.on()
+                self.assertIsNone(program.ends_well())
+                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+
+    def test_loads_that_run(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        for load in ("matrixmul", "histogram", "scan"):
+            with self.subTest(load=load):
+                program = subprocess.Popen([LOAD, load, "--seconds", "6", "--check", "--no-profile"], env=a.program_env(),
+                                           stdout=subprocess.PIPE, text=True)
+                self.addCleanup(program.kill)
+                self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
+                here, there, moves = a, b, 0
+                try:
+                    while moves < 7:
+                        self.move(here, there)
+                        here, there, moves = there, here, moves + 1
+                except AssertionError:
+                    # On a slow machine the load is over before.
+                    if not moves or program.wait(timeout=TIMEOUT_S) != 0:
+                        raise
+                out, _ = program.communicate(timeout=TIMEOUT_S)
+                self.assertEqual(program.returncode, 0, out)
+                self.assertIn("result: right", out)
+                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+
+    def test_the_one_that_was_left_may_end(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        self.move(a, b)
+        start_again(a)
+        program.on()
+        self.assertEqual(program.at(), STEPS[1])
+        self.move(b, a)
+        start_again(b, signal.SIGTERM)
+        for name in STEPS[2:]:
+            program.on()
+            self.assertEqual(program.at(), name)
+        program.on()
+        self.assertIsNone(program.ends_well())
+
+    def test_into_a_file_where_it_has_gone(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        path = os.path.join(self.work, "v.gnc")
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        self.move(a, b)
+        status, said = gantry(b, "checkpoint", b.vgpus()[0]["id"], path, "--stop")
+        self.assertEqual(status, 0, said)
+        start_again(b)  # the program looks for it where it was, not where it has begun
+        status, said = gantry(b, "restore", path)
+        self.assertEqual(status, 0, said)
+        self.assertEqual(a.vgpus(), [])
+        self.move(b, a)
+        self.ends_well(program)
+
+    def test_what_is_asked_wrongly_changes_nothing(self):
+        a, b = self.daemon("a"), self.daemon("b", args=["--device", "pthread,present-as=gpu"])
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        vgpu = a.vgpus()[0]["id"]
+        self.refused(a, "there is no vGPU", "migrate", "zz", b.address)
+        self.refused(a, "no gantryd listens", "migrate", vgpu, "unix:" + os.path.join(self.work, "nobody"))
+        self.refused(a, "other machines yet", "migrate", vgpu, "tcp:127.0.0.1:1")
+        self.refused(a, "it is shown as another kind", "migrate", vgpu, b.address)
+        self.assertEqual(b.vgpus(), [])
+        self.ends_well(program)
+
+    def announced(self, a, b):
+        """A ticket of b's for a's vGPU, and the connection that has it."""
+        asker = Client(b.socket, greet=False)
+        self.addCleanup(asker.socket.close)
+        self.assertEqual(asker.ask(HELLO, hello_for(CONTROL_ONLY)).op, WELCOME)
+        about = control(a, {"request": "about", "vgpu": a.vgpus()[0]["id"]})["about"]
+        ends = socket.socketpair()
+        self.addCleanup(lambda: [e.close() for e in ends])
+        asker.send(frame(FILE, 7), [ends[1].fileno()])
+        said = asker.control(json.dumps({"version": 1, "request": "receive", "about": about}).encode())
+        return asker, bytes.fromhex(json.loads(said)["receive"]["ticket"]), int(about["id"], 16)
+
+    def claim(self, b, ticket, vgpu, ring):
+        claimer = Client(b.socket, greet=False)
+        self.addCleanup(claimer.socket.close)
+        self.assertEqual(claimer.ask(HELLO, hello_for(CLAIMS)).op, WELCOME)
+        reply = claimer.ask(CLAIM, struct.pack("<II32s", vgpu, 0, ticket), [ring])
+        return claimer, reply
+
+    def test_tickets(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        attached = Client(b.socket)
+        ring = attached.attach().fds[1]  # some session's: a claim must bring one
+        attached.socket.close()
+        self.assertTrue(wait_until(lambda: not b.vgpus(), TIMEOUT_S))
+        asker, ticket, vgpu = self.announced(a, b)
+
+        def refused(ticket, vgpu, ring):
+            claimer, reply = self.claim(b, ticket, vgpu, ring)
+            self.assertEqual(reply.op, ERROR)
+            self.assertIsNone(claimer.receive())
+            return reply.error()[1]
+        self.assertIn("none that was given out", refused(os.urandom(32), vgpu, ring))
+        self.assertIn("none that was given out", refused(ticket[:31] + bytes([ticket[31] ^ 1]), vgpu, ring))
+        self.assertIn("none that was given out", refused(ticket, vgpu ^ 1, ring))
+        self.assertIn("no session", refused(ticket, vgpu, asker.socket.fileno()))
+        with open(os.devnull, "rb") as null:
+            self.assertIn("no session", refused(ticket, vgpu, null.fileno()))
+        self.assertIn("none that was given out", b.log())
+        # Used: nobody else has it after, and who has it is not asked for before all is there.
+        claimer, reply = self.claim(b, ticket, vgpu, ring)
+        self.assertEqual(reply.op, CLAIMED)
+        self.assertIn("none that was given out", refused(ticket, vgpu, ring))
+        claimer.send(frame(GO, 0))
+        self.assertIsNone(claimer.receive())
+        # Its asker has gone.
+        asker, ticket, vgpu = self.announced(a, b)
+        asker.socket.close()
+        self.assertTrue(wait_until(lambda: "none that" in refused(ticket, vgpu, ring), TIMEOUT_S))
+        # A connection for other things claims nothing, and one for a claim attaches to nothing.
+        other = Client(b.socket)
+        self.assertIsNone(other.ask(CLAIM, struct.pack("<II32s", vgpu, 0, ticket), [ring]))
+        claimer = Client(b.socket, greet=False)
+        claimer.ask(HELLO, hello_for(CLAIMS))
+        self.assertEqual(claimer.attach(tenant=b"default").op, ERROR)
+        claimer.socket.close()
+        os.close(ring)
+        self.assertEqual(b.vgpus(), [])
+        self.move(a, b)
+        self.ends_well(program)
+
+    def test_it_is_refused_before_anything_stops(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        b.ctl("tenant", "set", "default", "--memory", "1M")
+        a.ctl("tenant", "add", "blue", "--uid", str(os.getuid()))
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        vgpu = a.vgpus()[0]["id"]
+        self.refused(a, "of device memory", "migrate", vgpu, b.address)
+        blue = Program(PROGRAM, a, env={"GANTRY_TENANT": "blue"})
+        self.addCleanup(blue.kill)
+        self.assertEqual(blue.at(), STEPS[0])
+        other = [v["id"] for v in a.vgpus() if v["tenant"] == "blue"][0]
+        self.refused(a, "there is no tenant", "migrate", other, b.address)
+        b.ctl("tenant", "add", "blue")
+        status, said = gantry(a, "migrate", other, b.address)
+        self.assertEqual(status, 0, said)
+        self.assertEqual([v["tenant"] for v in b.vgpus()], ["blue"])
+        for p in (program, blue):
+            self.ends_well(p)
+
+
+if __name__ == "__main__":
+    why = stage_ready(STAGE)
+    if why:
+        print(why)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
