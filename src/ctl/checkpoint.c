@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `gantry checkpoint`: a vGPU into a file. The worker writes into a pipe, and only this process touches the
+ * `gantry checkpoint`: a vGPU into a file. The worker writes into memory of its and ours (link/chunks.h), and only this process touches the
  * file: no limit of the worker's is in the way, a full disk is met here, and nothing that a worker does later
- * reaches the file. It stands under its name when all of it is on the disk, or not at all. While the pipe is
- * emptied here a second thread waits for gantryd's answer.
+ * reaches the file. It stands under its name when all of it is on the disk, or not at all. While that
+ * is emptied here a second thread waits for gantryd's answer.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,9 +18,10 @@
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/whole_file.h"
+#include "link/chunks.h"
 #include "link/link.h"
 
-#define PIPE_BYTES  (1 << 20)
+#define LOOK_UP_MS  100 /* so often it is looked whether somebody has interrupted us */
 #define PROGRESS_NS 200000000u
 
 static const char failure[] = "cannot save the vGPU";
@@ -71,21 +71,41 @@ static void show_progress(struct saving *s, bool end)
             end ? "\r\033[K" : "");
 }
 
+static int write_all(int fd, const void *bytes, size_t n)
+{
+    while (n) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && (errno != EINTR || interrupted))
+            return -errno;
+        if (done > 0) {
+            bytes = (const char *)bytes + done;
+            n -= (size_t)done;
+        }
+    }
+    return 0;
+}
+
 /* Until the worker has written all, or has given up. 0 or -errno. */
-static int empty_pipe(struct saving *s, int from)
+static int take_chunks(struct saving *s, struct gn_chunks *chunks)
 {
     s->began_ns = gn_now_ns();
     s->shown_ns = 0;
     for (;;) {
+        const void *bytes;
+        size_t n;
         if (interrupted)
             return -EINTR;
-        ssize_t n = splice(from, NULL, s->file.fd, NULL, PIPE_BYTES, SPLICE_F_MOVE);
-        if (n == 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n > 0)
-            s->bytes += (uint64_t)n;
+        int rc = gn_chunks_next(chunks, LOOK_UP_MS, &bytes, &n);
+        if (rc == 1) {
+            rc = write_all(s->file.fd, bytes, n);
+            if (!rc)
+                rc = gn_chunks_taken(chunks);
+            if (rc)
+                return rc;
+            s->bytes += n;
+        } else if (rc != -ETIMEDOUT) {
+            return rc;
+        }
         show_progress(s, false);
     }
 }
@@ -100,15 +120,16 @@ static void *ask(void *arg)
 /* All of it into the file, not yet on the disk. */
 static int receive(struct saving *s, struct gn_error *err)
 {
-    int ends[2], written, rc;
+    struct gn_chunks chunks;
+    int worker_end, written;
     pthread_t thread;
     sigset_t none, before;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return gn_fail(err, errno, NULL, "cannot make a pipe: %s", strerror(errno));
-    (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
+    int rc = gn_chunks_offer(&chunks, &worker_end);
+    if (rc)
+        return gn_fail(err, -rc, NULL, "no memory can be had to share with its worker: %s", strerror(-rc));
     gn_link_set_patience(s->link, -1);
-    rc = gn_link_send_file(s->link, ends[1], err);
-    close(ends[1]);
+    rc = gn_link_send_file(s->link, worker_end, err);
+    close(worker_end);
     /* Signals are for the thread that writes, whose calls they end. */
     sigfillset(&none);
     pthread_sigmask(SIG_SETMASK, &none, &before);
@@ -116,11 +137,11 @@ static int receive(struct saving *s, struct gn_error *err)
         gn_fail(err, -rc, NULL, "cannot start a thread");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc) {
-        close(ends[0]);
+        gn_chunks_close(&chunks);
         return rc;
     }
-    written = empty_pipe(s, ends[0]);
-    close(ends[0]); /* a worker that still writes is told so, and its program goes on */
+    written = take_chunks(s, &chunks);
+    gn_chunks_close(&chunks); /* a worker that still writes is told so, and its program goes on */
     pthread_join(thread, NULL);
     show_progress(s, true);
     if (written == -EINTR)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU into a file and out of one; docs/moves.md. gantryd sees neither: `gantry` gives it the end of a pipe
- * to write to, and a file to read from, and it passes them to the worker. Whose file it is is said by a key,
+ * A vGPU into a file and out of one; docs/moves.md. gantryd sees neither: `gantry` gives it the end of a
+ * socket to write to, and a file to read from, and it passes them to the worker. Whose file it is is said by a key,
  * made at each stop, which is in the file and with the program and nowhere else: without it no vGPU is put
  * back, and with it only into the program that stopped, once.
  *

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "link/chunks.h"
 #include "link/frame.h"
 #include "link/worker_wire.h"
 #include "vgpu/core/save.h"
@@ -108,18 +109,44 @@ static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how, 
     memcpy(ret->key, how->key, sizeof ret->key);
 }
 
-static int save_to(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
+/* To who writes a file. */
+static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
+{
+    int rc = gn_chunks_write(ctx, iov, n, FILE_STALL_MS);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc)) : 0;
+}
+
+static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
+{
+    int rc = gn_chunks_accept(c, *fd, HAND_TIMEOUT_MS);
+    *fd = -1; /* it is c's */
+    return rc ? gn_fail(err, -rc, "use the gantry command that came with it", "who writes the file gave no memory for it: %s",
+                        strerror(-rc))
+              : 0;
+}
+
+static int end_chunks(struct gn_chunks *c, struct gn_error *err)
+{
+    int rc = gn_chunks_flush(c);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc)) : 0;
+}
+
+static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
 {
     const bool file = a->how.flags & GN_WORKER_SAVE_FILE, stops = a->how.flags & GN_WORKER_SAVE_STOP;
-    struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, file ? FILE_STALL_MS : STALL_MS);
-    const struct gn_stream_sink sink = gn_stream_sink_of_fd(&to);
+    struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, STALL_MS);
+    struct gn_chunks chunks = {.socket = -1};
+    const struct gn_stream_sink sink =
+        file ? (struct gn_stream_sink){write_chunks, &chunks} : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {
         .purpose = file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
     struct gn_stream_stop stopped;
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id, .stop = stops ? &stopped : NULL};
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
-    int rc = gn_stream_writer_create(&sink, &options, &w, err);
+    int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
+    if (!rc)
+        rc = gn_stream_writer_create(&sink, &options, &w, err);
     /* What lies in the program's memory stays with a program that waits. */
     if (!rc)
         rc = gn_save_new(v, w, file && !stops, a->how.n_ahead, &s, err);
@@ -135,6 +162,8 @@ static int save_to(struct gn_vgpu *v, const struct away *a, struct gn_worker_mov
     }
     if (!rc)
         rc = gn_save_rest(s, err);
+    if (!rc && file)
+        rc = end_chunks(&chunks, err);
     GN_FAULT("move-told");
     if (!rc && !file)
         rc = hand_last(v, a->fd, err);
@@ -153,6 +182,7 @@ static int save_to(struct gn_vgpu *v, const struct away *a, struct gn_worker_mov
     }
     gn_save_free(s);
     gn_stream_writer_destroy(w);
+    gn_chunks_close(&chunks);
     return rc;
 }
 
@@ -189,7 +219,8 @@ static void *away_thread(void *arg)
     GN_FAULT("move-handed");
     if (!rc)
         rc = save_to(v, a, &said, &closed, &err);
-    close(a->fd);
+    if (a->fd >= 0)
+        close(a->fd);
     free(a);
     if (rc && closed)
         gn_gate_open(v);
