@@ -14,7 +14,7 @@ SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all help deps stage install test test-quick test-programs fuzz soak bench bench-fairness demo clean format check-format
+.PHONY: all help deps stage install test test-quick test-programs fuzz soak bench bench-fairness bench-move demo clean format check-format
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -47,6 +47,7 @@ help:
 	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
 	@echo 'make bench            measure; results in $(BUILD)/bench/'
 	@echo 'make bench-fairness   the papers'"'"' experiments on shares of the device; FAIRNESS="--quick --only fig8" for a part; in $(BUILD)/bench/fairness/'
+	@echo 'make bench-move       the papers'"'"' figures of moves; MOVES="--quick --only speed" for a part; in $(BUILD)/bench/moves/figures/'
 	@echo 'make clean            remove all build folders'
 	@echo
 	@echo 'One suite: meson test -C $(BUILD) --suite SUITE; one test: meson test -C $(BUILD) NAME -v. See docs/testing.md.'
@@ -108,6 +109,10 @@ bench: stage
 bench-fairness: stage
 	@tools/deps.sh build bench
 	@bench/fairness/run.py --build $(BUILD) $(FAIRNESS)
+
+bench-move: stage
+	@tools/deps.sh build bench
+	@bench/moves/run.py --build $(BUILD) $(MOVES)
 
 demo:
 	@tools/deps.sh build test

@@ -1,47 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The papers' figures from the results that are there, by gnuplot: an SVG and a PNG each. No gnuplot: no figures, and a word about it."""
+"""The papers' figures from the results that are there."""
 
-import os
-import shutil
 import statistics
-import subprocess
 
-STYLE = """set style data histogram
-set style histogram clustered gap 1
-set style fill solid 0.8 border -1
-set boxwidth 0.9
-set xtics rotate by -30
-set grid ytics
-set key outside top center horizontal
-"""
-TERMINALS = {"svg": "svg size 900,420 dynamic background rgb 'white'", "png": "pngcairo size 1200,560"}
-
-
-def quoted(text):
-    return '"' + str(text).replace("\\", "").replace('"', "").replace("_", " ") + '"'
-
-
-def columns(labels, series):
-    """A gnuplot data block: a line a label, a column a series; what is missing is NaN."""
-    lines = ["$data << END", " ".join(["_", *(quoted(name) for name, _ in series)])]
-    for label in labels:
-        lines.append(" ".join([quoted(label), *(f"{values[label]:.6g}" if label in values else "NaN" for _, values in series)]))
-    return "\n".join([*lines, "END", ""])
-
-
-def bars(title, y_label, labels, series, ideal):
-    return (columns(labels, series) + STYLE + f"set title {quoted(title)}\nset ylabel {quoted(y_label)}\nset yrange [0:*]\n"
-            f"plot for [i=2:{len(series) + 1}] $data using i:xtic(1) title columnheader(i), {ideal} with lines dashtype 2 linecolor black notitle\n")
-
-
-def curves(title, x_label, y_label, series, ideal):
-    """series: [(name, [(x, y)])]"""
-    text = ""
-    for i, (_, points) in enumerate(series):
-        text += f"$d{i} << END\n" + "".join(f"{x:.6g} {y:.6g}\n" for x, y in points) + "END\n"
-    plots = [f"$d{i} using 1:2 with linespoints title {quoted(name)}" for i, (name, _) in enumerate(series)]
-    return (text + f"set title {quoted(title)}\nset xlabel {quoted(x_label)}\nset ylabel {quoted(y_label)}\nset yrange [0:*]\nset grid\n"
-            "set key outside top center horizontal\nplot " + ", ".join([*plots, f"{ideal} with lines dashtype 2 linecolor black notitle"]) + "\n")
+from harness import plot
+from harness.plot import bars, curves
 
 
 def middle(values):
@@ -81,20 +44,13 @@ def slicing(results, paper_title):
 DRAWN = {"fig8": weights, "fig9": weights, "fig10": sleeper, "fig11-mm": pair, "fig11-hs": pair, "gvim": devices, "table4": slicing}
 
 
+def scripts(results):
+    for name, (title, by_policy) in results.items():
+        if name in DRAWN and by_policy:
+            for part, script in DRAWN[name](by_policy, title):
+                yield name + ("-" + part if part else ""), script
+
+
 def draw(out, results):
     """results: {experiment: (title, [(policy, result)])}. The files' names, and what went wrong."""
-    if shutil.which("gnuplot") is None:
-        return [], "No figures: gnuplot is not installed (make deps)."
-    files = []
-    for name, (title, by_policy) in results.items():
-        if name not in DRAWN or not by_policy:
-            continue
-        for part, script in DRAWN[name](by_policy, title):
-            for ending, terminal in TERMINALS.items():
-                path = os.path.join(out, name + ("-" + part if part else "") + "." + ending)
-                done = subprocess.run(["gnuplot"], input=f"set terminal {terminal}\nset output '{path}'\n{script}", capture_output=True,
-                                      text=True, timeout=60)
-                if done.returncode != 0:
-                    return files, f"gnuplot, {name}: {done.stderr.strip()[-300:]}"
-                files.append(path)
-    return files, None
+    return plot.draw(out, scripts(results))

@@ -63,14 +63,6 @@ class Daemon(Gantry):
     def pid(self):
         return self.process.pid  # taskset becomes gantryd
 
-    def ask(self, *words):
-        """A question to gantryd by the command line; its JSON."""
-        done = subprocess.run([os.path.join(self.stage, "bin/gantry"), *words, "--json"], env=self.environment(), capture_output=True, text=True,
-                              timeout=30)
-        if done.returncode != 0:
-            raise BenchError(f"gantry {' '.join(words)}: {done.stderr.strip()}")
-        return json.loads(done.stdout)
-
 
 class Program:
     """A `gantry-load --obey` that waits for orders."""

@@ -3,8 +3,8 @@
 
 import json
 import os
-import platform
 
+from harness.machine import processor
 from harness.table import MET, MISSED
 
 from .draw import draw
@@ -53,14 +53,6 @@ def table_of(name, kept):
     lines += ["", f"{n} runs of {kept['seconds']:g} s" + (" (a quick look, not a result)" if kept["quick"] else "")
               + f"; {kept['took_s']:.0f} s in all; load {kept['load_before']:.2f} before.", ""]
     return lines, rows
-
-
-def processor():
-    try:
-        with open("/proc/cpuinfo") as f:
-            return next(line.split(":", 1)[1].strip() for line in f if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.machine()
 
 
 def write(out, names, policies):

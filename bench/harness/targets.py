@@ -97,6 +97,14 @@ class Gantry(Native):
                 self.ready.set()
         self.ready.set()  # it ended
 
+    def ask(self, *words):
+        """A question to gantryd by the command line; its JSON."""
+        done = subprocess.run([os.path.join(self.stage, "bin/gantry"), *words, "--json"], env=self.environment(), capture_output=True, text=True,
+                              timeout=120)
+        if done.returncode != 0:
+            raise BenchError(f"gantry {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+        return json.loads(done.stdout)
+
     def pid(self):
         """gantryd itself, also behind a prefix."""
         if not self.prefix:

@@ -2,7 +2,8 @@
 /*
  * bench-pages: the engine of moves by itself. Parts: `hash` (gMig figure 5), `filter` (figures 11 and 12: time a page with the filter over
  * that without, by share of changed pages), `overlap` (15 and 16: hashing and sending at once over the longer of the two),
- * `load NAME` (9, 10, 13: what the filter tells of a load's own pages). Prints one JSON object.
+ * `load NAME` (9, 10, 12 to 14: what the filter tells of a load's own pages, and what it takes), `stops NAME` (6, 7, 16: how long it would
+ * stand), `course` (15). Prints one JSON object.
  */
 #include "pages.h"
 
@@ -246,7 +247,7 @@ int main(int argc, char **argv)
             n_pages = (uint64_t)atoi(argv[++i]) * 256;
         else if (i + 1 < argc && strcmp(argv[i], "--rounds") == 0)
             between = (unsigned)atoi(argv[++i]);
-        else if (!load && strcmp(part, "load") == 0)
+        else if (!load && (strcmp(part, "load") == 0 || strcmp(part, "stops") == 0))
             load = argv[i];
         else
             part = "";
@@ -261,8 +262,13 @@ int main(int argc, char **argv)
         bench_overlap(pairs, n_pages);
     else if (strcmp(part, "load") == 0 && load)
         bench_load(load, between);
+    else if (strcmp(part, "stops") == 0 && load)
+        bench_stops(load, between);
+    else if (strcmp(part, "course") == 0)
+        bench_course(n_pages);
     else {
-        fprintf(stderr, "usage: bench-pages hash | filter [--pairs N] [--mib N] | overlap [--pairs N] [--mib N] | load NAME [--rounds N]\n");
+        fprintf(stderr, "usage: bench-pages hash | filter [--pairs N] [--mib N] | overlap [--pairs N] [--mib N] | load NAME [--rounds N] | "
+                        "stops NAME [--rounds N] | course [--mib N]\n");
         return 2;
     }
     printf("\n");

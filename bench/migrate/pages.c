@@ -67,6 +67,9 @@ static void sleep_until(uint64_t ns)
 static int line_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
 {
     struct line *l = ctx;
+    if (!l->now.pages)
+        l->now.began_ns = gn_now_ns();
+    l->now.pages += (n + PAGE - 1) / PAGE;
     for (uint64_t done = 0; done < n;) {
         uint64_t piece = n - done < LINE_BUFFER - l->at ? n - done : LINE_BUFFER - l->at;
         memcpy(l->buffer + l->at, (const char *)data + done, piece);
@@ -84,11 +87,22 @@ static int line_data(void *ctx, void *cookie, uint64_t offset, const void *data,
     return 0;
 }
 
+static int line_flush(void *ctx)
+{
+    struct line *l = ctx;
+    l->now.ended_ns = gn_now_ns();
+    if (l->now.pages && l->notes && l->n_notes < l->most_notes)
+        l->notes[l->n_notes++] = l->now;
+    l->now.pages = 0;
+    return 0;
+}
+
 void line_open(struct line *l, uint64_t bytes_per_s)
 {
     line_none(l);
     l->bytes_per_s = bytes_per_s;
     l->sink.data = line_data;
+    l->sink.flush = line_flush;
     l->buffer = malloc(LINE_BUFFER);
     if (!l->buffer)
         die("out of memory");

@@ -3,8 +3,8 @@
 #define GN_BENCH_PAGES_H
 
 /*
- * What bench-pages' parts share: one buffer whose pages have changed in a given mix since they were sent, and a line to send them
- * over. One thread; whatever goes wrong ends the program with status 1.
+ * What bench-pages' parts share: one buffer whose pages have changed in a given mix since they were sent, and
+ * a line to send them over. One thread; whatever goes wrong ends the program with status 1.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -28,14 +28,21 @@ struct pages {
 };
 
 /*
- * A line of some bytes a second (0: as fast as memory) behind a socket's buffer: what is sent is copied once, as a kernel does, and the
- * sender waits only when 2 ms are under way.
+ * A line of some bytes a second (0: as fast as memory) behind a socket's buffer: what is sent is copied once,
+ * as a kernel does, and the sender waits only when 2 ms are under way.
  */
 struct line {
     uint64_t bytes_per_s, free_at_ns;
     unsigned char *buffer;
     uint64_t at;
     struct gn_page_sink sink;
+    /* NULL, or room for what is noted of each group of pages that goes: when its first page came, and when
+     * the last one had gone. */
+    struct line_note {
+        uint64_t began_ns, ended_ns, pages;
+    } * notes;
+    uint64_t n_notes, most_notes;
+    struct line_note now;
 };
 
 _Noreturn void die(const char *what);
@@ -56,12 +63,43 @@ void line_drain(struct line *l);
 
 struct gn_rounds *rounds(unsigned threads);
 /* One round; its time until the line is empty. */
-uint64_t timed_round(struct gn_rounds *r, struct pages *p, struct gn_round_options o, struct line *l, struct gn_round_stats *s);
+uint64_t timed_round(struct gn_rounds *r, struct pages *p, struct gn_round_options o, struct line *l,
+                     struct gn_round_stats *s);
+
+/* A load of bench/loads with its buffers in page tables of their own. */
+#define MOST_BUFFERS 24u
+struct gn_run;
+struct tracked {
+    struct gn_round_item items[MOST_BUFFERS];
+    struct tracked_source {
+        struct gn_run *run;
+        void *mem;
+    } sources[MOST_BUFFERS];
+    uint64_t *sent[MOST_BUFFERS], *hashed[MOST_BUFFERS]; /* the tables' bits after the first round */
+    void *stands[MOST_BUFFERS];                          /* what the buffers hold while the load stands */
+    size_t n;
+    uint64_t n_pages;
+};
+
+/* Opens the load, and runs a round of it. */
+void load_begin(struct gn_run *run, const char *name);
+void load_end(struct gn_run *run);
+/* All of it is sent once. */
+void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h,
+                  unsigned sample_bytes);
+void tracked_close(struct tracked *t);
+/* The load runs no more: from now on its buffers are looked at in their place, as a driver's maps would show
+ * them. */
+void tracked_stand(struct tracked *t);
+/* As it was after the first round: the round that stops can be repeated. */
+void tracked_again(struct tracked *t);
 
 /* The parts; each prints one JSON value. */
 void bench_hashes(void);
 void bench_filter(unsigned pairs, uint64_t n_pages);
 void bench_overlap(unsigned pairs, uint64_t n_pages);
 void bench_load(const char *name, unsigned rounds_between);
+void bench_stops(const char *name, unsigned rounds_between);
+void bench_course(uint64_t n_pages);
 
 #endif

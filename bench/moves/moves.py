@@ -56,7 +56,7 @@ def main():
                 for way, how in ways.items():
                     figures[way].append(moved(daemon, how))
             out, _ = program.communicate("end\n", timeout=TIMEOUT_S)
-            print("kernels and the longest four of them, us:", out.strip())
+            print("kernels and the longest four of them, us:", out.splitlines()[0])
         finally:
             program.kill()
     for way, all_of in figures.items():
