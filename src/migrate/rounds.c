@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "migrate/pacer.h"
 
 #define MAX_THREADS   64u
@@ -427,7 +428,7 @@ int gn_rounds_create(uint32_t page_bytes, unsigned n_threads, struct gn_rounds *
 
     /* A program's signals are none of these threads' business. */
     sigset_t all, before;
-    sigfillset(&all);
+    gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
     for (unsigned i = 0; i < n_threads && !error; i++) {

@@ -296,6 +296,13 @@ class Direct(unittest.TestCase):
                 out, _ = program.communicate(timeout=TIMEOUT_S)
                 self.assertEqual((program.returncode, out), (0, "held 0\nright\n"))
 
+    def test_a_drivers_handlers_of_faults_work_on_our_threads(self):
+        for policy in ("fair", "none"):
+            with self.daemon("--policy", policy) as daemon:
+                program = self.start(daemon, HOSTED, "zero")
+                out, _ = program.communicate(timeout=TIMEOUT_S)
+                self.assertEqual((program.returncode, out), (0, "zero 0\nright\n"), policy)
+
     def test_who_keeps_others_from_the_device(self):
         with self.daemon("--policy", "fair", "--kernel-limit", "0.5") as daemon:
             hog = self.start(daemon, HOSTED, "hold", "60000", "2000000000")   # one launch lasts for many seconds

@@ -5,6 +5,7 @@
  *   fork       uses the device, forks, and so does the child while its parent goes on
  *   steps      a kernel a line of stdin; says what the calls returned: "step RESULT"
  *   hold MS    after a line of stdin, kernels for about so long without a pause, then "held RESULT"
+ *   zero       a launch of groups of nothing, which PoCL divides by and steps over, in a handler of its own: "zero RESULT"
  *   take SIZE  buffers of 1 MiB until there is none; says how many and the error, and waits for a line
  */
 #include <CL/cl.h>
@@ -119,6 +120,23 @@ static void forks(void)
     MUST(status);
 }
 
+static void zero(void)
+{
+    const size_t size = N, none = 0;
+    cl_int r;
+    cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, NULL, &r);
+    MUST(r);
+    cl_mem mem = clCreateBuffer(context, 0, N * 4, NULL, &r);
+    MUST(r);
+    cl_kernel kernel = clCreateKernel(program, "add", &r);
+    MUST(r);
+    /* What comes before it puts it into the hands of whoever waits for the device. */
+    for (cl_uint i = 0; i < 50; i++)
+        MUST(launch(queue, kernel, mem, i));
+    r = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &size, &none, 0, NULL, NULL);
+    printf("zero %d\n", r ? r : clFinish(queue));
+}
+
 static void steps(void)
 {
     char line[16];
@@ -198,6 +216,8 @@ int main(int argc, char **argv)
         hold(atof(argv[2]) / 1e3, argc > 3 ? (cl_uint)atoi(argv[3]) : 2000);
     else if (!strcmp(what, "take"))
         take();
+    else if (!strcmp(what, "zero"))
+        zero();
     printf("right\n");
     return 0;
 }

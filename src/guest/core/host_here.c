@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "guest/core/guest_core.h"
 #include "link/direct.h"
 
@@ -103,7 +104,7 @@ void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
     }
     *w = (struct wish){.session = ctx, .control_fd = control_fd};
     snprintf(w->library, sizeof w->library, "%s", library);
-    sigfillset(&all);
+    gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_create(&thread, NULL, take_over, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -7,6 +7,7 @@
 #include "guest/core/guest_core.h"
 
 #include "base/fault.h"
+#include "base/signals.h"
 #include "guest/core/host_here.h"
 #include "guest/core/remote.h"
 
@@ -145,7 +146,7 @@ static int start_watcher(struct gn_session *s)
 {
     sigset_t all, before;
     pthread_t thread;
-    sigfillset(&all);
+    gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int r = pthread_create(&thread, NULL, s->remote ? gn_remote_watch : watch, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -4,6 +4,7 @@
  * under no lock. The watcher hears from the worker and hands over; it never runs a program's code itself,
  * since that may wait for anything.
  */
+#include "base/signals.h"
 #include "opencl_guest.h"
 
 #include <signal.h>
@@ -48,7 +49,7 @@ static int start_locked(void)
     if (callbacks.ready && callbacks.epoch == epoch)
         return 0;
     gn_list_init(&callbacks.jobs);
-    sigfillset(&all);
+    gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int r = pthread_create(&thread, NULL, call_back, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

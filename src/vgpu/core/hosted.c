@@ -9,6 +9,7 @@
 #include "vgpu/core/serve.h"
 
 #include "base/log.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -202,7 +203,7 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const str
     if (rc)
         return rc < 0 ? rc : -EMFILE;
     v->listens = true;
-    sigfillset(&all);
+    gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = gn_devices_start(v);
     if (!rc)
