@@ -20,6 +20,7 @@
 #include "daemon/moves.h"
 
 #define TICKET_NS    UINT64_C(60000000000)
+#define DECIDE_NS    UINT64_C(600000000000) /* for the program, once all is loaded */
 #define MAX_ARRIVALS 64u
 
 struct gn_arrival {
@@ -30,7 +31,7 @@ struct gn_arrival {
     char tenant[GN_LINK_TENANT_BYTES];
     uint32_t id, platform, weight;
     uint64_t need_bytes, limit_bytes;
-    uint64_t until_ns; /* of the ticket */
+    uint64_t until_ns; /* of the ticket, and of the program's decision; in between it is the one that is left who sets limits */
     uint64_t claimed_ns, up_ns;
     int stream_fd;
     bool ready;
@@ -149,6 +150,8 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     gn_list_for_each(a, &d->arrivals, struct gn_arrival, link) n++;
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
+    if (gn_vgpus_find(d, about->id))
+        return gn_fail(err, EEXIST, "gantry migrate VGPU local moves it within its gantryd", "a vGPU of this id is there already");
     if (n >= MAX_ARRIVALS)
         return gn_fail(err, EBUSY, "wait until some have arrived", "%u vGPUs are on their way there already", n);
     if (!t)
@@ -307,6 +310,8 @@ int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f)
     }
     const struct gn_link_ready ready = {.boot_ns = a->up_ns - a->claimed_ns, .load_ns = said.done_ns - said.began_ns};
     a->ready = true;
+    a->until_ns = gn_now_ns() + DECIDE_NS;
+    gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-ready");
     gn_conn_send(v->conn, GN_LINK_READY, v->attach_seq, &ready, sizeof ready, NULL, 0);
     return 1;
@@ -363,7 +368,7 @@ static struct gn_arrival *first_of(struct gn_daemon *d, const struct gn_conn *c,
 {
     gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
     {
-        if (!a->vgpu && (c ? a->asker == c : a->until_ns <= now_ns))
+        if (c ? !a->vgpu && a->asker == c : (!a->vgpu || a->ready) && a->until_ns <= now_ns)
             return a;
     }
     return NULL;
@@ -379,7 +384,7 @@ void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c)
 uint64_t gn_arrivals_deadline(const struct gn_daemon *d)
 {
     uint64_t first = 0;
-    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link) if (!a->vgpu && (!first || a->until_ns < first)) first =
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link) if ((!a->vgpu || a->ready) && (!first || a->until_ns < first)) first =
         a->until_ns;
     return first;
 }
@@ -388,6 +393,12 @@ void gn_arrivals_expire(struct gn_daemon *d, uint64_t now_ns)
 {
     struct gn_arrival *a;
     while ((a = first_of(d, NULL, now_ns))) {
+        if (a->vgpu) {
+            struct gn_error err;
+            gn_fail(&err, ETIMEDOUT, "move it again", "its program has not said where it goes on");
+            refuse(a->vgpu, &err); /* and a */
+            continue;
+        }
         gn_log(GN_LOG_WARN, "the ticket of vGPU %08x has run out before its program came", a->id);
         drop(a);
     }

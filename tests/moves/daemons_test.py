@@ -157,6 +157,7 @@ class Daemons(unittest.TestCase):
         vgpu = a.vgpus()[0]["id"]
         self.refused(a, "there is no vGPU", "migrate", "zz", b.address)
         self.refused(a, "no gantryd listens", "migrate", vgpu, "unix:" + os.path.join(self.work, "nobody"))
+        self.refused(a, "there already", "migrate", vgpu, a.address)
         self.refused(a, "other machines yet", "migrate", vgpu, "tcp:127.0.0.1:1")
         self.refused(a, "it is shown as another kind", "migrate", vgpu, b.address)
         self.assertEqual(b.vgpus(), [])
