@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -216,7 +217,7 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
         return;
     }
     *m = (struct gn_moving){.s = s, .number = number, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .what = *what};
-    sigfillset(&all);
+    gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = m->wake < 0 ? -EMFILE : -pthread_create(&thread, NULL, mover, m);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
