@@ -2,6 +2,7 @@
 #ifndef GN_BACKEND_H
 #define GN_BACKEND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -62,7 +63,7 @@ struct gn_backend_ops {
     /* Calls found(ctx, library) once a driver installed on this machine, in a fixed order. */
     int (*list_drivers)(void (*found)(void *ctx, const char *library), void *ctx, struct gn_error *err);
 
-    /* dlopen and no more. The library stays until the process ends. */
+    /* dlopen and no more. The library stays until the process ends, or its platform is left. */
     int (*open_library)(const char *library, void **ret, struct gn_error *err);
 
     /* First calls into the driver: calls found(ctx, facts) once a platform that has devices. Gantry's own
@@ -70,9 +71,15 @@ struct gn_backend_ops {
     int (*probe)(void *library, void (*found)(void *ctx, const struct gn_platform_facts *), void *ctx,
                  struct gn_error *err);
 
-    /* The platform with its chosen devices only; never taken down. */
+    /* The platform with its chosen devices only. */
     int (*bring_up)(void *library, uint32_t platform, const struct gn_device_choice *choices,
                     uint32_t n_choices, struct gn_backend_platform **ret, struct gn_error *err);
+
+    /* Does the vendor let go of a process? Some leave threads behind, and say so, or say nothing. */
+    bool (*can_leave)(const struct gn_backend_platform *p);
+
+    /* Nothing of the driver's is left or runs: its library is unloaded, if it can leave. Ends p. */
+    void (*leave)(struct gn_backend_platform *p);
 };
 
 /* NULL-terminated; every API this build serves. */

@@ -121,6 +121,8 @@ static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
     json_object_set_new(o, "platform", text(v->platform));
     json_object_set_new(o, "link", text(v->link));
     json_object_set_new(o, "mode", text(v->mode));
+    if (v->driver_stays)
+        json_object_set_new(o, "driver_stays", json_true());
     json_object_set_new(o, "state", text(v->state));
     json_object_set_new(o, "weight", number(v->weight));
     json_object_set_new(o, "memory_bytes", number(v->memory_bytes));

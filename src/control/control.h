@@ -36,6 +36,7 @@ struct gn_control_vgpu {
     const char *platform;
     const char *link;  /* "shm" */
     const char *mode;  /* "remote" */
+    bool driver_stays; /* it was in its program, where the driver's library still is; left out if not */
     const char *state; /* "running", "idle", "lost" */
     uint32_t weight;
     uint64_t memory_bytes;
@@ -172,6 +173,9 @@ struct gn_control_move {
     uint64_t downtime_ns; /* from the gate's closing to the word that the new worker may go */
     uint64_t precopy_ns;
     uint64_t boot_ns, drain_ns, save_ns, load_ns;
+    /* Parts of the drain: until no call went on, the driver was done, its ends were told. Of the save: what there is, and contents. Then
+     * until all was loaded, and until the new host was told to go. */
+    uint64_t stand_ns, driver_ns, ends_ns, tables_ns, contents_ns, loaded_ns, commit_ns;
     uint64_t bytes;
     /* All there are; sent by name; in the stop told by their samples, and hashed; sent before it, and in it. */
     uint64_t pages, pages_zero, pages_sampled, pages_hashed, pages_precopy, pages_stop;

@@ -58,8 +58,11 @@ char *gn_control_move_reply(const struct gn_control_move *m)
 {
     char id[16];
     snprintf(id, sizeof id, "%08x", m->id);
-    json_t *phases = json_pack("{s:I,s:I,s:I,s:I}", "boot", (json_int_t)m->boot_ns, "drain", (json_int_t)m->drain_ns, "save",
-                               (json_int_t)m->save_ns, "load", (json_int_t)m->load_ns);
+    json_t *phases = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "boot", (json_int_t)m->boot_ns, "drain",
+                               (json_int_t)m->drain_ns, "save", (json_int_t)m->save_ns, "load", (json_int_t)m->load_ns, "stand",
+                               (json_int_t)m->stand_ns, "driver", (json_int_t)m->driver_ns, "ends", (json_int_t)m->ends_ns, "tables",
+                               (json_int_t)m->tables_ns, "contents", (json_int_t)m->contents_ns, "loaded", (json_int_t)m->loaded_ns,
+                               "commit", (json_int_t)m->commit_ns);
     json_t *pages = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I}", "total", (json_int_t)m->pages, "zero", (json_int_t)m->pages_zero, "sampled",
                               (json_int_t)m->pages_sampled, "hashed", (json_int_t)m->pages_hashed, "precopy",
                               (json_int_t)m->pages_precopy, "stop", (json_int_t)m->pages_stop);

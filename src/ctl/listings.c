@@ -90,7 +90,7 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
     gn_table_add_number(t, number_of(v, "calls"));
     gn_table_add_number(t, number_of(v, "sync_calls"));
     gn_table_add(t, text_of(v, "link"));
-    gn_table_add(t, text_of(v, "mode"));
+    gn_table_add(t, json_is_true(json_object_get(v, "driver_stays")) ? "remote, driver stays" : text_of(v, "mode"));
     add_devices(t, json_object_get(v, "devices"));
     gn_table_add(t, text_of(v, "platform"));
 }

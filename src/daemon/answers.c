@@ -101,6 +101,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .platform = p->name,
             .link = v->remote ? "tcp" : v->hosted ? "direct" : "shm",
             .mode = gn_mode_name(v->hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE),
+            .driver_stays = !v->hosted && v->driver_stays,
             .state = gn_vgpus_state(v),
             .weight = v->weight,
             .memory_bytes = memory_of(v, &n),

@@ -105,6 +105,7 @@ struct gn_vgpu_record {
     struct gn_lease_holder lease;
     struct gn_shares shares;
     bool takes_turns; /* its worker waits for grants */
+    bool driver_stays; /* a driver that cannot be unloaded is in its program, in use or not */
     bool hosted;      /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid are the program's */
     uint32_t n_segments;
 

@@ -93,8 +93,15 @@ void gn_move_give_up(struct gn_move *m, const struct gn_error *err)
         gn_vgpus_leave(n);
 }
 
+/* By the clocks of two processes, which may say what they like. */
+static uint64_t since(uint64_t before_ns, uint64_t ns)
+{
+    return ns > before_ns ? ns - before_ns : 0;
+}
+
 char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, uint64_t boot_ns, uint64_t load_ns)
 {
+    const uint64_t last_ns = m->in.done_ns > m->out.done_ns ? m->in.done_ns : m->out.done_ns;
     return gn_control_move_reply(&(struct gn_control_move){.id = m->from->id,
                                                            .to = to,
                                                            .downtime_ns = now_ns - m->out.began_ns,
@@ -103,6 +110,13 @@ char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, 
                                                            .drain_ns = m->out.quiet_ns - m->out.began_ns,
                                                            .save_ns = m->out.done_ns - m->out.quiet_ns,
                                                            .load_ns = load_ns,
+                                                           .stand_ns = since(m->out.began_ns, m->out.stood_ns),
+                                                           .driver_ns = since(m->out.stood_ns, m->out.drained_ns),
+                                                           .ends_ns = since(m->out.drained_ns, m->out.quiet_ns),
+                                                           .tables_ns = since(m->out.quiet_ns, m->out.told_ns),
+                                                           .contents_ns = since(m->out.told_ns, m->out.done_ns),
+                                                           .loaded_ns = since(m->out.done_ns, m->in.done_ns),
+                                                           .commit_ns = m->in.done_ns ? since(last_ns, now_ns) : 0,
                                                            .pages = m->out.pages_total,
                                                            .pages_zero = m->out.pages_zero,
                                                            .pages_sampled = m->out.sampled,
@@ -137,6 +151,8 @@ static void commit(struct gn_move *m)
         return;
     }
     const uint64_t now = gn_now_ns();
+    /* It stays as long as the program lives. */
+    v->driver_stays |= m->out.driver_stays != 0;
     gn_log(GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id, v->hosted ? "its program" : "worker", (int)v->worker_pid,
            (unsigned long long)(now - m->out.began_ns) / 1000);
     gn_move_answer(m, gn_move_figures(m, gn_move_names[m->where], now, m->asked_ns - m->began_ns, m->in.done_ns - m->in.began_ns));
@@ -164,13 +180,17 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     struct gn_link_error refusal;
     if (v->arrival)
         return gn_arrival_loaded(v, f);
-    if (v->takes_from && f->op == GN_LINK_ERROR && !v->driver_up && gn_frame_payload(f, &refusal, sizeof refusal) &&
+    if (v->takes_from && f->op == GN_LINK_ERROR && (!v->driver_up || v->hosted) && !m->loaded &&
+        gn_frame_payload(f, &refusal, sizeof refusal) &&
         gn_frame_string_ok(refusal.what, sizeof refusal.what) && gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
         struct gn_error err;
         gn_fail(&err, ENODEV, refusal.fix[0] ? refusal.fix : NULL, "%s", refusal.what);
         gn_move_give_up(m, &err);
         return 1;
     }
+    /* What it says after it was given up. */
+    if (v->hosted && v->ending && f->op == GN_LINK_ERROR && f->n_fds == 0)
+        return 1;
     if (f->op == GN_WORKER_STOPS && f->n_payload == 0 && f->n_fds == 0) {
         if (!m)
             return 1; /* it was given up meanwhile, and is about to hear so */

@@ -73,6 +73,15 @@ static int boot(struct gn_direct *d, const char *library, bool loads, struct gn_
     return rc;
 }
 
+/* Nobody has called for it, so nobody else is told. */
+static void say_why(int control_fd, const struct gn_error *err)
+{
+    struct gn_link_error e = {.code = ECANCELED};
+    gn_frame_string_set(e.what, sizeof e.what, err->what);
+    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
+    (void)gn_frame_send(control_fd, SEND_TIMEOUT_MS, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
+}
+
 /* What a failed start leaves mapped is left: threads may have begun to use it. */
 static int host(const char *library, int control_fd, bool loads, struct gn_direct **ret, struct gn_error *err)
 {
@@ -85,6 +94,8 @@ static int host(const char *library, int control_fd, bool loads, struct gn_direc
     d->boot.hosted = true;
     int rc = boot(d, library, loads, err);
     if (rc) {
+        if (loads)
+            say_why(control_fd, err);
         /* gantryd hears of it so; who already listens there closes it himself. */
         (void)shutdown(control_fd, SHUT_RDWR);
         return rc;

@@ -51,6 +51,8 @@ enum gn_worker_op {
     /* worker -> worker, before the stream */
     GN_WORKER_HAND = 72,         /* gn_worker_hand; fds: GN_WORKER_HAND_FDS */
     GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in their order. Later ones come from gantryd */
+    /* the other way, of a stream that is no file */
+    GN_WORKER_HAND_MADE = 75, /* empty; seq: the round before which all is made that came before it */
     /* and behind it */
     GN_WORKER_HAND_LAST = 74, /* gn_worker_hand_last; fds: stdout, stderr as they are now */
 };
@@ -158,15 +160,17 @@ _Static_assert(sizeof(struct gn_worker_save) == 56, "save");
 
 struct gn_worker_moved {
     int32_t error; /* 0 or a negative errno: what and fix say more */
-    uint32_t zero;
+    uint32_t driver_stays; /* SAVED by a program: its driver's library will stay loaded */
     uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: the gate began to close (the load began); nothing ran; the end */
     uint64_t bytes, pages, pages_zero;    /* of the stream */
     uint64_t ahead_ns;                    /* what could be ahead took so long */
     uint64_t pages_total, pages_ahead, pages_stop, sampled, hashed;
+    uint64_t stood_ns, drained_ns; /* no call went on; the driver had nothing to do, its ends not all told */
+    uint64_t told_ns;              /* all but contents was written */
     char what[384];
     char fix[256];
 };
-_Static_assert(sizeof(struct gn_worker_moved) == 744, "moved");
+_Static_assert(sizeof(struct gn_worker_moved) == 768, "moved");
 
 enum { GN_WORKER_HAND_SESSION, GN_WORKER_HAND_EVENTS, GN_WORKER_HAND_DATA, GN_WORKER_HAND_STDOUT, GN_WORKER_HAND_STDERR, GN_WORKER_HAND_FDS };
 

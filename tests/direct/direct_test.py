@@ -3,7 +3,7 @@
 """Programs in passthrough: their vGPUs live in them. Results are right, gantryd sees and bounds them, and whichever side ends, the
 other one learns of it.
 
-    direct_test.py STAGE HOSTED MOVED LOAD      STAGE: what make stage leaves; LOAD: gantry-load
+    direct_test.py STAGE HOSTED MOVED LOAD LEAVING    STAGE: what make stage leaves; LOAD: gantry-load; LEAVING: a driver that can be unloaded
 """
 
 import json
@@ -16,11 +16,13 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "moves"))
 from daemon import Daemon, stage_ready, wait_until  # noqa: E402
+from moves_harness import start_again  # noqa: E402
 
 TIMEOUT_S = 120
 MEMORY_BYTES_AT = 40   # struct gn_counters
-STAGE, HOSTED, MOVED, LOAD = (os.path.abspath(p) for p in sys.argv[1:5])
+STAGE, HOSTED, MOVED, LOAD, LEAVING = (os.path.abspath(p) for p in sys.argv[1:6])
 
 
 class Direct(unittest.TestCase):
@@ -48,6 +50,10 @@ class Direct(unittest.TestCase):
 
     def says(self, program, line):
         self.assertEqual(program.stdout.readline().strip(), line)
+
+    def step(self, program):
+        self.on(program)
+        self.says(program, "step 0")
 
     @staticmethod
     def on(*programs):
@@ -130,10 +136,11 @@ class Direct(unittest.TestCase):
         with self.daemon() as daemon:
             for load in ("matrixmul", "histogram", "scan", "srad"):
                 with self.subTest(load=load):
-                    program = self.start(daemon, LOAD, load, "--seconds", "6", "--check", "--no-profile")
+                    program = self.start(daemon, LOAD, load, "--seconds", "600", "--check", "--no-profile")
                     self.assertTrue(wait_until(lambda: program.poll() is not None or daemon.vgpus(), 30))
                     for i in range(6):
                         self.switch(daemon, "passthrough" if i % 2 else "remote")
+                    program.send_signal(signal.SIGTERM)   # it measures no longer, and checks what it has
                     out, _ = program.communicate(timeout=TIMEOUT_S)
                     self.assertEqual(program.returncode, 0, out)
                     self.assertIn("result: right", out)
@@ -166,6 +173,86 @@ class Direct(unittest.TestCase):
             self.assertTrue(wait_until(lambda: shared() == there, 10), (there, shared()))
             program.communicate(timeout=TIMEOUT_S)
             self.assertEqual(program.returncode, 0)
+
+    def test_a_driver_that_can_is_unloaded(self):
+        vendors, report = os.path.join(self.work, "vendors"), os.path.join(self.work, "report")
+        os.mkdir(vendors)
+        with open(os.path.join(vendors, "leaving.icd"), "w", encoding="utf-8") as f:
+            f.write(LEAVING + "\n")
+        with self.daemon(env={"OCL_ICD_VENDORS": vendors}) as daemon:
+            program = self.start(daemon, HOSTED, "buffers", LEAVING_REPORT=report)
+            self.says(program, "ready")
+            self.step(program)
+
+            def driver():
+                """Is its library there, its device, its thread?"""
+                proc = "/proc/{}".format(program.pid)
+                with open(proc + "/maps", encoding="utf-8") as f:
+                    maps = os.path.basename(LEAVING) in f.read()
+                return maps, "/dev/full" in [os.readlink(os.path.join(proc, "fd", fd)) for fd in os.listdir(proc + "/fd")]
+
+            def said():
+                try:
+                    with open(report, encoding="utf-8") as f:
+                        return f.read().splitlines()
+                except OSError:
+                    return []
+
+            self.assertEqual((driver(), said()), ((True, True), []))
+            for n in range(1, 4):
+                self.switch(daemon, "remote")
+                self.assertTrue(wait_until(lambda: len(said()) == n, 20), said())
+                self.assertEqual(said()[-1], "unloaded: 0 contexts, 0 queues, 0 buffers, 0 events, 0 bytes")
+                self.assertTrue(wait_until(lambda: driver() == (False, False), 20), driver())
+                self.assertNotIn("driver_stays", daemon.vgpus()[0])
+                threads = len(os.listdir("/proc/{}/task".format(program.pid)))
+                if n > 1:
+                    self.assertEqual(threads, there)
+                there = threads
+                self.step(program)
+                self.switch(daemon, "passthrough")
+                self.assertEqual(driver(), (True, True))
+                self.step(program)
+            program.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(program.returncode, 0)
+
+    def test_a_driver_that_cannot_is_told_of(self):
+        with self.daemon() as daemon:
+            program = self.start(daemon, HOSTED, "steps")
+            self.says(program, "ready")
+            self.assertNotIn("driver_stays", daemon.vgpus()[0])
+            self.switch(daemon, "remote")
+            self.step(program)
+            self.assertIs(daemon.vgpus()[0]["driver_stays"], True)
+            listed = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "ls", "--connect", daemon.address], stdout=subprocess.PIPE,
+                                    text=True, check=True, timeout=TIMEOUT_S).stdout
+            self.assertIn("remote, driver stays", listed)
+            self.switch(daemon, "passthrough")
+            self.step(program)
+            self.assertNotIn("driver_stays", daemon.vgpus()[0])
+            program.communicate(timeout=TIMEOUT_S)
+
+    def test_switched_after_it_was_restored(self):
+        """By a gantryd that the program has found by itself."""
+        with self.daemon() as daemon:
+            for mode in ("remote", "passthrough"):
+                with self.subTest(mode=mode):
+                    file = os.path.join(self.work, mode + ".ckpt")
+                    program = self.start(daemon, HOSTED, "steps", GANTRY_MODE=mode)
+                    self.says(program, "ready")
+                    self.step(program)
+                    if mode == "passthrough":
+                        self.switch(daemon, "remote")   # from where alone it can be saved
+                    daemon.ctl("checkpoint", "--stop", daemon.vgpus()[0]["id"], file)
+                    start_again(daemon)
+                    self.assertTrue(wait_until(lambda: [v["state"] for v in daemon.vgpus()] == ["stopped"], 20), daemon.vgpus())
+                    daemon.ctl("restore", file)
+                    self.step(program)
+                    for to in ("passthrough", "remote", "passthrough"):
+                        self.switch(daemon, to)
+                        self.step(program)
+                    program.communicate(timeout=TIMEOUT_S)
+                    self.assertEqual(program.returncode, 0)
 
     def test_switches_that_are_none(self):
         with self.daemon() as daemon:
@@ -324,4 +411,4 @@ if __name__ == "__main__":
     if why:
         print(why)
         sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[5:], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[6:], verbosity=2)

@@ -6,6 +6,7 @@
  *   steps      a kernel a line of stdin; says what the calls returned: "step RESULT"
  *   hold MS    after a line of stdin, kernels for about so long without a pause, then "held RESULT"
  *   zero       a launch of groups of nothing, which PoCL divides by and steps over, in a handler of its own: "zero RESULT"
+ *   buffers    needs no compiler: 8 buffers; a line of stdin: each is written and read in turn; says "step RESULT"
  *   take SIZE  buffers of 1 MiB until there is none; says how many and the error, and waits for a line
  */
 #include <CL/cl.h>
@@ -41,7 +42,7 @@ static cl_device_id device;
 static cl_program program;
 
 /* The first error, or 0. */
-static cl_int begin(void)
+static cl_int begin_without_program(void)
 {
     cl_platform_id platform;
     cl_int r = clGetPlatformIDs(1, &platform, NULL);
@@ -49,6 +50,12 @@ static cl_int begin(void)
         r = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
     if (!r)
         context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
+    return r;
+}
+
+static cl_int begin(void)
+{
+    cl_int r = begin_without_program();
     const char *text = source;
     if (!r)
         program = clCreateProgramWithSource(context, 1, &text, NULL, &r);
@@ -156,6 +163,37 @@ static void steps(void)
     }
 }
 
+static void buffers(void)
+{
+    enum { N_MEMS = 8, BYTES = 1 << 20 };
+    static cl_uint values[BYTES / sizeof(cl_uint)], back[BYTES / sizeof(cl_uint)];
+    cl_mem mems[N_MEMS];
+    char line[16];
+    cl_int r;
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, &r);
+    MUST(r);
+    for (cl_uint i = 0; i < N_MEMS; i++) {
+        mems[i] = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, BYTES, values, &r);
+        MUST(r);
+    }
+    printf("ready\n");
+    fflush(stdout);
+    for (cl_uint step = 1; fgets(line, sizeof line, stdin); step++) {
+        /* What the step before has left there, then this one's. */
+        for (cl_uint i = 0; i < N_MEMS; i++) {
+            MUST(clEnqueueReadBuffer(queue, mems[i], CL_TRUE, 0, BYTES, back, 0, NULL, NULL));
+            for (size_t at = 0; at < BYTES / sizeof(cl_uint); at++)
+                MUST(back[at] != (step > 1 ? (step - 1) * 1000 + i + (cl_uint)at : 0));
+            for (size_t at = 0; at < BYTES / sizeof(cl_uint); at++)
+                values[at] = step * 1000 + i + (cl_uint)at;
+            MUST(clEnqueueWriteBuffer(queue, mems[i], CL_FALSE, 0, BYTES, values, 0, NULL, NULL));
+            MUST(clFinish(queue));
+        }
+        printf("step 0\n");
+        fflush(stdout);
+    }
+}
+
 static double now_s(void)
 {
     struct timespec t;
@@ -201,7 +239,7 @@ static void take(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    cl_int r = begin();
+    cl_int r = strcmp(what, "buffers") ? begin() : begin_without_program();
     if (r) {
         printf("no device: %d\n", r);
         return 1;
@@ -212,6 +250,8 @@ int main(int argc, char **argv)
         forks();
     else if (!strcmp(what, "steps"))
         steps();
+    else if (!strcmp(what, "buffers"))
+        buffers();
     else if (!strcmp(what, "hold"))
         hold(atof(argv[2]) / 1e3, argc > 3 ? (cl_uint)atoi(argv[3]) : 2000);
     else if (!strcmp(what, "take"))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small pyopencl programs: each checks its result against numpy and prints a hash of every bit of it.
 
-    pyopencl_programs.py arrays|reduction|scan|radixsort|svm|images|events
+    pyopencl_programs.py arrays|reduction|scan|radixsort|svm|images|events|paced
 """
 
 import hashlib
@@ -156,8 +156,35 @@ def events(ctx, queue, rng):
     print("marker", with_marker.command_execution_status)
 
 
+def paced(ctx, queue, rng):
+    """Some work for every line of stdin; kernels, buffers and arrays live on from line to line."""
+    state = rng.integers(0, 1 << 20, 200003, dtype=np.int32)
+    x, image = cl_array.to_device(queue, state), rng.random((256, 256), dtype=np.float32)
+    summed = GenericScanKernel(ctx, np.int32, arguments="__global int *ary", input_expr="ary[i]", scan_expr="a+b", neutral="0",
+                               output_statement="ary[i] = item;")
+    field = cl_array.to_device(queue, image)
+    blur = cl.Program(ctx, """__kernel void blur(__global const float *a, __global float *b)
+    {
+        int x = get_global_id(0), y = get_global_id(1), w = get_global_size(0), h = get_global_size(1);
+        b[y * w + x] = 0.5f * a[y * w + x] + 0.125f * (a[y * w + (x + 1) % w] + a[y * w + (x + w - 1) % w]
+                     + a[(y + 1) % h * w + x] + a[(y + h - 1) % h * w + x]);
+    }""").build().blur
+    number = 0
+    for _ in sys.stdin:
+        for _ in range(20):
+            number += 1
+            summed(x)
+            x &= 0xfffff
+            state = np.cumsum(state, dtype=np.int32) & 0xfffff
+            other = cl_array.empty_like(field)
+            blur(queue, (256, 256), None, field.data, other.data)
+            field = other
+        same("scanned {}".format(number), x.get(), state)
+        show("blurred {}".format(number), field.get())
+
+
 def main():
-    programs = {f.__name__: f for f in (arrays, reduction, scan, radixsort, svm, images, events)}
+    programs = {f.__name__: f for f in (arrays, reduction, scan, radixsort, svm, images, events, paced)}
     ctx = cl.Context(cl.get_platforms()[0].get_devices())
     print("device", ctx.devices[0].name)
     programs[sys.argv[1]](ctx, cl.CommandQueue(ctx), np.random.default_rng(1))

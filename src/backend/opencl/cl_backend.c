@@ -17,6 +17,10 @@
 
 #define MAX_PLATFORMS 32
 
+#ifndef CL_PLATFORM_UNLOADABLE_KHR /* cl_khr_icd 2.0; not in older headers */
+#define CL_PLATFORM_UNLOADABLE_KHR 0x0921
+#endif
+
 /* What every object of an ICD begins with. */
 struct icd_object {
     const cl_icd_dispatch *dispatch;
@@ -206,6 +210,21 @@ static int bring_up(void *library, uint32_t platform, const struct gn_device_cho
     return 0;
 }
 
+static bool can_leave(const struct gn_backend_platform *base)
+{
+    const struct gn_cl_platform *p = gn_cl_platform_of((struct gn_backend_platform *)(uintptr_t)base);
+    cl_bool can = CL_FALSE;
+    return p && !p->dispatch->clGetPlatformInfo(p->id, CL_PLATFORM_UNLOADABLE_KHR, sizeof can, &can, NULL) && can == CL_TRUE;
+}
+
+static void leave(struct gn_backend_platform *base)
+{
+    struct gn_cl_platform *p = gn_cl_platform_of(base);
+    if (p && can_leave(base))
+        dlclose(p->library);
+    free(p);
+}
+
 struct gn_cl_platform *gn_cl_platform_of(struct gn_backend_platform *p)
 {
     return p->ops == &gn_cl_backend ? gn_container_of(p, struct gn_cl_platform, base) : NULL;
@@ -228,4 +247,6 @@ const struct gn_backend_ops gn_cl_backend = {
     .open_library = open_library,
     .probe = probe,
     .bring_up = bring_up,
+    .can_leave = can_leave,
+    .leave = leave,
 };

@@ -8,7 +8,7 @@
 
 /*
  * An OpenCL vendor platform brought up in this process. The vendor is called through `dispatch`, its own
- * table; calls of extensions through gn_cl_extension. Set once; nothing here is ever freed.
+ * table; calls of extensions through gn_cl_extension. Set once; freed when it is left.
  */
 struct gn_cl_platform {
     struct gn_backend_platform base;

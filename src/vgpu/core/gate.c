@@ -251,14 +251,24 @@ static int seal_devices(struct gn_vgpu *v, const struct timespec *until)
     return 0;
 }
 
-int gn_gate_settle(struct gn_vgpu *v, uint64_t timeout_ns)
+static int await(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v), uint64_t timeout_ns)
 {
     const uint64_t at_ns = gn_now_ns() + timeout_ns;
     const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
     pthread_mutex_lock(&v->gate.lock);
-    int r = wait_locked(v, nothing_is_left, &until);
+    int r = wait_locked(v, is, &until);
     pthread_mutex_unlock(&v->gate.lock);
     return r;
+}
+
+int gn_gate_settle(struct gn_vgpu *v, uint64_t timeout_ns)
+{
+    return await(v, nothing_is_left, timeout_ns);
+}
+
+int gn_gate_await_helpers(struct gn_vgpu *v, uint64_t timeout_ns)
+{
+    return await(v, helpers_rest, timeout_ns);
 }
 
 int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
@@ -285,6 +295,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
         r = wait_locked(v, helpers_rest, &until);
     }
     pthread_mutex_unlock(&g->lock);
+    g->stood_ns = gn_now_ns();
     if (!r) {
         what = "the device's work";
         r = seal_devices(v, &until);
@@ -294,6 +305,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
     pthread_mutex_lock(&g->lock);
     if (!r)
         r = wait_locked(v, is_drained, &until);
+    g->drained_ns = gn_now_ns();
     if (!r)
         r = wait_locked(v, ends_are_told, &until);
     if (!r && v->boot->session_fd >= 0 && v->listens) {

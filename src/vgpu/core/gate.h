@@ -28,6 +28,8 @@ struct gn_gate {
     bool draining;         /* a thread waits for the driver, maybe of an earlier try */
     bool deaf, deafened;   /* the control thread is to let the session's socket be; it does */
     uint64_t n_ends;       /* goes up when something is over while the gate is closed */
+    /* who closes; CLOCK_MONOTONIC, of the last time */
+    uint64_t stood_ns, drained_ns; /* no request was being served; the driver had nothing to do */
 };
 
 int gn_gate_init(struct gn_gate *g);
@@ -45,6 +47,8 @@ static inline bool gn_gate_is_closed(const struct gn_gate *g)
 int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err);
 /* Open or closed: until nothing runs any more of the queues that have gone by now. 0 or -ETIMEDOUT. Any thread. */
 int gn_gate_settle(struct gn_vgpu *v, uint64_t timeout_ns);
+/* Open: until no slow request, a build, is being served; another may begin. 0 or -ETIMEDOUT. */
+int gn_gate_await_helpers(struct gn_vgpu *v, uint64_t timeout_ns);
 /* What waited goes on. */
 void gn_gate_open(struct gn_vgpu *v);
 

@@ -85,6 +85,7 @@ static void clear(struct gn_vgpu *v)
     pthread_mutex_lock(&v->lease.lock);
     v->counters = v->lease.counters = &nobodys;
     pthread_mutex_unlock(&v->lease.lock);
+    gn_helpers_end(v);
     for (uint32_t i = 0; i < v->n_devices; i++)
         pthread_join(v->devices[i].thread, NULL);
     for (uint32_t i = 0; i < v->n_devices; i++) {
@@ -104,6 +105,8 @@ static void clear(struct gn_vgpu *v)
     while ((o = gn_object_next(v, &index)))
         gn_object_take_out(v, o->id, o->kind);
     gn_objects_bury(v);
+    if (v->api->leave)
+        v->api->leave(v);
     struct gn_segment *const shared[] = {(struct gn_segment *)&b->ring, (struct gn_segment *)&b->events, (struct gn_segment *)&b->grants,
                                          (struct gn_segment *)&b->counters};
     for (size_t i = 0; i < GN_ARRAY_SIZE(shared); i++)

@@ -157,6 +157,8 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
                 rc = load_entry(&l, s.table, &e, err);
         else if (!rc && (s.what == GN_STREAM_IS_MEMORY || s.what == GN_STREAM_IS_PAGES))
             rc = v->api->contents->load(v, r, &s, err);
+        else if (!rc && s.what == GN_STREAM_IS_ROUND)
+            gn_vgpu_made(v, s.round->number);
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);

@@ -22,6 +22,7 @@
 #define FILE_STALL_MS    120000u /* a disk may take its time; who writes to it gives up before */
 #define HAND_TIMEOUT_MS  10000
 #define FIRST_TIMEOUT_MS 120000
+#define SOON_NS          UINT64_C(100000000) /* the other one is behind by more: meanwhile much may have changed */
 
 /* ---- from the old one */
 
@@ -78,13 +79,34 @@ static int hand_last(struct gn_vgpu *v, int fd, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
 }
 
+/* Until the other one has made all of this step. One that does not say so is found out when it is written to. */
+static void await_made(const struct away *a, struct gn_frame_reader *made, uint32_t step)
+{
+    struct gn_frame f;
+    if (a->how.flags & GN_WORKER_SAVE_FILE)
+        return;
+    do
+        if (gn_frame_wait(made, STALL_MS, &f) != 1 || f.op != GN_WORKER_HAND_MADE || f.n_payload || f.n_fds)
+            return;
+    while (f.seq < step);
+}
+
 /* Ahead of the gate: as much as was asked for. */
-static int save_ahead(const struct away *a, struct gn_save *s, struct gn_error *err)
+static int save_ahead(const struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
 {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
         rc = gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
         GN_FAULT("move-ahead");
+    }
+    /* A build that is going on would be waited for behind the closed gate, and so would what the other one still builds. */
+    for (uint32_t i = 0; !rc && a->how.n_ahead && i < GN_SAVE_MORE; i++) {
+        const uint64_t before_ns = gn_now_ns();
+        (void)gn_gate_await_helpers(a->vgpu, (uint64_t)a->how.drain_timeout_ms * 1000000u);
+        await_made(a, made, gn_save_n_steps(s));
+        if (!gn_save_is_behind(s) && gn_now_ns() - before_ns < SOON_NS)
+            break;
+        rc = gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
     }
     return rc;
 }
@@ -96,6 +118,8 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
     said->began_ns = gn_now_ns();
     int rc = gn_gate_close(v, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
     said->quiet_ns = gn_now_ns();
+    said->stood_ns = v->gate.stood_ns;
+    said->drained_ns = v->gate.drained_ns;
     *ret_closed = !rc;
     GN_FAULT("move-quiet");
     return rc;
@@ -144,14 +168,17 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id, .stop = stops ? &stopped : NULL};
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
+    struct gn_frame_reader made;
     int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
     /* What lies in the program's memory stays with a program that waits. */
     if (!rc)
         rc = gn_save_new(v, w, file && !stops, a->how.n_ahead, &s, err);
+    gn_frame_reader_init(&made, a->fd);
     if (!rc)
-        rc = save_ahead(a, s, err);
+        rc = save_ahead(a, s, &made, err);
+    gn_frame_reader_fini(&made);
     if (!rc)
         rc = stop(v, a, said, ret_closed, err);
     if (!rc && (stops || !file))
@@ -179,6 +206,8 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         said->pages_stop = figures->pages_stop;
         said->sampled = figures->sampled;
         said->hashed = figures->hashed;
+        said->told_ns = figures->told_ns;
+        said->driver_stays = v->hosted && v->driver_stays;
     }
     gn_save_free(s);
     gn_stream_writer_destroy(w);
@@ -219,8 +248,9 @@ static void *away_thread(void *arg)
     GN_FAULT("move-handed");
     if (!rc)
         rc = save_to(v, a, &said, &closed, &err);
-    if (a->fd >= 0)
-        close(a->fd);
+    const int fd = a->fd; /* -1: another has it */
+    if (!rc && fd >= 0)
+        close(fd);
     free(a);
     if (rc && closed)
         gn_gate_open(v);
@@ -228,6 +258,9 @@ static void *away_thread(void *arg)
     atomic_store_explicit(&v->stands_saved, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     say_with(v, GN_WORKER_SAVED, &said, rc, &err, stops && !rc ? v->boot->session_fd : -1);
+    /* Whoever loads fails by that: what gantryd hears first is the reason. */
+    if (rc && fd >= 0)
+        close(fd);
     return NULL;
 }
 
@@ -309,6 +342,13 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
         rc = take_segment(boot, &reader, i);
     gn_frame_reader_fini(&reader);
     return rc;
+}
+
+void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
+{
+    /* The stop's is of no use to anybody; nor is one that cannot be said: whoever writes goes on. */
+    if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
+        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
 }
 
 int gn_vgpu_begin_load(struct gn_vgpu *v)

@@ -27,7 +27,7 @@ struct gn_save {
     struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
     uint64_t *told; /* the objects' ids again, in a list */
     uint32_t n_told, told_capacity;
-    uint32_t n_rounds;
+    uint32_t n_rounds, n_steps;
     bool follows, settled;
     struct gn_save_figures figures;
     /* this step's; held */
@@ -305,7 +305,7 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint3
         return gn_fail(err, ENOMEM, NULL, "no memory left to save it");
     s->v = v;
     s->w = w;
-    s->n_rounds = n_ahead + 1;
+    s->n_rounds = n_ahead ? n_ahead + GN_SAVE_MORE + 1 : 1;
     int rc = gn_outgoing_new(v, homes, &s->outgoing, err);
     if (rc) {
         free(s);
@@ -363,6 +363,7 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
     if (!rc)
         rc = gn_outgoing_tell_new(s->outgoing, s->w);
     forget_step(s);
+    s->n_steps++;
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_LIVE, bytes_per_s, &stats, err);
     if (!rc) {
@@ -371,6 +372,24 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
         s->figures.ahead_ns += gn_now_ns() - began_ns;
     }
     return fail(s, rc, err);
+}
+
+uint32_t gn_save_n_steps(const struct gn_save *s)
+{
+    return s->n_steps;
+}
+
+bool gn_save_is_behind(struct gn_save *s)
+{
+    struct gn_record **now;
+    uint32_t n;
+    bool behind = false;
+    if (gn_records_gather(s->v, &now, &n, NULL, NULL))
+        return false;
+    for (uint32_t i = 0; i < n && !behind; i++)
+        behind = s->v->api->requests[now[i]->op].slow && !gn_known_find(&s->records, now[i]->serial);
+    gn_records_put(s->v, now, n);
+    return behind;
 }
 
 int gn_save_rest(struct gn_save *s, struct gn_error *err)
@@ -398,6 +417,7 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
         rc = gn_commands_save(s->v, s->w);
     if (!rc)
         rc = gn_outgoing_tell_new(s->outgoing, s->w);
+    s->figures.told_ns = gn_now_ns();
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
     if (!rc)

@@ -73,7 +73,10 @@ struct gn_save_figures {
     uint64_t sampled, hashed;         /* in the stop: told by their samples; hashed */
     uint64_t ahead_ns;
     uint64_t hash_ns, send_ns; /* of the stop's round */
+    uint64_t told_ns;          /* when all of the stop had been told but contents; CLOCK_MONOTONIC */
 };
+
+#define GN_SAVE_MORE 8u /* steps ahead beyond those that were announced */
 
 /* homes: also the contents of what lies in the program's memory. n_ahead: how many rounds will come before the last. */
 int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err);
@@ -85,9 +88,13 @@ struct gn_saved_about {
 void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
 /* One round ahead; any time. bytes_per_s 0: no limit. What the driver has at the first may take so long to be over. */
 int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err);
+/* Has something been made meanwhile that is slow to make, a program? Then another step ahead is worth its while. */
+bool gn_save_is_behind(struct gn_save *s);
 /* The gate is closed: all that is left, and the commit. */
 int gn_save_rest(struct gn_save *s, struct gn_error *err);
 const struct gn_save_figures *gn_save_figures(const struct gn_save *s);
+/* How many steps there were: the number of the last one's round. */
+uint32_t gn_save_n_steps(const struct gn_save *s);
 void gn_save_free(struct gn_save *s); /* NULL does nothing */
 
 /* All of it at once. The gate is closed. 0 or -errno and a sentence. */
@@ -95,6 +102,8 @@ int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error 
 
 /* The gate is closed, and nothing has been made. What comes is believed in nothing; on failure the vGPU is of no use. */
 int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err);
+/* move.c, for whoever loads: all is made that came before this round. */
+void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
 
 /* Between the core's files: events.c, command.c. vgpu->lock is not held. */
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);

@@ -305,8 +305,7 @@ static void rested(struct gn_vgpu *v)
     pthread_mutex_lock(&v->helper_lock);
     v->n_helping--;
     pthread_mutex_unlock(&v->helper_lock);
-    if (gn_gate_is_closed(&v->gate))
-        gn_gate_tell(v);
+    gn_gate_tell(v);
 }
 
 static void *helper_thread(void *arg)
@@ -316,8 +315,14 @@ static void *helper_thread(void *arg)
     gn_objects_own_thread();
     for (;;) {
         pthread_mutex_lock(&v->helper_lock);
-        while (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs))
+        while (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs) && !atomic_load_explicit(&v->away, memory_order_seq_cst))
             pthread_cond_wait(&v->helper_wake, &v->helper_lock);
+        if (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs)) {
+            h->started = false;
+            pthread_cond_broadcast(&v->helper_wake);
+            pthread_mutex_unlock(&v->helper_lock);
+            return NULL;
+        }
         if (gn_list_empty(&h->queue)) {
             struct gn_job *job = gn_list_first(&h->jobs, struct gn_job, link);
             gn_list_remove(&job->link);
@@ -337,7 +342,15 @@ static void *helper_thread(void *arg)
         free(r);
         rested(v);
     }
-    return NULL;
+}
+
+void gn_helpers_end(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->helper_lock);
+    pthread_cond_broadcast(&v->helper_wake);
+    while (v->builder.started || v->lessee.started)
+        pthread_cond_wait(&v->helper_wake, &v->helper_lock);
+    pthread_mutex_unlock(&v->helper_lock);
 }
 
 static int start_thread(void *(*run)(void *), void *arg)
@@ -351,7 +364,7 @@ static int start_thread(void *(*run)(void *), void *arg)
 
 static bool start_helper_locked(struct gn_helper *h)
 {
-    if (!h->started)
+    if (!h->started && !atomic_load_explicit(&h->vgpu->away, memory_order_seq_cst))
         h->started = !start_thread(helper_thread, h);
     return h->started;
 }

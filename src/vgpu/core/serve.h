@@ -15,6 +15,8 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
 
 /* Listens to gantryd and the program; arg is the vGPU. Ends the process, or, of a hosted vGPU, itself. */
 void *gn_vgpu_control_thread(void *arg);
+/* It is away, and its helpers have nothing to do: waits until they have ended. */
+void gn_helpers_end(struct gn_vgpu *v);
 /* hosted.c: the program or gantryd is gone, or a start has failed. */
 void gn_vgpu_end_hosted(struct gn_vgpu *v);
 /* hosted.c: gn_vgpu_host for a given API; v is zero. When it fails some of its threads may be there, and look at v. */

@@ -384,6 +384,8 @@ struct gn_vgpu_api {
     void (*wrote)(struct gn_vgpu *v, struct gn_command *c);
     /* When the device worked for it, by its own clock; left alone when the driver does not tell. */
     void (*ran)(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
+    /* A hosted one lives elsewhere now, and no object is left: nor is to be anything else of the driver's that can go. */
+    void (*leave)(struct gn_vgpu *v);
     const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
     uint16_t queue_kind;
     int32_t out_of_memory;   /* what an answer says when this process has no memory */
@@ -416,6 +418,7 @@ struct gn_vgpu {
     cpu_set_t processors; /* that this process, and with it such a device, may use; set once */
     _Atomic uint32_t program_cpu; /* where the program sent its last message from; the ring thread writes */
     bool hosted;        /* set once: in its program (hosted.c) */
+    bool driver_stays;  /* set by the API's start: the driver's library cannot be unloaded */
     pthread_mutex_t serving; /* of a hosted one: who has it is what the ring thread is elsewhere. Before all other locks */
     pthread_t control;          /* of a hosted one, which its keeper waits for before it clears up */
     _Atomic bool ended;         /* of a hosted one: its threads are told to end */

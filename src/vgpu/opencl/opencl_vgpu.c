@@ -38,6 +38,7 @@ static int start(struct gn_vgpu *v)
     if (!v->hosted)
         setvbuf(stdout, NULL, _IONBF, 0);
     v->driver = (void *)p->dispatch;
+    v->driver_stays = !p->base.ops->can_leave(&p->base);
     detail->platform = p;
     detail->svm = gn_svm_host_new();
     v->detail = detail;
@@ -56,6 +57,12 @@ static int start(struct gn_vgpu *v)
     gn_learn_largest(v);
     gn_slices_start(v);
     return 0;
+}
+
+static void leave(struct gn_vgpu *v)
+{
+    struct gn_backend_platform *p = v->boot->platform;
+    p->ops->leave(p);
 }
 
 cl_int gn_host_Devices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Devices *a)
@@ -285,6 +292,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .wrote = gn_opencl_wrote,
     .times = times,
     .ran = ran,
+    .leave = leave,
     .contents = &gn_opencl_contents,
     .queue_kind = GN_KIND_QUEUE,
     .out_of_memory = CL_OUT_OF_RESOURCES,

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An OpenCL driver that can be unloaded, and says so (CL_PLATFORM_UNLOADABLE_KHR): one device whose memory is
+ * malloc'd, contexts, queues, buffers and events, no programs. Commands are over when their call returns. It
+ * holds a descriptor of "the device" (/dev/full) as long as it is loaded, and a thread of its own. When it is
+ * unloaded, a line in the file $LEAVING_REPORT says what nobody has released.
+ */
+#include <CL/cl_icd.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef CL_PLATFORM_UNLOADABLE_KHR /* cl_khr_icd 2.0; not in older headers */
+#define CL_PLATFORM_UNLOADABLE_KHR 0x0921
+#endif
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum kind { CONTEXT, QUEUE, MEM, EVENT, N_KINDS };
+
+/* What every handle points to. */
+struct object {
+    const cl_icd_dispatch *dispatch;
+    enum kind kind;
+    atomic_uint n_refs;
+    struct object *of; /* held: a queue's, buffer's or event's context or queue */
+    cl_bitfield flags;
+    size_t bytes;
+    unsigned char *memory;
+    cl_command_type command;
+};
+
+static const cl_icd_dispatch dispatch;
+static struct object platform = {.dispatch = &dispatch}, device = {.dispatch = &dispatch};
+static _Atomic long n_left[N_KINDS], bytes_left;
+static int device_fd = -1;
+static pthread_t own_thread;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static bool ends; /* lock */
+
+static void *wait_for_the_end(void *arg)
+{
+    pthread_mutex_lock(&lock);
+    while (!ends)
+        pthread_cond_wait(&wake, &lock);
+    pthread_mutex_unlock(&lock);
+    return arg;
+}
+
+/* The device is opened at the first call, not when the library is loaded. */
+static void open_device(void)
+{
+    device_fd = open("/dev/full", O_RDWR | O_CLOEXEC);
+    if (pthread_create(&own_thread, NULL, wait_for_the_end, NULL))
+        abort();
+}
+
+__attribute__((destructor)) static void unloaded(void)
+{
+    const char *path = getenv("LEAVING_REPORT");
+    FILE *f = path ? fopen(path, "ae") : NULL;
+    if (device_fd >= 0) {
+        pthread_mutex_lock(&lock);
+        ends = true;
+        pthread_cond_signal(&wake);
+        pthread_mutex_unlock(&lock);
+        pthread_join(own_thread, NULL);
+        close(device_fd);
+    }
+    if (!f)
+        return;
+    fprintf(f, "unloaded: %ld contexts, %ld queues, %ld buffers, %ld events, %ld bytes\n", n_left[CONTEXT],
+            n_left[QUEUE], n_left[MEM], n_left[EVENT], bytes_left);
+    fclose(f);
+}
+
+/* ---- objects */
+
+static void *new_object(enum kind kind, void *of)
+{
+    struct object *o = calloc(1, sizeof *o);
+    if (!o)
+        abort();
+    o->dispatch = &dispatch;
+    o->kind = kind;
+    o->n_refs = 1;
+    o->of = of;
+    if (of)
+        o->of->n_refs++;
+    n_left[kind]++;
+    return o;
+}
+
+static cl_int retain(void *handle)
+{
+    ((struct object *)handle)->n_refs++;
+    return CL_SUCCESS;
+}
+
+static cl_int release(void *handle)
+{
+    struct object *o = handle;
+    while (o && --o->n_refs == 0) {
+        struct object *of = o->of;
+        n_left[o->kind]--;
+        bytes_left -= (long)(o->memory ? o->bytes : 0);
+        free(o->memory);
+        free(o);
+        o = of;
+    }
+    return CL_SUCCESS;
+}
+
+static void *made(cl_int *result, void *object)
+{
+    if (result)
+        *result = CL_SUCCESS;
+    return object;
+}
+
+static void *failed(cl_int *result, cl_int error)
+{
+    if (result)
+        *result = error;
+    return NULL;
+}
+
+static cl_int answer(const void *from, size_t n, size_t size, void *value, size_t *size_ret)
+{
+    if (value && size < n)
+        return CL_INVALID_VALUE;
+    if (value)
+        memcpy(value, from, n);
+    if (size_ret)
+        *size_ret = n;
+    return CL_SUCCESS;
+}
+
+static cl_int answer_text(const char *text, size_t size, void *value, size_t *size_ret)
+{
+    return answer(text, strlen(text) + 1, size, value, size_ret);
+}
+
+static cl_int answer_number(uint64_t n, size_t bytes, size_t size, void *value, size_t *size_ret)
+{
+    return answer(&n, bytes, size, value, size_ret);
+}
+
+/* ---- platform and device */
+
+static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *ret_n)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, open_device);
+    if (ids && n)
+        ids[0] = (cl_platform_id)&platform;
+    if (ret_n)
+        *ret_n = 1;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value,
+                                        size_t *size_ret)
+{
+    (void)p;
+    switch (what) {
+    case CL_PLATFORM_UNLOADABLE_KHR:
+        return answer_number(CL_TRUE, sizeof(cl_bool), size, value, size_ret);
+    case CL_PLATFORM_VERSION:
+        return answer_text("OpenCL 1.2 leaving", size, value, size_ret);
+    case CL_PLATFORM_PROFILE:
+        return answer_text("FULL_PROFILE", size, value, size_ret);
+    case CL_PLATFORM_EXTENSIONS:
+        return answer_text("cl_khr_icd", size, value, size_ret);
+    case CL_PLATFORM_ICD_SUFFIX_KHR:
+        return answer_text("LEAVING", size, value, size_ret);
+    case CL_PLATFORM_NAME:
+    case CL_PLATFORM_VENDOR:
+        return answer_text("Leaving", size, value, size_ret);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids,
+                                     cl_uint *ret_n)
+{
+    (void)p;
+    if (!(type & (CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_DEFAULT)))
+        return CL_DEVICE_NOT_FOUND;
+    if (ids && n)
+        ids[0] = (cl_device_id)&device;
+    if (ret_n)
+        *ret_n = 1;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value,
+                                      size_t *size_ret)
+{
+    const void *const no_parent = NULL, *const its_platform = &platform;
+    (void)d;
+    switch (what) {
+    case CL_DEVICE_TYPE:
+        return answer_number(CL_DEVICE_TYPE_ACCELERATOR, sizeof(cl_device_type), size, value, size_ret);
+    case CL_DEVICE_NAME:
+    case CL_DEVICE_VENDOR:
+    case CL_DRIVER_VERSION:
+        return answer_text("Leaving", size, value, size_ret);
+    case CL_DEVICE_VERSION:
+        return answer_text("OpenCL 1.2 leaving", size, value, size_ret);
+    case CL_DEVICE_EXTENSIONS:
+        return answer_text("", size, value, size_ret);
+    case CL_DEVICE_PLATFORM:
+        return answer(&its_platform, sizeof its_platform, size, value, size_ret);
+    case CL_DEVICE_PARENT_DEVICE:
+        return answer(&no_parent, sizeof no_parent, size, value, size_ret);
+    case CL_DEVICE_GLOBAL_MEM_SIZE:
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
+        return answer_number(UINT64_C(1) << 30, sizeof(cl_ulong), size, value, size_ret);
+    case CL_DEVICE_QUEUE_PROPERTIES:
+        return answer_number(CL_QUEUE_PROFILING_ENABLE, sizeof(cl_bitfield), size, value, size_ret);
+    case CL_DEVICE_MEM_BASE_ADDR_ALIGN:
+        return answer_number(1024, sizeof(cl_uint), size, value, size_ret);
+    case CL_DEVICE_AVAILABLE:
+        return answer_number(CL_TRUE, sizeof(cl_bool), size, value, size_ret);
+    case CL_DEVICE_MAX_COMPUTE_UNITS:
+        return answer_number(1, sizeof(cl_uint), size, value, size_ret);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int CL_API_CALL keep_device(cl_device_id d)
+{
+    (void)d;
+    return CL_SUCCESS;
+}
+
+/* ---- contexts, queues, buffers */
+
+static cl_context CL_API_CALL create_context(
+    const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
+    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg, cl_int *result)
+{
+    (void)properties, (void)n, (void)ids, (void)notify, (void)arg;
+    return made(result, new_object(CONTEXT, NULL));
+}
+
+static cl_int CL_API_CALL retain_context(cl_context c)
+{
+    return retain(c);
+}
+
+static cl_int CL_API_CALL release_context(cl_context c)
+{
+    return release(c);
+}
+
+static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value,
+                                       size_t *size_ret)
+{
+    const void *const id = &device;
+    (void)c;
+    switch (what) {
+    case CL_CONTEXT_DEVICES:
+        return answer(&id, sizeof id, size, value, size_ret);
+    case CL_CONTEXT_NUM_DEVICES:
+        return answer_number(1, sizeof(cl_uint), size, value, size_ret);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d,
+                                                 cl_command_queue_properties properties, cl_int *result)
+{
+    struct object *q = new_object(QUEUE, c);
+    (void)d;
+    q->flags = properties;
+    return made(result, q);
+}
+
+static cl_int CL_API_CALL release_queue(cl_command_queue q)
+{
+    return release(q);
+}
+
+static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size, void *value,
+                                     size_t *size_ret)
+{
+    const struct object *q = (const void *)h;
+    const void *const id = &device;
+    switch (what) {
+    case CL_QUEUE_CONTEXT:
+        return answer(&q->of, sizeof q->of, size, value, size_ret);
+    case CL_QUEUE_DEVICE:
+        return answer(&id, sizeof id, size, value, size_ret);
+    case CL_QUEUE_PROPERTIES:
+        return answer(&q->flags, sizeof q->flags, size, value, size_ret);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int CL_API_CALL flush(cl_command_queue q)
+{
+    (void)q;
+    return CL_SUCCESS;
+}
+
+static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host,
+                                        cl_int *result)
+{
+    if (flags & CL_MEM_USE_HOST_PTR)
+        return failed(result, CL_INVALID_VALUE);
+    struct object *m = new_object(MEM, c);
+    m->flags = flags;
+    m->bytes = bytes;
+    m->memory = calloc(1, bytes);
+    if (!m->memory)
+        abort();
+    if (host)
+        memcpy(m->memory, host, bytes);
+    bytes_left += (long)bytes;
+    return made(result, m);
+}
+
+static cl_int CL_API_CALL release_mem(cl_mem m)
+{
+    return release(m);
+}
+
+static cl_int CL_API_CALL mem_info(cl_mem h, cl_mem_info what, size_t size, void *value, size_t *size_ret)
+{
+    const struct object *m = (const void *)h;
+    const void *const none = NULL;
+    switch (what) {
+    case CL_MEM_TYPE:
+        return answer_number(CL_MEM_OBJECT_BUFFER, sizeof(cl_mem_object_type), size, value, size_ret);
+    case CL_MEM_FLAGS:
+        return answer(&m->flags, sizeof m->flags, size, value, size_ret);
+    case CL_MEM_SIZE:
+        return answer(&m->bytes, sizeof m->bytes, size, value, size_ret);
+    case CL_MEM_CONTEXT:
+        return answer(&m->of, sizeof m->of, size, value, size_ret);
+    case CL_MEM_HOST_PTR:
+    case CL_MEM_ASSOCIATED_MEMOBJECT:
+        return answer(&none, sizeof none, size, value, size_ret);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+/* ---- commands */
+
+static cl_int over(cl_command_queue q, cl_command_type command, cl_event *event)
+{
+    if (event) {
+        struct object *e = new_object(EVENT, q);
+        e->command = command;
+        *event = (cl_event)e;
+    }
+    return CL_SUCCESS;
+}
+
+static unsigned char *memory_of(cl_mem m)
+{
+    return ((struct object *)m)->memory;
+}
+
+static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at, size_t n,
+                                      void *to, cl_uint n_waits, const cl_event *waits, cl_event *event)
+{
+    (void)blocking, (void)n_waits, (void)waits;
+    memcpy(to, memory_of(m) + at, n);
+    return over(q, CL_COMMAND_READ_BUFFER, event);
+}
+
+static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at, size_t n,
+                                       const void *from, cl_uint n_waits, const cl_event *waits,
+                                       cl_event *event)
+{
+    (void)blocking, (void)n_waits, (void)waits;
+    memcpy(memory_of(m) + at, from, n);
+    return over(q, CL_COMMAND_WRITE_BUFFER, event);
+}
+
+static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem from, cl_mem to, size_t from_at,
+                                      size_t to_at, size_t n, cl_uint n_waits, const cl_event *waits,
+                                      cl_event *event)
+{
+    (void)n_waits, (void)waits;
+    memmove(memory_of(to) + to_at, memory_of(from) + from_at, n);
+    return over(q, CL_COMMAND_COPY_BUFFER, event);
+}
+
+static cl_int CL_API_CALL marker(cl_command_queue q, cl_uint n_waits, const cl_event *waits, cl_event *event)
+{
+    (void)n_waits, (void)waits;
+    return over(q, CL_COMMAND_MARKER, event);
+}
+
+static cl_int CL_API_CALL event_callback(cl_event e, cl_int status,
+                                         void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+{
+    (void)status;
+    told(e, CL_COMPLETE, arg);
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value,
+                                     size_t *size_ret)
+{
+    const struct object *e = (const void *)h;
+    if (what == CL_EVENT_COMMAND_EXECUTION_STATUS)
+        return answer_number(CL_COMPLETE, sizeof(cl_int), size, value, size_ret);
+    return what == CL_EVENT_COMMAND_TYPE ? answer(&e->command, sizeof e->command, size, value, size_ret)
+                                         : CL_INVALID_VALUE;
+}
+
+static cl_int CL_API_CALL profiling_info(cl_event e, cl_profiling_info what, size_t size, void *value,
+                                         size_t *size_ret)
+{
+    (void)e, (void)what;
+    return answer_number(1, sizeof(cl_ulong), size, value, size_ret);
+}
+
+static cl_int CL_API_CALL retain_event(cl_event e)
+{
+    return retain(e);
+}
+
+static cl_int CL_API_CALL release_event(cl_event e)
+{
+    return release(e);
+}
+
+static void *CL_API_CALL extension(const char *name)
+{
+    return strcmp(name, "clIcdGetPlatformIDsKHR") == 0 ? (void *)(uintptr_t)platform_ids : NULL;
+}
+
+static const cl_icd_dispatch dispatch = {
+    .clGetPlatformIDs = platform_ids,
+    .clGetPlatformInfo = platform_info,
+    .clGetDeviceIDs = device_ids,
+    .clGetDeviceInfo = device_info,
+    .clRetainDevice = keep_device,
+    .clReleaseDevice = keep_device,
+    .clCreateContext = create_context,
+    .clRetainContext = retain_context,
+    .clReleaseContext = release_context,
+    .clGetContextInfo = context_info,
+    .clCreateCommandQueue = create_queue,
+    .clReleaseCommandQueue = release_queue,
+    .clGetCommandQueueInfo = queue_info,
+    .clFlush = flush,
+    .clFinish = flush,
+    .clCreateBuffer = create_buffer,
+    .clGetMemObjectInfo = mem_info,
+    .clReleaseMemObject = release_mem,
+    .clEnqueueReadBuffer = read_buffer,
+    .clEnqueueWriteBuffer = write_buffer,
+    .clEnqueueCopyBuffer = copy_buffer,
+    .clEnqueueMarkerWithWaitList = marker,
+    .clEnqueueBarrierWithWaitList = marker,
+    .clSetEventCallback = event_callback,
+    .clGetEventInfo = event_info,
+    .clGetEventProfilingInfo = profiling_info,
+    .clRetainEvent = retain_event,
+    .clReleaseEvent = release_event,
+    .clGetExtensionFunctionAddress = extension,
+};
+
+EXPORT void *CL_API_CALL clGetExtensionFunctionAddress(const char *name)
+{
+    return extension(name);
+}
