@@ -245,7 +245,9 @@ class Checkpoints(unittest.TestCase):
                 self.assertEqual(os.listdir(self.files), [])
             script = 'mount -t tmpfs -o size=16k none "$1" && { head -c 64k /dev/zero >"$1/all"; shift; exec "$@"; } 2>&1'
             own = ["unshare", "-m", "sh", "-c", script, "sh", self.files]
-            if os.geteuid() == 0 and subprocess.run(own + ["true"], capture_output=True, check=False).returncode == 0:
+            with open(os.path.join(STAGE, "bin", "gantry"), "rb") as binary:
+                sanitized = b"__asan_init" in binary.read()  # which reads its options in /proc, and ends where there is none
+            if not sanitized and os.geteuid() == 0 and subprocess.run(own + ["true"], capture_output=True, check=False).returncode == 0:
                 for more in ((), ("--stop",)):
                     done = subprocess.run(own + [os.path.join(STAGE, "bin", "gantry"), "checkpoint", "--connect", daemon.address,
                                                  before["id"], self.file, *more], capture_output=True, text=True, check=False,
@@ -281,7 +283,9 @@ class Checkpoints(unittest.TestCase):
                 self.assertTrue(wait_until(lambda: gantry(daemon, "checkpoint", vgpu["id"], self.file)[0] == 0, TIMEOUT_S))
                 os.unlink(self.file)
             own = ["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
-            if os.geteuid() == 0 and subprocess.run(own + ["true"], capture_output=True, check=False).returncode == 0:
+            with open(os.path.join(STAGE, "bin", "gantry"), "rb") as binary:
+                sanitized = b"__asan_init" in binary.read()  # which reads its options in /proc, and ends where there is none
+            if not sanitized and os.geteuid() == 0 and subprocess.run(own + ["true"], capture_output=True, check=False).returncode == 0:
                 for _ in range(2):  # there is nothing yet; there is one already
                     subprocess.run(own + [os.path.join(STAGE, "bin", "gantry"), "checkpoint", "--connect", daemon.address, vgpu["id"],
                                           self.file], stdout=subprocess.DEVNULL, check=True, timeout=TIMEOUT_S)

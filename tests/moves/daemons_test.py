@@ -203,7 +203,7 @@ class Daemons(unittest.TestCase):
         self.assertIn("no session", refused(ticket, vgpu, asker.socket.fileno()))
         with open(os.devnull, "rb") as null:
             self.assertIn("no session", refused(ticket, vgpu, null.fileno()))
-        self.assertIn("none that was given out", b.log())
+        self.assertTrue(wait_until(lambda: "none that was given out" in b.log(), TIMEOUT_S), b.log())
         # Used: nobody else has it after, and who has it is not asked for before all is there.
         claimer, reply = self.claim(b, ticket, vgpu, ring)
         self.assertEqual(reply.op, CLAIMED)
