@@ -47,7 +47,7 @@ static json_t *object(void)
     return root;
 }
 
-char *gn_control_error(const char *what, const char *why, const char *fix)
+static char *error_reply(const char *what, const char *why, const char *fix, const char *kind)
 {
     json_t *root = object(), *e = json_object();
     if (!root || !e) {
@@ -60,8 +60,20 @@ char *gn_control_error(const char *what, const char *why, const char *fix)
         json_object_set_new(e, "why", text(why));
     if (fix && *fix)
         json_object_set_new(e, "fix", text(fix));
+    if (kind)
+        json_object_set_new(e, "kind", text(kind));
     json_object_set_new(root, "error", e);
     return gn_json_text(root, REPLY_DIGITS);
+}
+
+char *gn_control_error(const char *what, const char *why, const char *fix)
+{
+    return error_reply(what, why, fix, NULL);
+}
+
+char *gn_control_error_of_kind(const char *what, const struct gn_error *err, const char *kind)
+{
+    return error_reply(what, err->what, err->fix, kind);
 }
 
 char *gn_control_request(const char *name)
@@ -316,6 +328,8 @@ static char *status_reply(const struct gn_control_source *source)
     json_object_set_new(walls, "have", text(s.walls_have));
     json_object_set_new(walls, "missing", text(s.walls_missing));
     json_object_set_new(o, "walls", walls);
+    if (s.draining)
+        json_object_set_new(o, "draining", json_true());
     source->drivers(source->ctx, add_driver, drivers);
     json_object_set_new(o, "drivers", drivers);
     json_object_set_new(all, "gantryd", o);
@@ -338,6 +352,8 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         json_t *all = object(), *list = json_array();
         source->vgpus(source->ctx, add_vgpu, list);
         json_object_set_new(all, "vgpus", list);
+        if (source->draining && source->draining(source->ctx))
+            json_object_set_new(all, "draining", json_true());
         reply = gn_json_text(all, REPLY_DIGITS);
     } else if (name && strcmp(name, "devices") == 0) {
         json_t *all = object(), *list = json_array();
@@ -360,6 +376,8 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
         reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_STOP);
     } else if (name && strcmp(name, "migrate") == 0) {
         reply = migrate(source, root);
+    } else if (name && strcmp(name, "drain") == 0) {
+        reply = gn_control_take_drain(source, root);
     } else if (name && strcmp(name, "about") == 0) {
         reply = gn_control_take_about(source, root);
     } else if (name && strcmp(name, "receive") == 0) {

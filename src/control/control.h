@@ -77,6 +77,7 @@ struct gn_control_status {
     const char *walls_mode;    /* "required", "available", "none" */
     const char *walls_have;    /* names of walls, with commas between; "": none */
     const char *walls_missing; /* the same, of those that cannot be had */
+    bool draining; /* it takes no new programs; left out if not */
 };
 
 struct gn_control_driver {
@@ -204,6 +205,21 @@ struct gn_control_about {
 };
 
 /*
+ * A gantryd is emptied: {"version":1,"request":"drain"} and, from then on, no program gets a vGPU here that has none, until
+ * {"version":1,"request":"drain","undo":true}. Who has one keeps it. The reply is "drain": {"draining", "coming": vGPUs that were let in
+ * before and are not there yet}. "ls" and "status" say "draining":true meanwhile.
+ *
+ * Of a refused "about" or "receive" the error has a "kind" where it matters which one it is: "gone": there is no such vGPU, or its
+ * program has ended; "memory": there is not enough for it, now.
+ */
+#define GN_CONTROL_KIND_GONE   "gone"
+#define GN_CONTROL_KIND_MEMORY "memory"
+struct gn_control_drain {
+    bool draining;
+    uint32_t n_coming;
+};
+
+/*
  * {"version":1,"request":"checkpoint","vgpu":ID,"stop":BOOL[,"drain_timeout_ms":N]}, after a FILE that brought the end of a pipe
  * (docs/link.md). The reply is "checkpoint", with "state" running: it is all in the pipe, and the program goes on; or saved: it is, and
  * the program waits for {"version":1,"request":"checkpoint-keep"}: the file is safe, the program is to stop. Then state is stopped. The
@@ -250,8 +266,12 @@ struct gn_control_source {
                  void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
     /* 0: the answer comes later; or -errno. */
     int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
-    /* 0 and *ret, whose texts hold until the next request; or -errno. */
+    bool (*draining)(void *ctx); /* NULL: never */
+    /* 0 and *ret, or -errno and nothing was changed. */
+    int (*drain)(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err);
+    /* 0 and *ret, whose texts hold until the next request; or -errno: -ENOENT: it is not there. */
     int (*about)(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err);
+    /* 0, or -errno: -ENOMEM: too little device memory for it, now. */
     int (*receive)(void *ctx, const struct gn_control_about *about, unsigned char ret_ticket[static GN_CONTROL_TICKET_BYTES], struct gn_error *err);
     /* As migrate. `restore`: *ret_absent when it failed because nobody waits. */
     int (*checkpoint)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
@@ -266,6 +286,8 @@ char *gn_control_handle(const struct gn_control_source *source, const char *requ
 
 /* An error's reply, malloc'd, as --json prints it. `why` and `fix` may be NULL. */
 char *gn_control_error(const char *what, const char *why, const char *fix);
+/* The same with a "kind". */
+char *gn_control_error_of_kind(const char *what, const struct gn_error *err, const char *kind);
 
 /* tenant_request.c: the object of a request, as a change. 0 or -EINVAL; *ret points into the object. */
 struct json_t;
@@ -285,6 +307,10 @@ char *gn_control_trace_request(const char *vgpu);
 char *gn_control_move_request(const struct gn_control_wish *wish);
 int gn_control_parse_wish(const struct json_t *request, struct gn_control_wish *ret, struct gn_error *err);
 char *gn_control_move_reply(const struct gn_control_move *m);
+
+/* drain_request.c: the text of the request, malloc'd; what gantryd does with it. */
+char *gn_control_drain_request(bool on);
+char *gn_control_take_drain(const struct gn_control_source *source, const struct json_t *request);
 
 /* receive_request.c: the texts of requests, malloc'd; `about` is the object that the first of them was answered. What gantryd does. */
 char *gn_control_about_request(const char *vgpu);

@@ -2,6 +2,7 @@
 #include "control/control.h"
 #include "control/json_region.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
 
 static void status(void *ctx, struct gn_control_status *ret)
 {
-    *ret = (struct gn_control_status){"1.2.3", 7, 8, 1, 2, 3, "available", "files", "processes"};
+    *ret = (struct gn_control_status){"1.2.3", 7, 8, 1, 2, 3, "available", "files", "processes", false};
 }
 
 static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
@@ -119,6 +120,25 @@ static int change(void *ctx, const struct gn_control_change *c, struct gn_error 
     return strcmp(c->name, "red") == 0 ? gn_fail(err, 1, "paint it", "it is red") : 0;
 }
 
+static bool is_draining;
+
+static bool draining(void *ctx)
+{
+    return is_draining;
+}
+
+static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err)
+{
+    is_draining = on;
+    *ret = (struct gn_control_drain){on, 3};
+    return 0;
+}
+
+static int about(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err)
+{
+    return gn_fail(err, strcmp(vgpu, "1f") == 0 ? ENOENT : EBUSY, NULL, "not now");
+}
+
 static const struct gn_control_source source = {.vgpus = vgpus,
                                                 .devices = devices,
                                                 .status = status,
@@ -126,6 +146,9 @@ static const struct gn_control_source source = {.vgpus = vgpus,
                                                 .tenants = tenants,
                                                 .policies = policies,
                                                 .set_policy = set_policy,
+                                                .draining = draining,
+                                                .drain = drain,
+                                                .about = about,
                                                 .change = change};
 
 static char *ask(const char *request)
@@ -181,6 +204,41 @@ static void status_tells_of_gantryd(void **state)
         "\"vgpus\":3,\"walls\":{\"mode\":\"available\",\"have\":\"files\",\"missing\":\"processes\"},"
         "\"drivers\":[{\"api\":\"opencl\",\"library\":\"libvendor.so.1\",\"devices\":2}]}}");
     free(reply);
+}
+
+static void a_gantryd_is_emptied_until_that_is_undone(void **state)
+{
+    static const char *const bad[] = {",\"undo\":1", ",\"undo\":\"true\"", ",\"undo\":null"};
+    char *request = gn_control_drain_request(true), *reply = ask(request), other[64];
+    assert_string_equal(reply, "{\"version\":1,\"drain\":{\"draining\":true,\"coming\":3}}");
+    assert_true(is_draining);
+    free(request);
+    free(reply);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(other, sizeof other, "{\"version\":1,\"request\":\"drain\"%s}", bad[i]);
+        reply = ask(other);
+        assert_non_null(strstr(reply, "\"error\""));
+        assert_true(is_draining);
+        free(reply);
+    }
+    reply = ask("{\"version\":1,\"request\":\"ls\"}");
+    assert_non_null(strstr(reply, "],\"draining\":true}"));
+    free(reply);
+    request = gn_control_drain_request(false);
+    reply = ask(request);
+    assert_string_equal(reply, "{\"version\":1,\"drain\":{\"draining\":false,\"coming\":3}}");
+    assert_false(is_draining);
+    free(request);
+    free(reply);
+}
+
+static void it_is_said_which_vgpu_is_gone(void **state)
+{
+    char *gone = ask("{\"version\":1,\"request\":\"about\",\"vgpu\":\"1f\"}"), *busy = ask("{\"version\":1,\"request\":\"about\",\"vgpu\":\"2\"}");
+    assert_string_equal(gone, "{\"version\":1,\"error\":{\"what\":\"cannot move the vGPU\",\"why\":\"not now\",\"kind\":\"gone\"}}");
+    assert_string_equal(busy, "{\"version\":1,\"error\":{\"what\":\"cannot move the vGPU\",\"why\":\"not now\"}}");
+    free(gone);
+    free(busy);
 }
 
 static void a_request_is_made_and_understood(void **state)
@@ -402,6 +460,8 @@ int main(void)
         cmocka_unit_test(ls_lists_vgpus_by_the_contract),
         cmocka_unit_test(devices_are_listed),
         cmocka_unit_test(status_tells_of_gantryd),
+        cmocka_unit_test(a_gantryd_is_emptied_until_that_is_undone),
+        cmocka_unit_test(it_is_said_which_vgpu_is_gone),
         cmocka_unit_test(a_request_is_made_and_understood),
         cmocka_unit_test(tenants_are_listed_without_their_tokens),
         cmocka_unit_test(a_change_is_made_and_understood),

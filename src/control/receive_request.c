@@ -33,11 +33,6 @@ void gn_control_print_hex(const unsigned char *bytes, size_t n, char *ret)
         snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static char *refused(const char *what, const struct gn_error *err)
-{
-    return gn_control_error(what, err->what, err->fix[0] ? err->fix : NULL);
-}
-
 char *gn_control_about_request(const char *vgpu)
 {
     return gn_json_text(json_pack("{s:i,s:s,s:s}", "version", GN_CONTROL_VERSION, "request", "about", "vgpu", vgpu), 0);
@@ -62,10 +57,10 @@ char *gn_control_take_about(const struct gn_control_source *source, const struct
     struct gn_control_about a = {.id = 0};
     struct gn_error err = {{0}, {0}};
     char id[16];
-    if (!vgpu || !*vgpu)
-        gn_fail(&err, EINVAL, "gantry ls lists them", "the request names no vGPU");
-    if (!vgpu || !*vgpu || source->about(source->ctx, vgpu, &a, &err))
-        return refused(failure, &err);
+    int rc = vgpu && *vgpu ? source->about(source->ctx, vgpu, &a, &err)
+                           : gn_fail(&err, EINVAL, "gantry ls lists them", "the request names no vGPU");
+    if (rc)
+        return gn_control_error_of_kind(failure, &err, rc == -ENOENT ? GN_CONTROL_KIND_GONE : NULL);
     json_t *devices = json_array();
     for (uint32_t i = 0; i < a.n_devices; i++) {
         const struct gn_control_about_device *d = &a.devices[i];
@@ -144,12 +139,15 @@ char *gn_control_take_receive(const struct gn_control_source *source, const stru
     unsigned char ticket[GN_CONTROL_TICKET_BYTES];
     struct gn_control_about *a = malloc(sizeof *a);
     struct gn_error err = {{0}, {0}};
+    bool short_of_memory = false;
     int rc = a ? parse_about(json_object_get(request, "about"), a, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
-    if (rc == 0)
+    if (rc == 0) {
         rc = source->receive(source->ctx, a, ticket, &err);
+        short_of_memory = rc == -ENOMEM;
+    }
     free(a);
     if (rc)
-        return refused("it is not taken in there", &err);
+        return gn_control_error_of_kind("it is not taken in there", &err, short_of_memory ? GN_CONTROL_KIND_MEMORY : NULL);
     gn_control_print_hex(ticket, sizeof ticket, hex);
     char *reply = gn_json_text(json_pack("{s:i,s:{s:s}}", "version", GN_CONTROL_VERSION, "receive", "ticket", hex), 0);
     explicit_bzero(ticket, sizeof ticket);

@@ -270,6 +270,12 @@ static int set_stop(struct gn_ctl_args *args, const char *value, struct gn_error
     return 0;
 }
 
+static int set_undo(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->undo = true;
+    return 0;
+}
+
 static int set_help(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->help = true;
@@ -292,6 +298,7 @@ static const struct option {
     {"rounds", GN_OPTION_LIVE, true, set_rounds},
     {"bandwidth", GN_OPTION_LIVE, true, set_bandwidth},
     {"stop", GN_OPTION_STOP, false, set_stop},
+    {"undo", GN_OPTION_UNDO, false, set_undo},
     {"cap", GN_OPTION_TENANT, true, set_cap},
     {"floor", GN_OPTION_TENANT, true, set_floor},
     {"memory", GN_OPTION_RUN, true, set_memory},

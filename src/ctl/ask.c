@@ -2,6 +2,7 @@
 /* A control request to gantryd. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "control/control.h"
 #include "ctl/ctl.h"
@@ -12,7 +13,11 @@ static int refused(json_t *error, struct gn_error *err)
 {
     const char *what = json_string_value(json_object_get(error, "what"));
     const char *why = json_string_value(json_object_get(error, "why"));
-    return gn_fail(err, EREMOTEIO, json_string_value(json_object_get(error, "fix")), "%s%s%s",
+    const char *kind = json_string_value(json_object_get(error, "kind"));
+    const int code = kind && !strcmp(kind, GN_CONTROL_KIND_GONE)     ? ENOENT
+                     : kind && !strcmp(kind, GN_CONTROL_KIND_MEMORY) ? ENOBUFS
+                                                                     : EREMOTEIO;
+    return gn_fail(err, code, json_string_value(json_object_get(error, "fix")), "%s%s%s",
                    what ? what : "gantryd refused", why ? ": " : "", why ? why : "");
 }
 

@@ -175,6 +175,32 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry migrate 1f unix:/run/other/gantry.sock\n"
      "  gantry migrate 1f3a77c0 local --json | jq .move.downtime_ns\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_ANYWHERE, 2, gn_ctl_migrate},
+    {"drain", "unix:PATH|--undo [OPTION]...", "empty this gantryd: all its vGPUs to another one",
+     "Takes a gantryd out of service: from now on it refuses new programs, and all its\n"
+     "vGPUs are moved to the gantryd that listens at unix:PATH on this machine, as gantry\n"
+     "migrate does, four at once, while their programs run. What became of each is said in\n"
+     "a line. One for which memory is short there is tried again as others end. One that\n"
+     "cannot be moved is named with the reason, and goes on where it is: then the exit\n"
+     "status is 1. Programs are refused until --undo, or until gantryd ends. Ctrl-C begins\n"
+     "no more moves, waits for those under way, and says what has moved. Only gantryd's\n"
+     "own user and root may; of both gantryds.\n"
+     "\n"
+     "  --undo             take in new programs again; who has moved stays where he is\n"
+     "  --rounds N         send what a vGPU's memory holds N times before its stop, each\n"
+     "                     time what has changed; otherwise once\n"
+     "  --bandwidth SIZE   send at most SIZE bytes a second before the stop, for each\n"
+     "                     vGPU: K, M, G\n"
+     "  --stop-and-copy    stop each first, and send everything then\n"
+     "  --drain-timeout S  give a vGPU up when the device's work takes longer than S\n"
+     "                     seconds; otherwise 10\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "Not moved yet: what gantry migrate does not move, and programs in passthrough, which\n"
+     "gantry mode VGPU remote gives a worker first.\n"
+     "\n"
+     "Examples:\n"
+     "  gantry drain unix:/run/b.sock\n"
+     "  gantry drain unix:/run/b.sock --json | jq '.drain.vgpus[] | {id, result}'\n"
+     "  gantry drain --undo\n",
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_UNDO | GN_OPTION_ANYWHERE, 1, gn_ctl_drain},
     {"mode", "VGPU remote|passthrough [OPTION]...", "switch who hosts a running program's vGPU",
      "Moves what a program has on its devices out of the program into a worker process\n"
      "(remote), or out of its worker into the program (passthrough), while the program\n"

@@ -55,6 +55,7 @@ struct gn_ctl_args {
     uint32_t rounds; /* 0: not given */
     uint64_t bandwidth_bytes;
     bool stop; /* of checkpoint */
+    bool undo; /* of drain */
     bool json;
     bool help;
     char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
@@ -83,6 +84,7 @@ enum {
     GN_OPTION_MOVE = 1u << 10,    /* drain-timeout */
     GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
     GN_OPTION_STOP = 1u << 11,    /* stop */
+    GN_OPTION_UNDO = 1u << 12,    /* undo */
 };
 
 /* commands.c: NULL name at the end. */
@@ -116,13 +118,21 @@ int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root);
 /* At the end of what was printed: 0, or a failure that it has reported (a full disk). */
 int gn_ctl_flush(const struct gn_ctl_args *args);
 
-/* ask.c: a control request's reply, to be json_decref'd. 0 or -errno. `text` is the request's JSON, `request`
- * its name. */
+/* ask.c: a control request's reply, to be json_decref'd. 0 or -errno: -EREMOTEIO: it was refused; of a move -ENOENT: its vGPU is gone,
+ * -ENOBUFS: device memory is short where it is to go. `text` is the request's JSON, `request` its name. */
 int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err);
 int gn_ctl_ask_text(const char *connect, const char *text, json_t **ret, struct gn_error *err);
 /* The same on a connection that is there already: gn_link_connect_control. */
 struct gn_link;
+struct gn_control_wish;
 int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err);
+
+/* away.c: a vGPU from the gantryd of the link `here` to the one that listens at `to`. What the options say of a move; the address as
+ * whoever else connects to it must name it, 0 or -errno; the move, which takes its time (gn_link_set_patience). 0, and the reply, to be
+ * json_decref'd; or as above. */
+struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args);
+int gn_ctl_away_address(const char *to, char *ret, struct gn_error *err); /* GN_ADDRESS_TEXT_BYTES */
+int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, json_t **ret, struct gn_error *err);
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args);
 
@@ -151,6 +161,7 @@ int gn_ctl_top(const struct gn_ctl_args *args);
 int gn_ctl_trace(const struct gn_ctl_args *args);
 int gn_ctl_migrate(const struct gn_ctl_args *args);
 int gn_ctl_mode(const struct gn_ctl_args *args);
+int gn_ctl_drain(const struct gn_ctl_args *args);
 int gn_ctl_checkpoint(const struct gn_ctl_args *args);
 int gn_ctl_restore(const struct gn_ctl_args *args);
 int gn_ctl_sim(const struct gn_ctl_args *args);

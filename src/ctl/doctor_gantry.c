@@ -106,6 +106,8 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
     } else {
         check_version(d);
         check_walls(d);
+        if (json_is_true(json_object_get(json_object_get(d->gantryd, "gantryd"), "draining")))
+            gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that", "it is being emptied, and takes in no new programs");
     }
 }
 

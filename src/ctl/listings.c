@@ -209,6 +209,9 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
     json_array_foreach(json_object_get(reply, l->list), i, item) l->add(&t, item);
     rc = gn_table_print(&t);
     gn_table_fini(&t);
+    /* Not in the table, which others read, too. */
+    if (json_is_true(json_object_get(reply, "draining")))
+        fprintf(stderr, "gantry %s: this gantryd is being emptied, and takes in no new programs; gantry drain --undo ends that\n", args->command);
     json_decref(reply);
     if (rc) {
         gn_fail(&err, -rc, NULL, "out of memory");

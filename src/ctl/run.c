@@ -79,6 +79,21 @@ static int may_host(struct gn_link *link, const char *address, struct gn_error *
                                    "the tenant \"%s\" may not use the mode passthrough", name);
 }
 
+/* 0, or gantryd takes in no new programs: better said here than found out by the program. */
+static int is_let_in(struct gn_link *link, struct gn_error *err)
+{
+    struct gn_error ignored;
+    json_t *reply = NULL;
+    char *request = gn_control_request("status");
+    if (request)
+        (void)gn_ctl_ask_on(link, request, &reply, &ignored);
+    free(request);
+    const bool draining = json_is_true(json_object_get(json_object_get(reply, "gantryd"), "draining"));
+    json_decref(reply);
+    return draining ? gn_fail(err, ESHUTDOWN, "use another one (--connect), or try again later", "this gantryd is being emptied, and takes in no new programs")
+                    : 0;
+}
+
 static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
 {
     struct gn_ctl_places places;
@@ -97,7 +112,8 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
         rc = gn_link_connect(address, &link, err);
     if (rc)
         return rc;
-    if (args->mode && strcmp(args->mode, "passthrough") == 0)
+    rc = is_let_in(link, err);
+    if (rc == 0 && args->mode && strcmp(args->mode, "passthrough") == 0)
         rc = may_host(link, address, err);
     gn_link_close(link);
     if (rc)

@@ -119,3 +119,10 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     gn_admit_refused(c, wrong_token, err);
     return NULL;
 }
+
+int gn_admit_anybody(const struct gn_daemon *d, struct gn_error *err)
+{
+    return !d->draining ? 0
+                        : gn_fail(err, ESHUTDOWN, "use another gantryd (GANTRY_CONNECT), or try again later",
+                                  "this gantryd is being emptied, and takes in no new programs");
+}

@@ -182,6 +182,7 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
     ret->walls_mode = gn_walls_mode_name(d->walls.mode);
     ret->walls_have = d->walls.have_names;
     ret->walls_missing = d->walls.missing_names;
+    ret->draining = d->draining;
     ret->n_platforms = d->machine.n_platforms;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         ret->n_devices += d->machine.platforms[i].n_devices;
@@ -304,8 +305,8 @@ static int trace(void *ctx, enum gn_control_tracing what, const char *vgpu, stru
     return rc ? rc : gn_tracing_do(w->d, w->c, what, vgpu, ret, each, arg, err);
 }
 
-/* By its id, or the beginning of it that no other has. */
-static struct gn_vgpu_record *find_vgpu(struct viewer *w, const char *text, struct gn_error *err)
+/* By its id, or the beginning of it that no other has. 0 or -errno: -ENOENT: there is none. */
+static int find_vgpu(struct viewer *w, const char *text, struct gn_vgpu_record **ret, struct gn_error *err)
 {
     struct gn_vgpu_record *found = NULL;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
@@ -314,24 +315,41 @@ static struct gn_vgpu_record *find_vgpu(struct viewer *w, const char *text, stru
         snprintf(id, sizeof id, "%08x", v->id);
         if (!v->booted || !sees(w, v->tenant) || strncasecmp(id, text, strlen(text)) != 0)
             continue;
-        if (found) {
-            gn_fail(err, EINVAL, "write more of its id", "more than one vGPU's id begins with \"%.16s\"", text);
-            return NULL;
-        }
+        if (found)
+            return gn_fail(err, EINVAL, "write more of its id", "more than one vGPU's id begins with \"%.16s\"", text);
         found = v;
     }
-    if (!found)
-        gn_fail(err, ENOENT, "gantry ls lists them", "there is no vGPU \"%.16s\"", text);
-    return found;
+    *ret = found;
+    return found ? 0 : gn_fail(err, ENOENT, "gantry ls lists them", "there is no vGPU \"%.16s\"", text);
+}
+
+static bool draining(void *ctx)
+{
+    return ((const struct viewer *)ctx)->d->draining;
+}
+
+static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err)
+{
+    const struct viewer *w = ctx;
+    struct gn_daemon *d = w->d;
+    int rc = refuse_others(w, err);
+    if (rc)
+        return rc;
+    if (d->draining != on)
+        gn_log(GN_LOG_INFO, on ? "no new programs are taken in: this gantryd is being emptied" : "new programs are taken in again");
+    d->draining = on;
+    *ret = (struct gn_control_drain){.draining = on};
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming += v->conn && !v->booted && !v->ending;
+    return 0;
 }
 
 static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
 {
     struct viewer *w = ctx;
+    struct gn_vgpu_record *v;
     int rc = refuse_others(w, err);
-    struct gn_vgpu_record *v = rc ? NULL : find_vgpu(w, wish->vgpu, err);
-    if (!v)
-        return -1;
+    if (rc || (rc = find_vgpu(w, wish->vgpu, &v, err)))
+        return rc;
     if (strncmp(wish->to, "unix:", 5) == 0)
         return gn_away_start(w->c, w->c->request_seq, v, wish, err);
     enum gn_move_to to = 0;
@@ -345,11 +363,12 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
 static int about(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err)
 {
     struct viewer *w = ctx;
+    struct gn_vgpu_record *v;
     int rc = refuse_others(w, err);
-    struct gn_vgpu_record *v = rc ? NULL : find_vgpu(w, vgpu, err);
-    if (v)
-        gn_away_about(v, ret);
-    return v ? 0 : -1;
+    if (rc || (rc = find_vgpu(w, vgpu, &v, err)) || (rc = gn_away_may_begin(v, err)))
+        return rc;
+    gn_away_about(v, ret);
+    return 0;
 }
 
 static int receive(void *ctx, const struct gn_control_about *what, unsigned char ret_ticket[static GN_CONTROL_TICKET_BYTES], struct gn_error *err)
@@ -362,9 +381,11 @@ static int receive(void *ctx, const struct gn_control_about *what, unsigned char
 static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
 {
     struct viewer *w = ctx;
+    struct gn_vgpu_record *v;
     int rc = refuse_others(w, err);
-    struct gn_vgpu_record *v = rc ? NULL : find_vgpu(w, wish->vgpu, err);
-    return v ? gn_checkpoint_start(w->c, w->c->request_seq, v, wish->stop, wish->drain_timeout_ms, err) : -1;
+    if (rc || (rc = find_vgpu(w, wish->vgpu, &v, err)))
+        return rc;
+    return gn_checkpoint_start(w->c, w->c->request_seq, v, wish->stop, wish->drain_timeout_ms, err);
 }
 
 static int keep_checkpoint(void *ctx, struct gn_error *err)
@@ -400,6 +421,8 @@ char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *reque
                                        .policies = list_policies,
                                        .set_policy = set_policy,
                                        .trace = trace,
+                                       .draining = draining,
+                                       .drain = drain,
                                        .migrate = migrate,
                                        .about = about,
                                        .receive = receive,

@@ -150,6 +150,8 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     gn_list_for_each(a, &d->arrivals, struct gn_arrival, link) n++;
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
+    if (d->draining)
+        return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "that gantryd is being emptied itself");
     if (gn_vgpus_find(d, about->id))
         return gn_fail(err, EEXIST, "gantry migrate VGPU local moves it within its gantryd", "a vGPU of this id is there already");
     if (n >= MAX_ARRIVALS)
@@ -216,6 +218,8 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
         .vgpu_id = a->id, .platform = a->platform, .weight = a->weight, .n_segments = claim->n_segments, .memory_bytes = a->limit_bytes};
     if (!t)
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
+    if (a->daemon->draining)
+        return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "that gantryd is being emptied itself");
     struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, &like, *ring_fd, err);
     if (!v)
         return -ENOMEM;

@@ -44,6 +44,8 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
         rc = gn_fail(&err, EINVAL, NULL, "this connection is for a vGPU that comes from another gantryd");
     else if (!c->tenant && !a->tenant[0])
         rc = gn_fail(&err, EACCES, NULL, "the tenant of this connection was removed");
+    else if ((rc = gn_admit_anybody(c->daemon, &err)))
+        gn_admit_refused(c, false, &err);
     else /* as the rules are now, whatever they were at the greeting */
         tenant = gn_admit(c, a->tenant[0] ? a->tenant : c->tenant->rules.name, &rc, &err);
     if (tenant && a->mode == GN_LINK_MODE_PASSTHROUGH && c->process.fd < 0 && !c->remote)

@@ -30,12 +30,18 @@ static int read_where(const struct gn_control_wish *wish, struct gn_link_move *r
     return 0;
 }
 
-int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err)
+int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    struct gn_link_move what;
     int rc = gn_move_may_begin(v, err);
     if (!rc && v->hosted)
         rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again", "it lives in its program, which cannot be moved from there yet");
+    return rc;
+}
+
+int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err)
+{
+    struct gn_link_move what;
+    int rc = gn_away_may_begin(v, err);
     if (!rc)
         rc = read_where(wish, &what, err);
     struct gn_move *m = rc ? NULL : calloc(1, sizeof *m);

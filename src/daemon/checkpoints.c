@@ -272,6 +272,8 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         return gn_fail(err, EBUSY, "wait until it is over", "it is being restored already");
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
+    if (d->draining)
+        return gn_fail(err, ESHUTDOWN, "gantry drain --undo ends that", "this gantryd is being emptied, and gives no program a worker");
     struct gn_move *m = calloc(1, sizeof *m);
     struct gn_vgpu_record *n = m ? gn_vgpus_blank(v, err) : NULL;
     if (!n) {

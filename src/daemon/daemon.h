@@ -182,6 +182,7 @@ struct gn_daemon {
     struct gn_source overrun; /* eventfd: the scheduler has something to say */
     struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
     bool stopping;
+    bool draining; /* no program gets a vGPU that has none */
     struct gn_list arrivals; /* arrivals.c */
 };
 
@@ -225,6 +226,9 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
 /* admission.c: the tenant of this name ("": default), when the connection's peer may use it; else NULL, a
  * sentence, and a line in the log. */
 struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err);
+
+/* Is anybody admitted now? 0, or -ESHUTDOWN and a sentence, of a gantryd that is being emptied. */
+int gn_admit_anybody(const struct gn_daemon *d, struct gn_error *err);
 
 /* attaches.c: false for a malformed one. An attach that waits is forgotten with its connection. */
 bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f);
@@ -327,6 +331,8 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
                   struct gn_error *err);
 /* away.c: to another gantryd, whose ticket the wish brings, through the socket that came with the request. */
 int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err);
+/* Could it go, were there a place? 0 or -errno: -ENOENT: its program has ended. */
+int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
 /* COMES, STAY or LEFT, of a program's. False: malformed, or out of place. */
 bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f);
 struct gn_control_about;

@@ -449,13 +449,15 @@ int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     if (v->remote)
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet");
+    if (!v->conn)
+        return gn_fail(err, ENOENT, NULL, "its program has ended");
     if (v->move)
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
     if (v->leaving)
         return gn_fail(err, EBUSY, "try again in a moment", "its worker has not ended an earlier move yet");
     if (v->stopped)
         return gn_fail(err, ESRCH, "restore it with gantry restore", "it is stopped, and in a file");
-    if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
+    if (!v->booted || v->ending || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     return 0;
 }

@@ -37,7 +37,7 @@ void gn_move_drop(struct gn_move *m);
 /* Nothing has come of it: who had the vGPU goes on, or waits on. Frees m. */
 void gn_move_give_up(struct gn_move *m, const struct gn_error *err);
 
-/* Can it be moved now? 0 or -errno. */
+/* Can it be moved now? 0 or -errno: -ENOENT: its program has ended. */
 int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
 /* What came with the request: the caller's. 0 or -errno. */
 int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err);

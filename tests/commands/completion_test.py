@@ -41,12 +41,12 @@ class Completion(CommandTest):
         text = self.help(self.prefix.gantry)
         commands = [line.split()[0] for line in text.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
         self.assertEqual(self.offered("gantry", ""), commands + options_of_help(text))
-        self.assertEqual(self.offered("gantry", "d"), ["devices", "doctor"])
+        self.assertEqual(self.offered("gantry", "d"), ["devices", "drain", "doctor"])
         self.assertEqual(self.offered("gantry", "help", ""), commands)
         self.assertEqual(self.offered("gantry", "nonsense", ""), [])
 
     def test_options(self):
-        for command in ("run", "ls", "devices", "tenant", "policy", "migrate", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"):
+        for command in ("run", "ls", "devices", "tenant", "policy", "migrate", "drain", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"):
             known = options_of_help(self.help(self.prefix.gantry, command))
             self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
         self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))
@@ -58,6 +58,8 @@ class Completion(CommandTest):
         self.file("two words")
         self.assertEqual(self.offered("gantry", "ls", "--connect", ""), ["unix:"])
         self.assertEqual(self.offered("gantry", "ls", "--connect", "un"), ["unix:"])
+        self.assertEqual(self.offered("gantry", "drain", ""), ["unix:"])
+        self.assertEqual(self.offered("gantry", "drain", "unix", ":", "o"), ["one.sock"])
         self.assertEqual(sorted(self.offered("gantry", "ls", "--connect", "unix", ":")), ["one.sock", "sub/", "two\\ words"])
         self.assertEqual(self.offered("gantry", "ls", "--connect", "unix", ":", "o"), ["one.sock"])
         self.assertEqual(self.offered("gantry", "ls", "--connect", "=", "unix", ":", "s"), ["sub/"])

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `gantry drain`: all vGPUs of a gantryd to another one, several at once, while it takes in no new programs. Threads move them one by one;
+ * the main thread looks who is there, says what became of each, and hears of Ctrl-C. One for which memory is short there is tried again
+ * each time another one's move has ended, until none is under way that could change it.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/list.h"
+#include "control/control.h"
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+#include "link/address.h"
+#include "link/link.h"
+
+#define AT_ONCE    4
+#define TELL_LOOKS 20
+#define LOOK_UP_NS 100000000 /* so often it is looked whether somebody has interrupted us, or has come who was let in before */
+
+static const char failure[] = "cannot empty this gantryd";
+static const char not_understood[] = "use the gantry command that came with it";
+
+enum state {
+    WAITS,
+    MOVES,
+    SHORT, /* of memory; it was tried when `tried_at` moves had ended */
+    MOVED,
+    STAYS,
+    ENDED, /* its program has, meanwhile */
+};
+
+struct item {
+    struct gn_list link;
+    json_t *shown; /* what --json says of it */
+    const char *id;
+    enum state state;
+    unsigned tried_at;
+    struct gn_error err; /* SHORT, STAYS */
+};
+
+struct drain {
+    const struct gn_ctl_args *args;
+    struct gn_control_wish wish;
+    char to[GN_ADDRESS_TEXT_BYTES];
+    struct gn_link *here; /* the main thread's */
+    bool interrupted;
+    /* Under the lock, as is what is printed. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct gn_list items;
+    unsigned n_ends, n_under_way;
+    bool no_more;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* The second one ends us. */
+static void set_signals(void)
+{
+    const struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, ignored = {.sa_handler = SIG_IGN};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGPIPE, &ignored, NULL);
+}
+
+/* ---- what became of them */
+
+static void say(FILE *to, const struct item *it, const char *what, const char *why, const char *fix)
+{
+    char line[1024];
+    const char *program = json_string_value(json_object_get(it->shown, "program"));
+    snprintf(line, sizeof line, "%s (%.60s) %s%s%s%s%s", it->id, program ? program : "-", what, why[0] ? ": " : "", why, fix[0] ? "; " : "", fix);
+    char *plain = gn_text_printable(line);
+    if (plain)
+        fprintf(to, "%s%s\n", to == stderr ? "gantry drain: " : "", plain);
+    free(plain);
+    fflush(to);
+}
+
+static void ends(struct drain *d, struct item *it, enum state state)
+{
+    static const char *const results[] = {[MOVED] = "moved", [STAYS] = "stays", [ENDED] = "ended"};
+    char what[80];
+    it->state = state;
+    json_object_set_new(it->shown, "result", json_string(results[state]));
+    snprintf(what, sizeof what, "%s", state == ENDED ? "has ended meanwhile" : results[state]);
+    if (state == MOVED) {
+        json_t *downtime = json_object_get(json_object_get(it->shown, "move"), "downtime_ns");
+        json_object_set(it->shown, "downtime_ns", downtime);
+        snprintf(what, sizeof what, "moved; it stood still for %.1f ms", (double)json_integer_value(downtime) / 1e6);
+    } else if (state == STAYS) {
+        json_object_set_new(it->shown, "why", json_string(it->err.what));
+        json_object_set_new(it->shown, "fix", json_string(it->err.fix));
+    }
+    if (!d->args->json)
+        say(stdout, it, what, state == STAYS ? it->err.what : "", state == STAYS ? it->err.fix : "");
+}
+
+/* ---- the threads that move */
+
+static struct item *find(const struct drain *d, enum state state)
+{
+    gn_list_for_each(it, (struct gn_list *)(uintptr_t)&d->items, struct item, link)
+    {
+        if (it->state == state && (state != SHORT || it->tried_at != d->n_ends))
+            return it;
+    }
+    return NULL;
+}
+
+/* To be begun now. Those that wait first: the others have had their turn. */
+static struct item *next(const struct drain *d)
+{
+    struct item *it = d->no_more ? NULL : find(d, WAITS);
+    return d->no_more || it ? it : find(d, SHORT);
+}
+
+static enum state move(const struct drain *d, const char *id, json_t **ret, struct gn_error *err)
+{
+    struct gn_control_wish wish = d->wish;
+    struct gn_link *here = NULL;
+    json_t *about = NULL;
+    struct gn_error ignored;
+    wish.vgpu = id;
+    int rc = gn_link_connect_control(d->args->connect, &here, err);
+    if (rc)
+        return STAYS;
+    gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
+    rc = gn_ctl_away(here, &wish, ret, err);
+    if (!rc && !json_is_object(json_object_get(*ret, "move")))
+        rc = gn_fail(err, EPROTO, not_understood, "gantryd's reply has no \"move\"");
+    enum state state = !rc ? MOVED : rc == -ENOBUFS ? SHORT : STAYS;
+    char *text = state == STAYS ? gn_control_about_request(id) : NULL;
+    if (text && gn_ctl_ask_on(here, text, &about, &ignored) == -ENOENT)
+        state = ENDED;
+    free(text);
+    json_decref(about);
+    gn_link_close(here);
+    return state;
+}
+
+static void *moves(void *arg)
+{
+    struct drain *d = arg;
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        struct item *it = next(d);
+        if (!it && d->no_more)
+            break;
+        if (!it) {
+            pthread_cond_wait(&d->changed, &d->lock);
+            continue;
+        }
+        const unsigned n_ends = d->n_ends;
+        const bool first = it->state == WAITS;
+        json_t *reply = NULL;
+        it->state = MOVES;
+        d->n_under_way++;
+        pthread_mutex_unlock(&d->lock);
+        const enum state state = move(d, it->id, &reply, &it->err);
+        pthread_mutex_lock(&d->lock);
+        d->n_under_way--;
+        it->state = state;
+        it->tried_at = n_ends;
+        if (state != SHORT) {
+            d->n_ends++;
+            if (state == MOVED)
+                json_object_set(it->shown, "move", json_object_get(reply, "move"));
+            ends(d, it, state);
+        } else if (first && (d->n_under_way || next(d))) {
+            say(stderr, it, "waits for others to end", it->err.what, "");
+        }
+        json_decref(reply);
+        pthread_cond_broadcast(&d->changed);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* ---- the main thread */
+
+static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *err)
+{
+    int rc = text ? gn_ctl_ask_on(link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(text);
+    return rc;
+}
+
+/* 0 or -errno. *ret_coming: so many were let in before and are not there yet; NULL: does not matter. */
+static int set_draining(struct gn_link *link, bool on, json_int_t *ret_coming, struct gn_error *err)
+{
+    json_t *reply = NULL;
+    int rc = ask(link, gn_control_drain_request(on), &reply, err);
+    const json_t *said = json_object_get(reply, "drain");
+    if (!rc && json_is_true(json_object_get(said, "draining")) != on)
+        rc = gn_fail(err, EPROTO, not_understood, "gantryd's reply has no \"drain\"");
+    if (ret_coming)
+        *ret_coming = json_integer_value(json_object_get(said, "coming"));
+    json_decref(reply);
+    return rc;
+}
+
+static bool known(const struct drain *d, const char *id)
+{
+    gn_list_for_each(it, (struct gn_list *)(uintptr_t)&d->items, struct item, link)
+    {
+        if (!strcmp(it->id, id))
+            return true;
+    }
+    return false;
+}
+
+/* Takes up who has not been seen before. 0 or -errno. */
+static int look(struct drain *d, json_int_t *ret_coming, bool *ret_new, struct gn_error *err)
+{
+    json_t *reply = NULL, *v;
+    size_t i;
+    /* In this order: who is coming no more now is listed. */
+    int rc = set_draining(d->here, true, ret_coming, err);
+    if (!rc)
+        rc = ask(d->here, gn_control_request("ls"), &reply, err);
+    *ret_new = false;
+    pthread_mutex_lock(&d->lock);
+    json_array_foreach(json_object_get(reply, "vgpus"), i, v)
+    {
+        const char *id = json_string_value(json_object_get(v, "id"));
+        if (!id || known(d, id))
+            continue;
+        struct item *it = calloc(1, sizeof *it);
+        json_t *shown = it ? json_object() : NULL;
+        if (!shown) {
+            free(it);
+            rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+            break;
+        }
+        json_object_set(shown, "id", json_object_get(v, "id"));
+        json_object_set(shown, "tenant", json_object_get(v, "tenant"));
+        json_object_set(shown, "program", json_object_get(v, "program"));
+        it->shown = shown;
+        it->id = json_string_value(json_object_get(shown, "id"));
+        gn_list_append(&d->items, &it->link);
+        *ret_new = true;
+    }
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    json_decref(reply);
+    return rc;
+}
+
+/* Until nothing is under way or to be begun, or, once, for LOOK_UP_NS. */
+static void wait_for_moves(struct drain *d, bool once)
+{
+    pthread_mutex_lock(&d->lock);
+    do {
+        struct timespec until;
+        if (interrupted && !d->interrupted) {
+            d->interrupted = d->no_more = true;
+            if (d->n_under_way)
+                fprintf(stderr, "gantry drain: interrupted: no more moves are begun, and %u waited for; interrupt again not to wait\n",
+                        d->n_under_way);
+            pthread_cond_broadcast(&d->changed);
+        }
+        if (!once && !d->n_under_way && !next(d))
+            break;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += LOOK_UP_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&d->changed, &d->lock, &until);
+    } while (!once);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static int move_all(struct drain *d, struct gn_error *err)
+{
+    json_int_t coming = 0;
+    unsigned n_looks = 0;
+    bool more = true;
+    int rc = 0;
+    while (!rc && !d->interrupted && (more || coming)) {
+        rc = look(d, &coming, &more, err);
+        n_looks = !rc && coming ? n_looks + 1 : 0;
+        if (n_looks == TELL_LOOKS)
+            fprintf(stderr, "gantry drain: waits for %lld that were let in before and are not there yet\n", (long long)coming);
+        if (!rc)
+            wait_for_moves(d, coming != 0); /* nobody tells us that they have come */
+    }
+    pthread_mutex_lock(&d->lock);
+    d->no_more = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    return rc;
+}
+
+/* With the threads that move. */
+static int run(struct drain *d, struct gn_error *err)
+{
+    pthread_t threads[AT_ONCE];
+    sigset_t all, before;
+    int n = 0, rc = 0;
+    sigfillset(&all);
+    /* Signals are for this thread. */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (n < AT_ONCE && (rc = pthread_create(&threads[n], NULL, moves, d)) == 0)
+        n++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    rc = n ? 0 : gn_fail(err, rc, NULL, "cannot start a thread");
+    if (!rc)
+        rc = move_all(d, err);
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    return rc;
+}
+
+/* 0, and this gantryd takes in no new programs, or -errno, and nothing has changed. */
+static int begin(struct drain *d, struct gn_error *err)
+{
+    struct gn_link *there = NULL;
+    json_t *status = NULL;
+    struct gn_error ignored;
+    bool on = false;
+    int rc = gn_ctl_away_address(d->args->rest[0], d->to, err);
+    if (!rc)
+        rc = gn_link_connect_control(d->to, &there, err);
+    if (!rc)
+        rc = ask(there, gn_control_request("status"), &status, err);
+    if (!rc && json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
+        rc = gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "the gantryd at %.200s is being emptied itself", d->to);
+    json_decref(status);
+    status = NULL;
+    if (!rc)
+        rc = gn_link_connect_control(d->args->connect, &d->here, err);
+    if (!rc)
+        on = !(rc = set_draining(d->here, true, NULL, err));
+    /* It may be the same one under another name. */
+    if (!rc && !(rc = ask(there, gn_control_request("status"), &status, err)) &&
+        json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
+        rc = gn_fail(err, EINVAL, "name another one's socket", "the gantryd at %.200s is this one", d->to);
+    if (rc && on)
+        (void)set_draining(d->here, false, NULL, &ignored);
+    json_decref(status);
+    if (there)
+        gn_link_close(there);
+    return rc;
+}
+
+static int report(struct drain *d, int rc, const struct gn_error *err)
+{
+    unsigned n_moved = 0, n_stay = 0;
+    json_t *list = json_array();
+    gn_list_for_each(it, &d->items, struct item, link)
+    {
+        if (it->state == WAITS || (it->state == SHORT && d->interrupted))
+            gn_fail(&it->err, EINTR, NULL, "its turn had not come when this was given up");
+        if (it->state == WAITS || it->state == SHORT)
+            ends(d, it, STAYS);
+        n_moved += it->state == MOVED;
+        n_stay += it->state == STAYS;
+        json_array_append_new(list, it->shown);
+        gn_list_remove(&it->link);
+        free(it);
+    }
+    int status = rc || n_stay || d->interrupted ? GN_EXIT_FAILED : GN_EXIT_OK;
+    json_t *all = json_pack("{s:i,s:{s:s,s:i,s:i,s:b,s:o}}", "version", GN_CONTROL_VERSION, "drain", "to", d->to, "moved", (int)n_moved, "stay",
+                            (int)n_stay, "interrupted", d->interrupted, "vgpus", list);
+    if (rc) {
+        const struct gn_ctl_args plain = {.command = d->args->command};
+        gn_ctl_fail(&plain, GN_EXIT_FAILED, failure, err);
+        json_object_set_new(all, "error", json_pack("{s:s,s:s,s:s}", "what", failure, "why", err->what, "fix", err->fix));
+    }
+    int printed;
+    if (d->args->json) {
+        printed = gn_ctl_print_json(d->args, all);
+    } else {
+        printf("%u moved to %s, %u stay%s; new programs are refused until gantry drain --undo, or until gantryd ends\n", n_moved, d->to, n_stay,
+               n_stay == 1 ? "s" : "");
+        printed = gn_ctl_flush(d->args);
+        json_decref(all);
+    }
+    return printed ? printed : status;
+}
+
+static int undo(const struct gn_ctl_args *args)
+{
+    struct gn_error err = {{0}, {0}};
+    struct gn_link *here = NULL;
+    int rc = gn_link_connect_control(args->connect, &here, &err);
+    if (!rc)
+        rc = set_draining(here, false, NULL, &err);
+    if (here)
+        gn_link_close(here);
+    if (rc)
+        return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot take in programs again", &err);
+    if (args->json)
+        return gn_ctl_print_json(args, json_pack("{s:i,s:{s:b}}", "version", GN_CONTROL_VERSION, "drain", "draining", false));
+    printf("new programs are taken in again; who has moved stays where he is\n");
+    return gn_ctl_flush(args);
+}
+
+int gn_ctl_drain(const struct gn_ctl_args *args)
+{
+    struct drain d = {.args = args, .wish = gn_ctl_move_wish(args), .items = GN_LIST_INIT(d.items)};
+    struct gn_error err = {{0}, {0}};
+    pthread_condattr_t monotonic;
+    if (!args->rest[0] == !args->undo) {
+        gn_fail(&err, EINVAL, "write gantry drain unix:PATH, or gantry drain --undo",
+                args->undo ? "an address and --undo do not go together" : "where to?");
+        return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
+    }
+    if (args->undo)
+        return undo(args);
+    pthread_mutex_init(&d.lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&d.changed, &monotonic);
+    set_signals();
+    d.wish.to = d.to;
+    int rc = begin(&d, &err), status;
+    if (rc) {
+        status = gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
+    } else {
+        rc = run(&d, &err);
+        status = report(&d, rc, &err);
+    }
+    if (d.here)
+        gn_link_close(d.here);
+    return status;
+}
