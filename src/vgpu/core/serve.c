@@ -279,6 +279,8 @@ void *gn_vgpu_control_thread(void *arg)
     }
     gn_debug("vgpu=%08x the program or gantryd is gone", v->boot->id);
     if (v->hosted) {
+        gn_frame_reader_fini(&ears.control.reader);
+        gn_frame_reader_fini(&ears.session);
         gn_vgpu_end_hosted(v);
         return NULL;
     }
