@@ -95,11 +95,23 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context)
 static void CL_CALLBACK left(cl_mem mem, void *user_data)
 {
     struct gn_home *home = user_data;
+    struct gn_opencl_vgpu *detail = home->vgpu->detail;
     (void)mem;
+    pthread_mutex_lock(&detail->homes_lock);
     uint32_t event = atomic_load_explicit(&home->event, memory_order_acquire);
-    if (event != GN_NO_EVENT)
+    if (event != GN_NO_EVENT && !detail->is_left)
         gn_vgpu_event_end(home->vgpu, event, 0, NULL, NULL);
+    pthread_mutex_unlock(&detail->homes_lock);
     free(home);
+}
+
+/* A driver lets go of a buffer when it likes, also long after its last queue was finished: the event table may be gone by then. */
+void gn_homes_leave(struct gn_vgpu *v)
+{
+    struct gn_opencl_vgpu *detail = v->detail;
+    pthread_mutex_lock(&detail->homes_lock);
+    detail->is_left = true;
+    pthread_mutex_unlock(&detail->homes_lock);
 }
 
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,

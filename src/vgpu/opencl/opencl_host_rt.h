@@ -9,6 +9,7 @@
 #include "vgpu/core/writes.h"
 
 #include <CL/cl_icd.h>
+#include <pthread.h>
 
 /* What generated and handwritten handlers of the OpenCL vGPU share. */
 
@@ -34,6 +35,9 @@ struct gn_opencl_vgpu {
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
     uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
     struct gn_slices slices;
+    /* home_host.c: held by whoever says that a home is free; is_left: the event table is another host's, or none. */
+    pthread_mutex_t homes_lock;
+    bool is_left;
     _Atomic int in_place[GN_WORKER_MAX_DEVICES]; /* enum gn_in_place, by device; whoever looks first finds out */
 };
 
@@ -117,6 +121,8 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context);
 /* NULL and *result when the driver refuses. */
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,
                       cl_int *result);
+/* The event table is not this host's any more: nobody is told of homes from now on. Any thread. */
+void gn_homes_leave(struct gn_vgpu *v);
 /* The home of the buffer that this thread has made last, once; NULL: it has none. */
 struct gn_home *gn_home_take(void);
 

@@ -39,6 +39,7 @@ static int start(struct gn_vgpu *v)
         setvbuf(stdout, NULL, _IONBF, 0);
     v->driver = (void *)p->dispatch;
     v->driver_stays = !p->base.ops->can_leave(&p->base);
+    pthread_mutex_init(&detail->homes_lock, NULL);
     detail->platform = p;
     detail->svm = gn_svm_host_new();
     v->detail = detail;
@@ -62,6 +63,7 @@ static int start(struct gn_vgpu *v)
 static void leave(struct gn_vgpu *v)
 {
     struct gn_backend_platform *p = v->boot->platform;
+    gn_homes_leave(v);
     p->ops->leave(p);
 }
 
