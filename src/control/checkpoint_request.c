@@ -25,9 +25,9 @@ char *gn_control_checkpoint_reply(const struct gn_control_checkpoint *c)
 {
     char id[16];
     snprintf(id, sizeof id, "%08x", c->id);
-    return dump(json_pack("{s:i,s:{s:s,s:s,s:I,s:{s:I,s:I},s:{s:I,s:I},s:I}}", "version", GN_CONTROL_VERSION,
+    return dump(json_pack("{s:i,s:{s:s,s:s,s:I,s:{s:I,s:I,s:I},s:{s:I,s:I},s:I}}", "version", GN_CONTROL_VERSION,
                           "checkpoint", "id", id, "state", c->state, "downtime_ns",
-                          (json_int_t)c->downtime_ns, "phases_ns", "drain", (json_int_t)c->drain_ns, "save",
+                          (json_int_t)c->downtime_ns, "phases_ns", "hold", (json_int_t)c->hold_ns, "drain", (json_int_t)c->drain_ns, "save",
                           (json_int_t)c->save_ns, "pages", "total", (json_int_t)c->pages, "zero",
                           (json_int_t)c->pages_zero, "bytes", (json_int_t)c->bytes));
 }

@@ -118,6 +118,21 @@ static void add_share(json_t *list, const struct gn_control_share *s)
     json_array_append_new(list, o);
 }
 
+static void add_moving(json_t *to, const struct gn_control_moving *m)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "what", text(m->what));
+    if (m->to)
+        json_object_set_new(o, "to", text(m->to));
+    json_object_set_new(o, "phase", text(m->phase));
+    json_object_set_new(o, "round", number(m->round));
+    json_object_set_new(o, "done_bytes", number(m->done_bytes));
+    json_object_set_new(o, "total_bytes", number(m->total_bytes));
+    json_object_set_new(o, "sent_bytes", number(m->sent_bytes));
+    json_object_set_new(o, "elapsed_ns", number(m->elapsed_ns));
+    json_object_set_new(to, "moving", o);
+}
+
 static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
 {
     json_t *list = arg, *o = json_object(), *copies = json_object(), *devices = json_array();
@@ -136,6 +151,8 @@ static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
     if (v->driver_stays)
         json_object_set_new(o, "driver_stays", json_true());
     json_object_set_new(o, "state", text(v->state));
+    if (v->moving)
+        add_moving(o, v->moving);
     json_object_set_new(o, "weight", number(v->weight));
     json_object_set_new(o, "memory_bytes", number(v->memory_bytes));
     json_object_set_new(o, "leased_bytes", number(v->leased_bytes));

@@ -27,6 +27,17 @@ struct gn_control_share {
     bool used; /* its program has made a queue there */
 };
 
+/* A vGPU on its way: "moving". Its contents go in rounds, of which the stop's is the last. */
+struct gn_control_moving {
+    const char *what;  /* "move", "checkpoint", "restore" */
+    const char *to;    /* "local", "remote", "passthrough", another gantryd's address; NULL: a file */
+    const char *phase; /* "preparing", "ahead", "waiting" for builds, "stop", "loading" */
+    uint32_t round;    /* 0: no contents have gone yet; then the sizes are 0 */
+    uint64_t done_bytes, total_bytes; /* of the round: found unchanged or sent; all contents */
+    uint64_t sent_bytes;              /* in all rounds, with all else */
+    uint64_t elapsed_ns;
+};
+
 struct gn_control_vgpu {
     uint32_t id;
     const char *tenant;
@@ -37,7 +48,8 @@ struct gn_control_vgpu {
     const char *link;  /* "shm" */
     const char *mode;  /* "remote" */
     bool driver_stays; /* it was in its program, where the driver's library still is; left out if not */
-    const char *state; /* "running", "idle", "lost" */
+    const char *state; /* "running", "idle", "moving", "stopped", "lost" */
+    const struct gn_control_moving *moving; /* NULL: it is not; left out then */
     uint32_t weight;
     uint64_t memory_bytes;
     uint64_t leased_bytes;       /* that it may use without asking; memory_bytes of it are used */
@@ -143,7 +155,7 @@ struct gn_control_policy {
  * "events": [{"at_ns", "what", "vgpu", "device", "text", and what this kind tells: base/trace.h}, ...]}. It is the connection's that
  * began it, and ends with that.
  *
- * {"version":1,"request":"migrate","vgpu":ID,"to":"local"[,"drain_timeout_ms":N][,"rounds":N][,"bandwidth_bytes":N]}: to a new worker
+ * {"version":1,"request":"migrate","vgpu":ID,"to":"local"[,"device":NAME][,"drain_timeout_ms":N][,"rounds":N][,"bandwidth_bytes":N]}: to a new worker
  * on this machine ("remote": out of its program; "passthrough": into it), after so many rounds of contents while the program runs (0: stop and copy; otherwise 1), at most so many bytes a
  * second. The reply comes when it is done, and is "move".
  */
@@ -161,10 +173,13 @@ enum gn_control_tracing { GN_CONTROL_TRACE_START, GN_CONTROL_TRACE_READ, GN_CONT
 struct gn_control_wish {
     const char *vgpu; /* its id, or as much of it as only it has */
     const char *to;
+    const char *device; /* another one, in this gantryd: NAME-PART[:INDEX] or FROM=TO; NULL: the same */
     const char *ticket; /* in hex, where `to` is the address of another gantryd; NULL: none */
+    const char *name;   /* in hex, over tcp: what the ticket is the key of; NULL: none */
     uint32_t drain_timeout_ms;
     uint32_t rounds;
     uint64_t bandwidth_bytes; /* a second; 0: no limit */
+    const char *token_file;   /* of `gantry`'s: of the vGPU's tenant at the other gantryd, over tcp; NULL: none */
     bool stop; /* of a checkpoint */
 };
 
@@ -173,6 +188,7 @@ struct gn_control_move {
     const char *to;
     uint64_t downtime_ns; /* from the gate's closing to the word that the new worker may go */
     uint64_t precopy_ns;
+    uint64_t hold_ns; /* ahead of the stop: until the driver was done with what it had been given, the program going on */
     uint64_t boot_ns, drain_ns, save_ns, load_ns;
     /* Parts of the drain: until no call went on, the driver was done, its ends were told. Of the save: what there is, and contents. Then
      * until all was loaded, and until the new host was told to go. */
@@ -187,13 +203,22 @@ struct gn_control_move {
  * "about"; shows it to the other one: {"version":1,"request":"receive","about":{...}}, after a FILE that brought a socket, and is answered
  * "receive": {"ticket":HEX}, or why not; then asks the first one to "migrate" with "to":ADDRESS,"ticket":HEX, after a FILE that
  * brought the socket's other end. Until then nothing has stopped.
+ *
+ * A program that is attached over tcp ("remote":true in "about", and "secure" where that is TLS) goes to another gantryd over tcp. Then "receive"
+ * comes over tcp, from who has the tenant's token, without a FILE, and is answered a "name" as well; the contents come by a connection that
+ * begins with the name (gn_link_data), and its descriptor is what FILE brings the first one.
  */
 #define GN_CONTROL_TICKET_BYTES 32
+struct gn_control_receipt {
+    bool named;
+    unsigned char ticket[GN_CONTROL_TICKET_BYTES], name[GN_CONTROL_TICKET_BYTES];
+};
 #define GN_CONTROL_MOVE_DEVICES 64
 struct gn_control_about {
     uint32_t id;
     const char *tenant, *program, *api, *platform;
     uint32_t weight;
+    bool remote, secure;  /* its program is attached over tcp; through TLS */
     uint64_t need_bytes;  /* of device memory */
     uint64_t limit_bytes; /* the vGPU's own; 0: none */
     uint32_t n_devices;
@@ -233,6 +258,7 @@ struct gn_control_checkpoint {
     uint32_t id;
     const char *state;
     uint64_t downtime_ns; /* since the gate began to close */
+    uint64_t hold_ns; /* ahead of that, until the driver was done */
     uint64_t drain_ns, save_ns;
     uint64_t pages, pages_zero, bytes;
 };
@@ -272,7 +298,7 @@ struct gn_control_source {
     /* 0 and *ret, whose texts hold until the next request; or -errno: -ENOENT: it is not there. */
     int (*about)(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err);
     /* 0, or -errno: -ENOMEM: too little device memory for it, now. */
-    int (*receive)(void *ctx, const struct gn_control_about *about, unsigned char ret_ticket[static GN_CONTROL_TICKET_BYTES], struct gn_error *err);
+    int (*receive)(void *ctx, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err);
     /* As migrate. `restore`: *ret_absent when it failed because nobody waits. */
     int (*checkpoint)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
     int (*keep)(void *ctx, struct gn_error *err);

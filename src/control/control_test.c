@@ -15,6 +15,8 @@ static const struct gn_control_share shares[] = {
     {"Card B", 1, 0, 1, 0, 0, 0, 0, true, false},
 };
 
+static const struct gn_control_moving moving = {"move", "local", "ahead", 1, 2, 3, 4, 5};
+
 static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
     struct gn_control_vgpu v = {.id = 0x0000beef,
@@ -36,6 +38,8 @@ static void vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgp
     v.worker_pid = 13;
     v.pid = 0;
     v.program = "second";
+    v.state = "moving";
+    v.moving = &moving;
     each(arg, &v);
 }
 
@@ -175,7 +179,9 @@ static void ls_lists_vgpus_by_the_contract(void **state)
         "\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0},"
         DEVICES "},"
         "{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"second\","
-        "\"worker_pid\":13,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"idle\","
+        "\"worker_pid\":13,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"moving\","
+        "\"moving\":{\"what\":\"move\",\"to\":\"local\",\"phase\":\"ahead\",\"round\":1,\"done_bytes\":2,\"total_bytes\":3,"
+        "\"sent_bytes\":4,\"elapsed_ns\":5},"
         "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"memory_limit_bytes\":77,\"calls\":"
         "9223372036854775807,"
         "\"sync_calls\":0,\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0},"

@@ -17,6 +17,10 @@ char *gn_control_move_request(const struct gn_control_wish *wish)
                              (json_int_t)wish->rounds, "bandwidth_bytes", (json_int_t)wish->bandwidth_bytes);
     if (root && wish->ticket)
         json_object_set_new(root, "ticket", json_string(wish->ticket));
+    if (root && wish->device)
+        json_object_set_new(root, "device", json_string(wish->device));
+    if (root && wish->name)
+        json_object_set_new(root, "name", json_string(wish->name));
     return gn_json_text(root, 0);
 }
 
@@ -32,6 +36,8 @@ int gn_control_parse_wish(const struct json_t *root, struct gn_control_wish *ret
     ret->vgpu = text_of(root, "vgpu");
     ret->to = text_of(root, "to");
     ret->ticket = text_of(root, "ticket");
+    ret->device = text_of(root, "device");
+    ret->name = text_of(root, "name");
     ret->stop = json_is_true(json_object_get(root, "stop"));
     ret->drain_timeout_ms = GN_CONTROL_DRAIN_MS;
     ret->rounds = GN_CONTROL_ROUNDS;
@@ -58,8 +64,8 @@ char *gn_control_move_reply(const struct gn_control_move *m)
 {
     char id[16];
     snprintf(id, sizeof id, "%08x", m->id);
-    json_t *phases = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "boot", (json_int_t)m->boot_ns, "drain",
-                               (json_int_t)m->drain_ns, "save", (json_int_t)m->save_ns, "load", (json_int_t)m->load_ns, "stand",
+    json_t *phases = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "boot", (json_int_t)m->boot_ns, "hold",
+                               (json_int_t)m->hold_ns, "drain", (json_int_t)m->drain_ns, "save", (json_int_t)m->save_ns, "load", (json_int_t)m->load_ns, "stand",
                                (json_int_t)m->stand_ns, "driver", (json_int_t)m->driver_ns, "ends", (json_int_t)m->ends_ns, "tables",
                                (json_int_t)m->tables_ns, "contents", (json_int_t)m->contents_ns, "loaded", (json_int_t)m->loaded_ns,
                                "commit", (json_int_t)m->commit_ns);

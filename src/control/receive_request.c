@@ -71,10 +71,10 @@ char *gn_control_take_about(const struct gn_control_source *source, const struct
                                                  (json_int_t)d->local_memory_bytes, "compute_units", (json_int_t)d->compute_units));
     }
     snprintf(id, sizeof id, "%08x", a.id);
-    return gn_json_text(json_pack("{s:i,s:{s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:o}}", "version", GN_CONTROL_VERSION, "about", "id", id, "tenant",
+    return gn_json_text(json_pack("{s:i,s:{s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:b,s:b,s:o}}", "version", GN_CONTROL_VERSION, "about", "id", id, "tenant",
                                   a.tenant, "program", text(a.program), "api", text(a.api), "platform", text(a.platform), "weight",
                                   (json_int_t)a.weight, "need_bytes", (json_int_t)a.need_bytes, "memory_limit_bytes",
-                                  (json_int_t)a.limit_bytes, "devices", devices),
+                                  (json_int_t)a.limit_bytes, "remote", a.remote, "secure", a.secure, "devices", devices),
                         0);
 }
 
@@ -121,6 +121,8 @@ static int parse_about(const json_t *o, struct gn_control_about *ret, struct gn_
                                      .program = text_in(o, "program"),
                                      .api = text_in(o, "api"),
                                      .platform = text_in(o, "platform"),
+                                     .remote = json_is_true(json_object_get(o, "remote")),
+                                     .secure = json_is_true(json_object_get(o, "secure")),
                                      .n_devices = (uint32_t)json_array_size(devices)};
     bool good = id && gn_control_parse_hex(id, id_bytes, sizeof id_bytes) && ret->tenant && ret->program && ret->api && ret->platform &&
                 number_in(o, "weight", UINT32_MAX, &weight) && number_in(o, "need_bytes", INT64_MAX, &ret->need_bytes) &&
@@ -135,22 +137,25 @@ static int parse_about(const json_t *o, struct gn_control_about *ret, struct gn_
 
 char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request)
 {
-    char hex[2 * GN_CONTROL_TICKET_BYTES + 1];
-    unsigned char ticket[GN_CONTROL_TICKET_BYTES];
+    char hex[2 * GN_CONTROL_TICKET_BYTES + 1], name[2 * GN_CONTROL_TICKET_BYTES + 1];
+    struct gn_control_receipt receipt = {.named = false};
     struct gn_control_about *a = malloc(sizeof *a);
     struct gn_error err = {{0}, {0}};
     bool short_of_memory = false;
     int rc = a ? parse_about(json_object_get(request, "about"), a, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
     if (rc == 0) {
-        rc = source->receive(source->ctx, a, ticket, &err);
+        rc = source->receive(source->ctx, a, &receipt, &err);
         short_of_memory = rc == -ENOMEM;
     }
     free(a);
     if (rc)
         return gn_control_error_of_kind("it is not taken in there", &err, short_of_memory ? GN_CONTROL_KIND_MEMORY : NULL);
-    gn_control_print_hex(ticket, sizeof ticket, hex);
-    char *reply = gn_json_text(json_pack("{s:i,s:{s:s}}", "version", GN_CONTROL_VERSION, "receive", "ticket", hex), 0);
-    explicit_bzero(ticket, sizeof ticket);
+    gn_control_print_hex(receipt.ticket, sizeof receipt.ticket, hex);
+    gn_control_print_hex(receipt.name, sizeof receipt.name, name);
+    char *reply = gn_json_text(json_pack("{s:i,s:{s:s,s:s*}}", "version", GN_CONTROL_VERSION, "receive", "ticket", hex, "name",
+                                         receipt.named ? name : NULL),
+                               0);
+    explicit_bzero(&receipt, sizeof receipt);
     explicit_bzero(hex, sizeof hex);
     return reply;
 }

@@ -184,6 +184,14 @@ static int set_sim(const char **to, const char *value)
     return 0;
 }
 
+static int set_device(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    if (!value[0])
+        return gn_fail(err, EINVAL, "gantry devices lists them", "--device names no device");
+    args->device = value;
+    return 0;
+}
+
 static int set_devices(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     return set_sim(&args->sim.devices, value);
@@ -276,6 +284,12 @@ static int set_undo(struct gn_ctl_args *args, const char *value, struct gn_error
     return 0;
 }
 
+static int set_quiet(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->quiet = true;
+    return 0;
+}
+
 static int set_help(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->help = true;
@@ -291,9 +305,10 @@ static const struct option {
     {"connect", GN_OPTION_CONNECT, true, set_connect},
     {"json", GN_OPTION_JSON, false, set_json},
     {"tenant", GN_OPTION_RUN, true, set_tenant},
-    {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_token_file},
+    {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT | GN_OPTION_AWAY, true, set_token_file},
     {"weight", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_weight},
     {"drain-timeout", GN_OPTION_MOVE, true, set_drain_timeout},
+    {"quiet", GN_OPTION_MOVE, false, set_quiet},
     {"stop-and-copy", GN_OPTION_LIVE, false, set_stop_and_copy},
     {"rounds", GN_OPTION_LIVE, true, set_rounds},
     {"bandwidth", GN_OPTION_LIVE, true, set_bandwidth},
@@ -308,6 +323,7 @@ static const struct option {
     {"uid", GN_OPTION_TENANT, true, add_uid},
     {"gid", GN_OPTION_TENANT, true, add_gid},
     {"device", GN_OPTION_TENANT, true, add_device},
+    {"device", GN_OPTION_DEVICE, true, set_device},
     {"tenant", GN_OPTION_SIM, true, add_sim_tenant},
     {"program", GN_OPTION_SIM, true, add_program},
     {"policy", GN_OPTION_SIM, true, add_policy},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU to another gantryd of this machine, by whoever may operate both: shows the one what the other one has, carries the ticket back,
- * and gives each an end of one socket. The two don't speak with each other. docs/moves.md.
+ * A vGPU to another gantryd, by whoever may operate both: shows the one what the other one has, carries the ticket back, and gives each an
+ * end of one socket; or, of a program that is attached over tcp, connects to the other one for it. The two don't speak with each other.
+ * docs/moves.md.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "ctl/ctl.h"
 #include "link/address.h"
 #include "link/link.h"
+#include "link/token.h"
 
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
 {
@@ -21,7 +23,9 @@ struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
                                     .rounds = args->stop_and_copy ? 0
                                               : args->rounds      ? args->rounds
                                                                   : GN_CONTROL_ROUNDS,
-                                    .bandwidth_bytes = args->bandwidth_bytes};
+                                    .device = args->device,
+                                    .bandwidth_bytes = args->bandwidth_bytes,
+                                    .token_file = args->token_file};
 }
 
 static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *err)
@@ -31,26 +35,62 @@ static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *
     return rc;
 }
 
-/* Shows the other gantryd what is to come, which looks whether it can: the ticket, and the socket's end for the old worker. */
-static int announce(const char *vgpu, struct gn_link *here, struct gn_link *there, json_t **ret, int *ret_fd, struct gn_error *err)
+/* What the other gantryd has for it, when it takes it in. */
+struct receipt {
+    json_t *reply;
+    const char *ticket, *name; /* name: over tcp */
+    int fd;                    /* for the old worker; -1: not yet */
+};
+
+static int read_receipt(struct receipt *r, bool named, struct gn_error *err)
 {
-    json_t *about = NULL;
-    int stream[2], rc = ask(here, gn_control_about_request(vgpu), &about, err);
-    if (rc)
-        return rc;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0) {
-        json_decref(about);
+    const json_t *receive = json_object_get(r->reply, "receive");
+    r->ticket = json_string_value(json_object_get(receive, "ticket"));
+    r->name = json_string_value(json_object_get(receive, "name"));
+    return r->ticket && (r->name || !named) ? 0 : gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's reply has no ticket");
+}
+
+/* Shows the other gantryd what is to come, which looks whether it can: the ticket, and the socket's end for the old worker. */
+static int announce(struct gn_link *there, json_t *about, struct receipt *ret, struct gn_error *err)
+{
+    int stream[2], rc;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0)
         return gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
-    }
+    ret->fd = stream[0];
     rc = gn_link_send_file(there, stream[1], err);
     close(stream[1]);
     if (!rc)
-        rc = ask(there, gn_control_receive_request(json_object_get(about, "about")), ret, err);
-    json_decref(about);
-    if (rc)
-        close(stream[0]);
-    else
-        *ret_fd = stream[0];
+        rc = ask(there, gn_control_receive_request(about), &ret->reply, err);
+    return rc ? rc : read_receipt(ret, false, err);
+}
+
+/* The same over tcp, by who has the tenant's token; the old worker goes on from the connection's first bytes. */
+static int announce_far(const char *address, struct gn_link *there, json_t *about, struct receipt *ret, struct gn_error *err)
+{
+    unsigned char name[GN_CONTROL_TICKET_BYTES], ticket[GN_CONTROL_TICKET_BYTES];
+    int rc = ask(there, gn_control_receive_request(about), &ret->reply, err);
+    if (!rc)
+        rc = read_receipt(ret, true, err);
+    if (!rc && (!gn_control_parse_hex(ret->name, name, sizeof name) || !gn_control_parse_hex(ret->ticket, ticket, sizeof ticket)))
+        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's ticket is malformed");
+    if (!rc)
+        rc = gn_link_dial_stream(address, name, ticket, gn_link_is_secure(there), &ret->fd, err);
+    explicit_bzero(ticket, sizeof ticket);
+    return rc;
+}
+
+/* Who it is there: the vGPU's tenant, by that one's token. */
+static int show_token(const struct gn_control_wish *wish, const json_t *about, struct gn_error *err)
+{
+    char token[GN_LINK_TOKEN_BYTES];
+    int shared = 0;
+    const char *tenant = json_string_value(json_object_get(about, "tenant"));
+    int rc = wish->token_file ? gn_token_read(wish->token_file, token, &shared, err) : 0;
+    if (!rc && wish->token_file)
+        setenv("GANTRY_TOKEN", token, 1);
+    if (!rc && tenant)
+        setenv("GANTRY_TENANT", tenant, 1);
+    explicit_bzero(token, sizeof token);
     return rc;
 }
 
@@ -61,8 +101,10 @@ int gn_ctl_away_address(const char *to, char *ret, struct gn_error *err)
     int rc = gn_address_parse(to, &a, err);
     if (rc)
         return rc;
-    if (a.tcp)
-        return gn_fail(err, EOPNOTSUPP, "name the socket of a gantryd on this machine: unix:PATH", "vGPUs are not moved to other machines yet");
+    if (a.tcp) {
+        gn_address_print(&a, ret);
+        return 0;
+    }
     path = a.path[0] == '/' ? NULL : realpath(a.path, NULL);
     if (a.path[0] != '/' && (!path || strlen(path) >= sizeof a.path)) {
         free(path);
@@ -80,26 +122,38 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, json_t
     char address[GN_ADDRESS_TEXT_BYTES];
     struct gn_control_wish with_ticket = *wish;
     struct gn_link *there = NULL;
-    json_t *ticket = NULL;
-    int fd = -1, rc = gn_ctl_away_address(wish->to, address, err);
+    json_t *told = NULL;
+    struct receipt receipt = {.fd = -1};
+    int rc = gn_ctl_away_address(wish->to, address, err);
+    const bool tcp = !rc && strncmp(address, "tcp:", 4) == 0;
+    if (!rc)
+        rc = ask(here, gn_control_about_request(wish->vgpu), &told, err);
+    json_t *about = json_object_get(told, "about");
+    if (!rc && tcp != json_is_true(json_object_get(about, "remote")))
+        rc = tcp ? gn_fail(err, EOPNOTSUPP, "name unix:PATH of another gantryd of this machine",
+                           "its program shares its memory with its vGPU, and cannot go on over tcp yet")
+                 : gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+                           "its program is attached over tcp, and cannot reach a socket of this machine");
+    if (!rc && tcp)
+        rc = show_token(wish, about, err);
     if (!rc)
         rc = gn_link_connect_control(address, &there, err);
     if (!rc)
-        rc = announce(wish->vgpu, here, there, &ticket, &fd, err);
+        rc = tcp ? announce_far(address, there, about, &receipt, err) : announce(there, about, &receipt, err);
     if (!rc)
-        rc = gn_link_send_file(here, fd, err);
-    if (fd >= 0)
-        close(fd);
+        rc = gn_link_send_file(here, receipt.fd, err);
+    if (receipt.fd >= 0)
+        close(receipt.fd);
     with_ticket.to = address;
-    with_ticket.ticket = json_string_value(json_object_get(json_object_get(ticket, "receive"), "ticket"));
-    if (!rc && !with_ticket.ticket)
-        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's reply has no ticket");
+    with_ticket.ticket = receipt.ticket;
+    with_ticket.name = receipt.name;
     GN_FAULT("ctl-announced");
     /* The ticket is good as long as this connection with the other one lasts, until it is claimed. */
     if (!rc)
         rc = ask(here, gn_control_move_request(&with_ticket), ret, err);
     if (there)
         gn_link_close(there);
-    json_decref(ticket);
+    json_decref(receipt.reply);
+    json_decref(told);
     return rc;
 }

@@ -17,12 +17,12 @@
 #include "base/fault.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
+#include "ctl/progress.h"
 #include "ctl/whole_file.h"
 #include "link/chunks.h"
 #include "link/link.h"
 
 #define LOOK_UP_MS  100 /* so often it is looked whether somebody has interrupted us */
-#define PROGRESS_NS 200000000u
 
 static const char failure[] = "cannot save the vGPU";
 
@@ -31,7 +31,7 @@ struct saving {
     const char *path;
     struct gn_whole_file file;
     struct gn_link *link;
-    uint64_t bytes, began_ns, shown_ns;
+    uint64_t bytes;
     /* of the thread that asks */
     char *request;
     json_t *reply;
@@ -57,20 +57,6 @@ static void set_signals(void)
     sigaction(SIGPIPE, &ignored, NULL);
 }
 
-static void show_progress(struct saving *s, bool end)
-{
-    char size[16], rate[16];
-    const uint64_t now_ns = gn_now_ns();
-    if (s->args->json || !isatty(STDERR_FILENO) || (end && !s->shown_ns) ||
-        (!end && now_ns - s->shown_ns < PROGRESS_NS))
-        return;
-    s->shown_ns = now_ns;
-    const double seconds = (double)(now_ns - s->began_ns) / 1e9;
-    fprintf(stderr, "\r%s saved, %s/s   %s", gn_ctl_format_size(s->bytes, size),
-            gn_ctl_format_size((uint64_t)((double)s->bytes / (seconds > 0 ? seconds : 1)), rate),
-            end ? "\r\033[K" : "");
-}
-
 static int write_all(int fd, const void *bytes, size_t n)
 {
     while (n) {
@@ -88,8 +74,6 @@ static int write_all(int fd, const void *bytes, size_t n)
 /* Until the worker has written all, or has given up. 0 or -errno. */
 static int take_chunks(struct saving *s, struct gn_chunks *chunks)
 {
-    s->began_ns = gn_now_ns();
-    s->shown_ns = 0;
     for (;;) {
         const void *bytes;
         size_t n;
@@ -106,7 +90,6 @@ static int take_chunks(struct saving *s, struct gn_chunks *chunks)
         } else if (rc != -ETIMEDOUT) {
             return rc;
         }
-        show_progress(s, false);
     }
 }
 
@@ -140,10 +123,11 @@ static int receive(struct saving *s, struct gn_error *err)
         gn_chunks_close(&chunks);
         return rc;
     }
+    struct gn_ctl_watch *watch = gn_ctl_watch_start(s->args, s->args->rest[0]);
     written = take_chunks(s, &chunks);
     gn_chunks_close(&chunks); /* a worker that still writes is told so, and its program goes on */
     pthread_join(thread, NULL);
-    show_progress(s, true);
+    gn_ctl_watch_end(watch);
     if (written == -EINTR)
         return gn_fail(err, EINTR, NULL, "interrupted: no checkpoint was made, and the program goes on");
     if (written)

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* `gantry`, the command line: what its subcommands share. One process, one thread, one command. */
+/* `gantry`, the command line: what its subcommands share. One process, one command. */
 
 enum gn_ctl_exit {
     GN_EXIT_OK = 0,
@@ -54,9 +54,11 @@ struct gn_ctl_args {
     bool stop_and_copy;
     uint32_t rounds; /* 0: not given */
     uint64_t bandwidth_bytes;
+    const char *device; /* of migrate; NULL: not given */
     bool stop; /* of checkpoint */
     bool undo; /* of drain */
     bool json;
+    bool quiet; /* nothing is shown of what is under way */
     bool help;
     char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
     char *words[4]; /* rest, of a command whose options may stand anywhere */
@@ -81,10 +83,12 @@ enum {
     GN_OPTION_SIM = 1u << 5,      /* those of struct gn_ctl_sim_args */
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
     GN_OPTION_TRACE = 1u << 7,    /* output, seconds, vgpu */
-    GN_OPTION_MOVE = 1u << 10,    /* drain-timeout */
+    GN_OPTION_MOVE = 1u << 10,    /* drain-timeout, quiet */
     GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
+    GN_OPTION_AWAY = 1u << 16,    /* token-file */
     GN_OPTION_STOP = 1u << 11,    /* stop */
     GN_OPTION_UNDO = 1u << 12,    /* undo */
+    GN_OPTION_DEVICE = 1u << 15,  /* device */
 };
 
 /* commands.c: NULL name at the end. */

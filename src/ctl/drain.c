@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
+#include "ctl/progress.h"
 #include "ctl/text.h"
 #include "link/address.h"
 #include "link/link.h"
@@ -49,6 +50,7 @@ struct drain {
     struct gn_control_wish wish;
     char to[GN_ADDRESS_TEXT_BYTES];
     struct gn_link *here; /* the main thread's */
+    struct gn_ctl_watch *watch; /* held around all that is printed */
     bool interrupted;
     /* Under the lock, as is what is printed. */
     pthread_mutex_t lock;
@@ -77,16 +79,18 @@ static void set_signals(void)
 
 /* ---- what became of them */
 
-static void say(FILE *to, const struct item *it, const char *what, const char *why, const char *fix)
+static void say(const struct drain *d, FILE *to, const struct item *it, const char *what, const char *why, const char *fix)
 {
     char line[1024];
     const char *program = json_string_value(json_object_get(it->shown, "program"));
     snprintf(line, sizeof line, "%s (%.60s) %s%s%s%s%s", it->id, program ? program : "-", what, why[0] ? ": " : "", why, fix[0] ? "; " : "", fix);
     char *plain = gn_text_printable(line);
+    gn_ctl_watch_hold(d->watch);
     if (plain)
         fprintf(to, "%s%s\n", to == stderr ? "gantry drain: " : "", plain);
-    free(plain);
     fflush(to);
+    gn_ctl_watch_go_on(d->watch);
+    free(plain);
 }
 
 static void ends(struct drain *d, struct item *it, enum state state)
@@ -105,7 +109,7 @@ static void ends(struct drain *d, struct item *it, enum state state)
         json_object_set_new(it->shown, "fix", json_string(it->err.fix));
     }
     if (!d->args->json)
-        say(stdout, it, what, state == STAYS ? it->err.what : "", state == STAYS ? it->err.fix : "");
+        say(d, stdout, it, what, state == STAYS ? it->err.what : "", state == STAYS ? it->err.fix : "");
 }
 
 /* ---- the threads that move */
@@ -180,7 +184,7 @@ static void *moves(void *arg)
                 json_object_set(it->shown, "move", json_object_get(reply, "move"));
             ends(d, it, state);
         } else if (first && (d->n_under_way || next(d))) {
-            say(stderr, it, "waits for others to end", it->err.what, "");
+            say(d, stderr, it, "waits for others to end", it->err.what, "");
         }
         json_decref(reply);
         pthread_cond_broadcast(&d->changed);
@@ -267,9 +271,11 @@ static void wait_for_moves(struct drain *d, bool once)
         struct timespec until;
         if (interrupted && !d->interrupted) {
             d->interrupted = d->no_more = true;
+            gn_ctl_watch_hold(d->watch);
             if (d->n_under_way)
                 fprintf(stderr, "gantry drain: interrupted: no more moves are begun, and %u waited for; interrupt again not to wait\n",
                         d->n_under_way);
+            gn_ctl_watch_go_on(d->watch);
             pthread_cond_broadcast(&d->changed);
         }
         if (!once && !d->n_under_way && !next(d))
@@ -292,8 +298,11 @@ static int move_all(struct drain *d, struct gn_error *err)
     while (!rc && !d->interrupted && (more || coming)) {
         rc = look(d, &coming, &more, err);
         n_looks = !rc && coming ? n_looks + 1 : 0;
-        if (n_looks == TELL_LOOKS)
+        if (n_looks == TELL_LOOKS) {
+            gn_ctl_watch_hold(d->watch);
             fprintf(stderr, "gantry drain: waits for %lld that were let in before and are not there yet\n", (long long)coming);
+            gn_ctl_watch_go_on(d->watch);
+        }
         if (!rc)
             wait_for_moves(d, coming != 0); /* nobody tells us that they have come */
     }
@@ -332,6 +341,9 @@ static int begin(struct drain *d, struct gn_error *err)
     struct gn_error ignored;
     bool on = false;
     int rc = gn_ctl_away_address(d->args->rest[0], d->to, err);
+    if (!rc && strncmp(d->to, "tcp:", 4) == 0)
+        rc = gn_fail(err, EOPNOTSUPP, "name unix:PATH of another gantryd of this machine, or move one by one with gantry migrate",
+                     "a gantryd is not emptied to other machines yet");
     if (!rc)
         rc = gn_link_connect_control(d->to, &there, err);
     if (!rc)
@@ -431,7 +443,10 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
     if (rc) {
         status = gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
     } else {
+        d.watch = gn_ctl_watch_start(args, NULL);
         rc = run(&d, &err);
+        gn_ctl_watch_end(d.watch);
+        d.watch = NULL;
         status = report(&d, rc, &err);
     }
     if (d.here)

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "ctl/ctl.h"
+#include "ctl/progress.h"
 #include "ctl/table.h"
 
 static const char *text_of(const json_t *o, const char *key)
@@ -70,6 +71,18 @@ static void add_devices(struct gn_table *t, const json_t *devices)
     gn_table_add(t, n ? text : NULL);
 }
 
+static void add_state(struct gn_table *t, const json_t *v)
+{
+    struct gn_moving m;
+    char text[GN_MOVING_STATE_BYTES];
+    if (gn_moving_read(v, &m)) {
+        gn_moving_state(&m, ", ", " ", text);
+        gn_table_add(t, text);
+    } else {
+        gn_table_add(t, text_of(v, "state"));
+    }
+}
+
 static const struct gn_table_column vgpu_columns[] = {
     {"VGPU", false},  {"TENANT", false}, {"PID", true},    {"PROGRAM", false}, {"STATE", false},
     {"WEIGHT", true}, {"SHARE", true},   {"MEMORY", true}, {"LIMIT", true},    {"CALLS", true},
@@ -82,7 +95,7 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
     gn_table_add(t, text_of(v, "tenant"));
     add_optional(t, v, "pid", gn_table_add_number);
     gn_table_add(t, text_of(v, "program"));
-    gn_table_add(t, text_of(v, "state"));
+    add_state(t, v);
     gn_table_add_number(t, number_of(v, "weight"));
     add_share(t, json_object_get(v, "devices"));
     gn_table_add_size(t, number_of(v, "memory_bytes"));

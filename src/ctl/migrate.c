@@ -7,6 +7,7 @@
 
 #include "control/control.h"
 #include "ctl/ctl.h"
+#include "ctl/progress.h"
 #include "link/link.h"
 
 static double ms(const json_t *move, const char *key)
@@ -35,7 +36,9 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     int rc = gn_link_connect_control(args->connect, &here, &err);
     if (!rc) {
         gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
+        struct gn_ctl_watch *watch = gn_ctl_watch_start(args, wish->vgpu);
         rc = strchr(wish->to, ':') ? gn_ctl_away(here, wish, &reply, &err) : move_here(here, wish, &reply, &err);
+        gn_ctl_watch_end(watch);
         gn_link_close(here);
     }
     const json_t *moved = json_object_get(reply, "move");
@@ -64,7 +67,11 @@ int gn_ctl_migrate(const struct gn_ctl_args *args)
     wish.to = wish.vgpu ? args->rest[1] : NULL;
     struct gn_error err;
     if (!wish.vgpu || !wish.to) {
-        gn_fail(&err, EINVAL, "write gantry migrate VGPU local, or gantry migrate VGPU unix:PATH; gantry ls lists the vGPUs", "which vGPU, and where to?");
+        gn_fail(&err, EINVAL, "write gantry migrate VGPU local, unix:PATH or tcp:HOST:PORT; gantry ls lists the vGPUs", "which vGPU, and where to?");
+        return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
+    }
+    if (wish.device && strcmp(wish.to, "local") != 0) {
+        gn_fail(&err, EINVAL, "write gantry migrate VGPU local --device NAME", "a device is chosen for a move within one gantryd alone");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     return move(args, &wish, failure, "moved");

@@ -29,7 +29,7 @@ struct gn_top_use {
 
 struct gn_top_vgpu {
     char id[16];
-    char tenant[GN_TOP_NAME_BYTES], program[GN_TOP_NAME_BYTES], state[16];
+    char tenant[GN_TOP_NAME_BYTES], program[GN_TOP_NAME_BYTES], state[40];
     uint64_t memory_bytes, limit_bytes; /* limit 0: none */
     uint64_t calls, sync_calls;
     uint32_t n_uses;

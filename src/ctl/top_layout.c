@@ -213,6 +213,9 @@ static void lay_out(const struct gn_top_sample *now, const struct gn_top_rows *r
         const int name = gn_text_width(rows->rows[i].tenant);
         if (name > l->widths[TENANT])
             l->widths[TENANT] = view->width && name > 20 ? 20 : name;
+        const int state = rows->rows[i].vgpu ? (int)strlen(rows->rows[i].vgpu->state) : 0;
+        if (state > l->widths[STATE])
+            l->widths[STATE] = state;
     }
     if (now->n_devices < 2)
         l->widths[DEVICE] = 0;

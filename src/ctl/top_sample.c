@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/progress.h"
 #include "ctl/text.h"
 #include "ctl/top.h"
 
@@ -60,6 +61,10 @@ static int read_vgpu(const struct gn_top_sample *s, const json_t *o, struct gn_t
         rc = take_text(o, "program", v->program, sizeof v->program);
     if (rc == 0)
         rc = take_text(o, "state", v->state, sizeof v->state);
+    struct gn_moving moving;
+    _Static_assert(sizeof v->state >= GN_MOVING_STATE_BYTES, "a state's room");
+    if (rc == 0 && gn_moving_read(o, &moving))
+        gn_moving_state(&moving, ":", ":", v->state); /* columns hold no blanks */
     v->memory_bytes = number_of(o, "memory_bytes");
     v->limit_bytes = number_of(o, "memory_limit_bytes");
     v->calls = number_of(o, "calls");

@@ -6,11 +6,14 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/arrivals.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "daemon/device_choice.h"
+#include "daemon/moves.h"
 #include "daemon/tenant_change.h"
 #include "shm/counters.h"
 #include "shm/session_layout.h"
@@ -72,6 +75,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
 {
     const struct viewer *w = ctx;
     struct gn_daemon *d = w->d;
+    const uint64_t now_ns = gn_now_ns();
     gn_shares_reckon(d);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
@@ -86,9 +90,11 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         (void)!pread(v->ring_fd, &own, sizeof own, GN_SESSION_COUNTS_AT);
         const uint64_t maps = own.maps < n.copies_two ? own.maps : n.copies_two;
         const uint64_t used = gn_loads_of(v);
-        for (uint32_t i = 0; i < p->n_devices; i++) {
-            if (!(v->devices >> i & 1))
-                continue;
+        struct gn_control_moving moving;
+        if (v->move)
+            gn_move_progress(v->move, &n, now_ns, &moving);
+        while (n_devices < gn_vgpus_n_devices(v)) {
+            const uint32_t i = v->order[n_devices];
             devices[n_devices] = share_of(v, n_devices, first_device(&d->machine, v->platform) + i, p->devices[i].facts.name, used >> i & 1);
             n_devices++;
         }
@@ -103,6 +109,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .mode = gn_mode_name(v->hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE),
             .driver_stays = !v->hosted && v->driver_stays,
             .state = gn_vgpus_state(v),
+            .moving = v->move ? &moving : NULL,
             .weight = v->weight,
             .memory_bytes = memory_of(v, &n),
             .leased_bytes = v->lease.leased_bytes,
@@ -350,13 +357,13 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     int rc = refuse_others(w, err);
     if (rc || (rc = find_vgpu(w, wish->vgpu, &v, err)))
         return rc;
-    if (strncmp(wish->to, "unix:", 5) == 0)
+    if (strncmp(wish->to, "unix:", 5) == 0 || strncmp(wish->to, "tcp:", 4) == 0)
         return gn_away_start(w->c, w->c->request_seq, v, wish, err);
     enum gn_move_to to = 0;
     while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
         to++;
     if (to == GN_MOVE_TO_N)
-        return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH of another gantryd", "this gantryd moves no vGPU to \"%.100s\"", wish->to);
+        return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH or tcp:HOST:PORT of another gantryd", "this gantryd moves no vGPU to \"%.100s\"", wish->to);
     return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
 }
 
@@ -371,11 +378,13 @@ static int about(void *ctx, const char *vgpu, struct gn_control_about *ret, stru
     return 0;
 }
 
-static int receive(void *ctx, const struct gn_control_about *what, unsigned char ret_ticket[static GN_CONTROL_TICKET_BYTES], struct gn_error *err)
+static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret, struct gn_error *err)
 {
     struct viewer *w = ctx;
-    int rc = refuse_others(w, err);
-    return rc ? rc : gn_arrival_announce(w->c, what, ret_ticket, err);
+    /* Who was admitted to the tenant over tcp could as well attach a program of his there. */
+    const bool may = w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
+    int rc = may ? 0 : refuse_others(w, err);
+    return rc ? rc : gn_arrival_announce(w->c, what, ret, err);
 }
 
 static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/device_choice.h"
 #include "daemon/arrivals.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include "base/secret.h"
 #include "control/control.h"
 #include "daemon/moves.h"
+#include "shm/session_layout.h"
 
 #define TICKET_NS    UINT64_C(60000000000)
 #define DECIDE_NS    UINT64_C(600000000000) /* for the program, once all is loaded */
@@ -30,12 +32,15 @@ struct gn_arrival {
     struct gn_vgpu_record *vgpu; /* NULL: not claimed */
     char tenant[GN_LINK_TENANT_BYTES];
     uint32_t id, platform, weight;
+    uint64_t devices; /* of the platform: those that will stand for its own, in this order */
+    uint8_t order[GN_WORKER_MAX_DEVICES];
     uint64_t need_bytes, limit_bytes;
     uint64_t until_ns; /* of the ticket, and of the program's decision; in between it is the one that is left who sets limits */
     uint64_t claimed_ns, up_ns;
-    int stream_fd;
+    int stream_fd; /* -1: it has not come, or the worker has it */
     bool ready;
-    unsigned char ticket[GN_LINK_TICKET_BYTES];
+    bool remote, secure; /* the program is on another machine; it speaks TLS */
+    unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
 };
 
 static void drop(struct gn_arrival *a)
@@ -51,49 +56,50 @@ static void drop(struct gn_arrival *a)
 
 /* ---- announced */
 
-static const char *find_lack(const struct gn_device_record *here, const struct gn_control_about_device *there)
+static bool is_same(const struct gn_device_record *here, const struct gn_control_about_device *there)
 {
     const struct gn_probe_device *f = &here->facts;
-    return strcmp(f->name, there->name) || strcmp(f->vendor, there->vendor) ? "it is another device"
-           : strcmp(f->version, there->version)                              ? "its version is another"
-           : strcmp(f->driver_version, there->driver_version)                ? "its driver's version is another"
-           : strcmp(gn_kind_name(here->shown_as ? here->shown_as : f->kind), there->shown_as)
-               ? "it is shown as another kind"
-           : f->memory_bytes < there->memory_bytes || f->max_allocation_bytes < there->max_allocation_bytes
-               ? "it has less memory"
-           : f->local_memory_bytes < there->local_memory_bytes ? "it has less local memory"
-           : f->compute_units < there->compute_units           ? "it has fewer compute units"
-                                                               : NULL;
+    return !strcmp(f->name, there->name) && !strcmp(f->vendor, there->vendor) && !strcmp(f->version, there->version) &&
+           !strcmp(f->driver_version, there->driver_version);
 }
 
-/* What a program was told of its devices stays true. All that is wrong is named, as far as a sentence goes. */
-static int compare_devices(const struct gn_platform_record *p, uint64_t mine, const struct gn_control_about *about, struct gn_error *err)
+/* Which of them stand for those that it has: the same where they are there, others in their order where not. Whether those will do is
+ * for the workers to find out, before anything stops. */
+static int choose_devices(const struct gn_platform_record *p, uint64_t mine, const struct gn_control_about *about, struct gn_arrival *a,
+                          struct gn_error *err)
 {
-    char lacks[300] = "";
-    size_t n = 0;
-    uint32_t k = 0;
-    for (uint32_t i = 0; i < p->n_devices; i++) {
-        if (!(mine >> i & 1))
-            continue;
-        const char *lack = k < about->n_devices ? find_lack(&p->devices[i], &about->devices[k]) : NULL;
-        if (lack && n < sizeof lacks)
-            n += (size_t)snprintf(lacks + n, sizeof lacks - n, "%s%.60s: %s", n ? "; " : "", about->devices[k].name, lack);
-        k++;
-    }
-    if (k != about->n_devices)
-        return gn_fail(err, ENODEV, NULL, "its tenant may use %u devices of the platform there, and uses %u here", k, about->n_devices);
-    return n ? gn_fail(err, ENODEV, "move it to a gantryd with the same devices and drivers", "%s", lacks) : 0;
+    const uint32_t n = (uint32_t)__builtin_popcountll(mine);
+    bool chosen[GN_WORKER_MAX_DEVICES] = {false};
+    a->devices = 0;
+    if (about->n_devices > n)
+        return gn_fail(err, ENODEV, "allow the tenant there as many: gantry tenant set --device",
+                       "it has %u devices of its platform, and its tenant may use %u there", about->n_devices, n);
+    for (uint32_t k = 0; k < about->n_devices; k++)
+        for (uint32_t i = 0; i < p->n_devices && !chosen[k]; i++)
+            if ((mine >> i & 1) && !(a->devices >> i & 1) && is_same(&p->devices[i], &about->devices[k])) {
+                a->devices |= UINT64_C(1) << i;
+                a->order[k] = (uint8_t)i;
+                chosen[k] = true;
+            }
+    for (uint32_t k = 0; k < about->n_devices; k++)
+        for (uint32_t i = 0; i < p->n_devices && !chosen[k]; i++)
+            if ((mine >> i & 1) && !(a->devices >> i & 1)) {
+                a->devices |= UINT64_C(1) << i;
+                a->order[k] = (uint8_t)i;
+                chosen[k] = true;
+            }
+    return a->devices ? 0 : gn_fail(err, EINVAL, NULL, "it has no devices");
 }
 
-static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t, const struct gn_control_about *about, uint32_t *ret,
+static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t, const struct gn_control_about *about, struct gn_arrival *ret,
                          struct gn_error *err)
 {
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         const struct gn_platform_record *p = &d->machine.platforms[i];
         const uint64_t mine = gn_tenant_devices(&t->rules, &d->machine, i);
-        *ret = i;
+        ret->platform = i;
         if (mine && !strcmp(p->api, about->api) && !strcmp(p->name, about->platform))
-            return compare_devices(p, mine, about, err);
+            return choose_devices(p, mine, about, ret, err);
     }
     return gn_fail(err, ENODEV, "move it to a gantryd with the same driver", "there is no platform \"%.100s\" for it", about->platform);
 }
@@ -140,12 +146,26 @@ static bool is_stream(int fd)
            getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX;
 }
 
-int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, unsigned char ret_ticket[static GN_LINK_TICKET_BYTES],
-                        struct gn_error *err)
+/* Its link stays of the kind that it is. */
+static int judge_link(const struct gn_conn *c, const struct gn_control_about *about, struct gn_error *err)
+{
+    if (about->remote && !c->remote)
+        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd", "its program is attached over tcp, and cannot reach a socket of this machine");
+    if (!about->remote && c->remote)
+        return gn_fail(err, EOPNOTSUPP, "name unix:PATH of another gantryd of this machine",
+                       "its program shares its memory with its vGPU, and cannot go on over tcp yet");
+    if (about->remote && about->secure != c->peer.secure)
+        return gn_fail(err, EACCES, about->secure ? "give --token-file, and the other gantryd that tenant's token" : "attach the program with a token (GANTRY_TOKEN)",
+                       about->secure ? "its program speaks TLS, and would not go on without" : "its program is attached without TLS, and the other gantryd was reached with");
+    return 0;
+}
+
+int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = about->tenant[0] ? gn_tenants_find(&d->tenants, about->tenant) : NULL;
-    uint32_t n = 0, platform = 0;
+    struct gn_arrival there = {0};
+    uint32_t n = 0;
     int fd = -1;
     gn_list_for_each(a, &d->arrivals, struct gn_arrival, link) n++;
     if (d->stopping)
@@ -162,17 +182,19 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
         return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use the mode remote there", t->rules.name);
     if (about->weight > GN_TENANT_MAX_WEIGHT)
         return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
-    int rc = find_platform(d, t, about, &platform, err);
+    int rc = judge_link(c, about, err);
     if (!rc)
-        rc = judge_memory(d, t, platform, about, err);
+        rc = find_platform(d, t, about, &there, err);
     if (!rc)
+        rc = judge_memory(d, t, there.platform, about, err);
+    if (!rc && !about->remote)
         rc = gn_move_take_file(c, &fd, err);
-    if (!rc && !is_stream(fd))
+    if (!rc && !about->remote && !is_stream(fd))
         rc = gn_fail(err, EINVAL, "use the gantry command that came with it", "what the vGPU is to come through is no socket");
     struct gn_arrival *a = rc ? NULL : calloc(1, sizeof *a);
     if (!rc && !a)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
-    if (!rc && getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket)
+    if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket || getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
         rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
     if (rc) {
         if (fd >= 0)
@@ -184,17 +206,64 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->asker = c;
     gn_frame_string_set(a->tenant, sizeof a->tenant, t->rules.name);
     a->id = about->id;
-    a->platform = platform;
+    a->platform = there.platform;
+    a->devices = there.devices;
+    memcpy(a->order, there.order, sizeof a->order);
     a->weight = about->weight;
     a->need_bytes = about->need_bytes;
     a->limit_bytes = about->limit_bytes;
     a->stream_fd = fd;
+    a->remote = about->remote;
+    a->secure = about->secure;
     a->until_ns = gn_now_ns() + TICKET_NS;
     gn_list_append(&d->arrivals, &a->link);
-    memcpy(ret_ticket, a->ticket, sizeof a->ticket);
+    ret->named = a->remote;
+    memcpy(ret->ticket, a->ticket, sizeof ret->ticket);
+    memcpy(ret->name, a->name, sizeof ret->name);
     gn_vgpus_arm(d);
     GN_FAULT("daemon-ticket-given");
     return 0;
+}
+
+/* ---- over tcp */
+
+/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+static struct gn_arrival *by_name(struct gn_daemon *d, const unsigned char *name)
+{
+    struct gn_arrival *found = NULL;
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (a->remote && gn_secret_same(a->name, name, sizeof a->name))
+            found = a;
+    }
+    return found;
+}
+
+bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, const unsigned char *proof, int fd)
+{
+    struct gn_arrival *a = by_name(d, name);
+    const unsigned char taken = GN_LINK_DATA_TAKEN;
+    /* With TLS the handshake with the worker is the proof. */
+    if (!a || a->vgpu || a->stream_fd >= 0 || (!a->secure && !gn_secret_same(a->ticket, proof, sizeof a->ticket)))
+        return false;
+    a->stream_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return a->stream_fd >= 0 && send(fd, &taken, sizeof taken, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof taken;
+}
+
+int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
+{
+    const struct gn_arrival *a = by_name(d, name);
+    if (!a || !a->secure || a->vgpu)
+        return -ENOENT;
+    gn_arrival_key(a, ret->identity, ret->key);
+    return 0;
+}
+
+void gn_arrival_key(const struct gn_arrival *a, unsigned char ret_name[static GN_LINK_SESSION_BYTES],
+                    unsigned char ret_key[static GN_LINK_TICKET_BYTES])
+{
+    memcpy(ret_name, a->name, sizeof a->name);
+    memcpy(ret_key, a->ticket, sizeof a->ticket);
 }
 
 /* ---- claimed */
@@ -211,6 +280,18 @@ static struct gn_arrival *by_ticket(struct gn_daemon *d, const struct gn_link_cl
     return found;
 }
 
+/* In their places: they come with the session. Over tcp there is none that could be shared, and the worker has its own. */
+static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
+{
+    if (c->remote) {
+        int rc = gn_vgpus_make_memory(v);
+        return rc ? rc : gn_vgpus_make_session(v, c);
+    }
+    v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
+    v->data_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
+    return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
+}
+
 static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const struct gn_link_claim *claim, int *ring_fd, struct gn_error *err)
 {
     struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
@@ -220,7 +301,9 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
     if (a->daemon->draining)
         return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "that gantryd is being emptied itself");
-    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, &like, *ring_fd, err);
+    if (a->stream_fd < 0)
+        return gn_fail(err, EINVAL, "move it again", "nobody has connected to send what the vGPU consists of");
+    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, &like, a->devices, a->order, *ring_fd, err);
     if (!v)
         return -ENOMEM;
     *ring_fd = -1;
@@ -232,11 +315,9 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
     a->asker = NULL;
     a->claimed_ns = gn_now_ns();
     c->tenant = t;
-    /* In their places: they come with the session. */
-    v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    v->data_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    int rc = v->events_fd < 0 || v->data_fd < 0 ? gn_fail(err, EMFILE, NULL, "out of descriptors")
-                                                : gn_vgpus_boot_worker(v, c->socket.fd, a->stream_fd, err);
+    int rc = make_memory(v, c);
+    rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
+            : gn_vgpus_boot_worker(v, c->remote ? -1 : c->socket.fd, a->stream_fd, err);
     if (rc) {
         c->vgpu = NULL;
         gn_vgpus_leave(v); /* and a */
@@ -252,16 +333,24 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
 {
     struct gn_link_claim claim;
     struct gn_error err;
-    if (!c->claims || c->remote || c->vgpu || f->n_fds != 1 || !gn_frame_payload(f, &claim, sizeof claim) || claim.n_segments > GN_LINK_MAX_SEGMENTS)
+    if (!c->claims || c->vgpu || f->n_fds != (c->remote ? 0 : 1) || !gn_frame_payload(f, &claim, sizeof claim) ||
+        claim.n_segments > (c->remote ? 0 : GN_LINK_MAX_SEGMENTS))
         return false;
-    int ring_fd = gn_frame_take_fd(reader, 0);
+    int ring_fd = c->remote ? -1 : gn_frame_take_fd(reader, 0);
     struct gn_arrival *a = by_ticket(c->daemon, &claim);
+    struct gn_segment ring;
     int rc = 0;
-    if (!gn_segment_is_session(ring_fd))
+    if (a && (a->remote != c->remote || a->secure != c->peer.secure))
+        a = NULL; /* nobody who was told of it by its gantryd comes so */
+    if (!c->remote && !gn_segment_is_session(ring_fd))
         rc = gn_fail(&err, EINVAL, NULL, "what came is no session");
     else if (!a)
         rc = gn_fail(&err, EACCES, "move it again", "the ticket is none that was given out there for it, was used, or has run out");
-    if (!rc && !(rc = start(a, c, f->seq, &claim, &ring_fd, &err)))
+    if (!rc && c->remote && (rc = gn_session_create("gantry-ring", &ring)))
+        gn_fail(&err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
+    else if (!rc && c->remote)
+        ring_fd = ring.fd;
+    if (!rc && !(rc = start(a, c, f->seq, &claim, &ring_fd, &err)) && !c->remote)
         gn_conn_watch_program(c);
     explicit_bzero(&claim, sizeof claim);
     if (ring_fd >= 0)
@@ -278,11 +367,19 @@ void gn_arrival_up(struct gn_vgpu_record *v)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     struct gn_link_claimed said = {.vgpu_id = v->id,
-                                   .platform = {.index = v->platform, .n_devices = (uint32_t)__builtin_popcountll(v->devices)}};
+                                   .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
     memcpy(said.platform.api, p->api, sizeof said.platform.api);
     memcpy(said.platform.name, p->name, sizeof said.platform.name);
     v->arrival->up_ns = gn_now_ns();
-    gn_conn_send(v->conn, GN_LINK_CLAIMED, v->attach_seq, &said, sizeof said, NULL, 0);
+    if (!v->remote) {
+        gn_conn_send(v->conn, GN_LINK_CLAIMED, v->attach_seq, &said, sizeof said, NULL, 0);
+        return;
+    }
+    struct gn_link_claimed_remote far = {.claimed = said, .grace_ms = v->daemon->tcp_grace_ms};
+    memcpy(far.session, v->session, sizeof far.session);
+    memcpy(far.key, v->key, sizeof far.key);
+    gn_conn_send(v->conn, GN_LINK_CLAIMED_REMOTE, v->attach_seq, &far, sizeof far, NULL, 0);
+    explicit_bzero(&far, sizeof far);
 }
 
 static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)

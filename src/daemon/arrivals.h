@@ -8,11 +8,23 @@
  * vGPUs that come from another gantryd (docs/moves.md). An operator announces one, with a socket that its old worker writes to: devices and
  * memory are looked at now, and he gets a ticket. The program shows it, once; a worker loads what comes; then the program decides.
  * gantryd's thread.
+ *
+ * Of a program on another machine it is announced over tcp, by who has its tenant's token; the socket is a data connection of its own, which
+ * begins with the arrival's name, and the ticket is that name's key.
  */
 struct gn_control_about;
+struct gn_control_receipt;
+struct gn_arrival;
 
-int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, unsigned char ret_ticket[static GN_LINK_TICKET_BYTES],
-                        struct gn_error *err);
+int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err);
+/* A data connection of this name: takes a copy of it. False: nobody waits for it. */
+bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, const unsigned char *proof, int fd);
+/* The key of this name. 0 or -ENOENT. */
+int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
+void gn_arrival_key(const struct gn_arrival *a, unsigned char ret_name[static GN_LINK_SESSION_BYTES],
+                    unsigned char ret_key[static GN_LINK_TICKET_BYTES]);
+/* vgpus.c: events and data area of a session of which no memory comes. 0 or -errno. */
+int gn_vgpus_make_memory(struct gn_vgpu_record *v);
 /* The program's words. False: they are malformed, or out of place. */
 bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);
 bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);

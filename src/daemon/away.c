@@ -9,17 +9,20 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "control/control.h"
+#include "daemon/device_choice.h"
 #include "daemon/moves.h"
 
 #define CLAIM_NS   UINT64_C(30000000000) /* for the program to come to the other one, and a worker to be up there */
 #define NO_END_NS (UINT64_MAX / 2)
 
-static int read_where(const struct gn_control_wish *wish, struct gn_link_move *ret, struct gn_error *err)
+static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_link_move *ret, struct gn_error *err)
 {
     memset(ret, 0, sizeof *ret);
     if (!wish->ticket || !gn_control_parse_hex(wish->ticket, ret->ticket, sizeof ret->ticket))
@@ -27,12 +30,35 @@ static int read_where(const struct gn_control_wish *wish, struct gn_link_move *r
     if (strlen(wish->to) >= sizeof ret->address)
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
     memcpy(ret->address, wish->to, strlen(wish->to));
+    if (v->remote && (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
+        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no name of the gantryd at \"%.100s\"", wish->to);
     return 0;
+}
+
+/* Its link stays of the kind that it is. */
+static int judge_address(const struct gn_vgpu_record *v, const char *to, struct gn_error *err)
+{
+    const bool tcp = strncmp(to, "tcp:", 4) == 0;
+    if (v->remote && !tcp)
+        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd", "its program is attached over tcp, and cannot reach a socket of this machine");
+    if (!v->remote && tcp)
+        return gn_fail(err, EOPNOTSUPP, "name unix:PATH of another gantryd of this machine",
+                       "its program shares its memory with its vGPU, and cannot go on over tcp yet");
+    return 0;
+}
+
+/* Where the old worker writes to. */
+static bool is_stream_for(const struct gn_vgpu_record *v, int fd)
+{
+    int kind = 0, domain = 0;
+    socklen_t n = sizeof kind;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &n) == 0 && kind == SOCK_STREAM &&
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && (v->remote ? domain == AF_INET || domain == AF_INET6 : domain == AF_UNIX);
 }
 
 int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    int rc = gn_move_may_begin(v, err);
+    int rc = gn_move_may_begin(v, true, err);
     if (!rc && v->hosted)
         rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again", "it lives in its program, which cannot be moved from there yet");
     return rc;
@@ -43,12 +69,18 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
     struct gn_link_move what;
     int rc = gn_away_may_begin(v, err);
     if (!rc)
-        rc = read_where(wish, &what, err);
+        rc = judge_address(v, wish->to, err);
+    if (!rc)
+        rc = read_where(v, wish, &what, err);
     struct gn_move *m = rc ? NULL : calloc(1, sizeof *m);
     int fd = -1;
     if (!rc)
         rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    if (!rc && !is_stream_for(v, fd))
+        rc = gn_fail(err, EINVAL, "use the gantry command that came with it", "what the vGPU is to go through is no socket of the kind that its program has");
     if (rc) {
+        if (fd >= 0)
+            close(fd);
         free(m);
         return rc;
     }
@@ -65,6 +97,12 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
         if (getrandom(&m->number, sizeof m->number, 0) != sizeof m->number)
             m->number = (uint32_t)gn_now_ns();
     memcpy(m->address, what.address, sizeof m->address);
+    m->how.mark = m->number;
+    if (v->remote) {
+        m->how.flags = GN_WORKER_SAVE_FAR | (v->secure ? GN_WORKER_SAVE_TLS : 0);
+        memcpy(m->how.key, what.ticket, sizeof m->how.key);
+        memcpy(m->how.name, what.name, sizeof m->how.name);
+    }
     v->move = m;
     gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-move-told");
@@ -79,6 +117,17 @@ void gn_away_saved(struct gn_move *m)
     m->until_ns = gn_now_ns() + NO_END_NS;
     gn_conn_send(m->from->conn, GN_LINK_LEAVE, m->number, NULL, 0, NULL, 0);
     GN_FAULT("daemon-leave-told");
+}
+
+void gn_away_unsettled(struct gn_vgpu_record *v, bool returned)
+{
+    struct gn_move *m = v->move && v->move->what == GN_MOVE_AWAY ? v->move : NULL;
+    struct gn_error err;
+    /* Once all is written it may have gone over: who comes back has not. */
+    if (!m || m->saved != returned)
+        return;
+    gn_fail(&err, ENOTCONN, "try again", "the connection to its program broke");
+    gn_move_give_up(m, &err);
 }
 
 void gn_away_called_off(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err)
@@ -156,12 +205,13 @@ void gn_away_about(const struct gn_vgpu_record *v, struct gn_control_about *ret)
                                      .api = p->api,
                                      .platform = p->name,
                                      .weight = v->weight,
+                                     .remote = v->remote,
+                                     .secure = v->secure,
                                      .need_bytes = v->lease.leased_bytes,
                                      .limit_bytes = v->lease.limit_bytes};
-    for (uint32_t i = 0; i < p->n_devices; i++) {
+    for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
+        const uint32_t i = v->order[k];
         const struct gn_probe_device *f = &p->devices[i].facts;
-        if (!(v->devices >> i & 1))
-            continue;
         ret->devices[ret->n_devices++] = (struct gn_control_about_device){.name = f->name,
                                                                           .vendor = f->vendor,
                                                                           .version = f->version,

@@ -99,6 +99,7 @@ static char *checkpoint_reply(const struct gn_move *m, const char *state)
         &(struct gn_control_checkpoint){.id = m->from->id,
                                         .state = state,
                                         .downtime_ns = gn_now_ns() - out->began_ns,
+                                        .hold_ns = out->hold_ns,
                                         .drain_ns = out->quiet_ns - out->began_ns,
                                         .save_ns = out->done_ns - out->quiet_ns,
                                         .pages = out->pages,
@@ -213,7 +214,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         struct gn_tenant *tenant = gn_admit(c, c->tenant->rules.name, &code, err);
         if (!tenant)
             return code;
-        v = gn_vgpus_make_stopped(c, tenant, w, fds[GN_LINK_WAIT_RING], err);
+        v = gn_vgpus_make_stopped(c, tenant, w, 0, NULL, fds[GN_LINK_WAIT_RING], err);
         if (!v)
             return -ENOMEM;
         fds[GN_LINK_WAIT_RING] = -1;

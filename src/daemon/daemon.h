@@ -96,7 +96,8 @@ struct gn_vgpu_record {
     uint32_t attach_seq;
     uint32_t id;
     uint32_t platform;
-    uint64_t devices;         /* of the platform, as bits: those that the tenant may use */
+    uint64_t devices;         /* of the platform, as bits: those that the tenant may use, or those it was moved to */
+    uint8_t order[GN_WORKER_MAX_DEVICES]; /* the same by number, as its program and its worker count them */
     uint8_t ranks[GN_WORKER_MAX_DEVICES]; /* of those: in which order they are offered to a program that does not choose; 0 first */
     struct gn_tenant *tenant; /* there as long as this is */
     char program[GN_LINK_NAME_BYTES];
@@ -276,7 +277,7 @@ void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from, 
 int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
 /* remote_vgpus.c: vGPUs whose programs are on other machines. */
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
-/* A tenant's token as a key for TLS, by that key's name. 0 or -ENOENT. */
+/* A tenant's token as a key for TLS, by that key's name; or the key of a vGPU that comes, or has come, from elsewhere. 0 or -ENOENT. */
 int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret);
 /* Has any tenant a token? */
 bool gn_tenants_have_tokens(const struct gn_daemon *d);
@@ -362,9 +363,9 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
 /* A program waits for its vGPU. Takes the descriptors it keeps out of fds. 0 or -errno. */
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
-/* vgpus.c, for them: a record of a vGPU that is stopped, of the connection's program. Takes ring_fd. */
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, int ring_fd,
-                                             struct gn_error *err);
+/* vgpus.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its tenant may use). Takes ring_fd. */
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w,
+                                             uint64_t devices, const uint8_t *order, int ring_fd, struct gn_error *err);
 /* Asks the worker to end, and sees to it that it does. */
 void gn_vgpus_end_worker(struct gn_vgpu_record *v);
 /* A stopped vGPU's worker is dead: what it had is free. */

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/arrivals.h"
 #include "daemon/tls_shuttle.h"
 #include "link/frame.h"
 #include "link/address.h"
@@ -124,6 +125,10 @@ static void route(struct greeting *g)
     struct gn_vgpu_record *v;
     if (g->name.version != GN_LINK_VERSION || g->name.zero) {
         refuse(g, "a data connection of another version");
+        return;
+    }
+    if (gn_arrivals_take_stream(g->owner->daemon, g->name.session, g->name.proof, g->socket.fd)) {
+        leave(g);
         return;
     }
     v = gn_vgpus_by_session(g->owner->daemon, g->name.session, g->name.proof);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/daemon.h"
+#include "daemon/device_choice.h"
 #include "sched/choose.h"
 #include "shm/counters.h"
 
@@ -16,10 +17,8 @@ uint64_t gn_loads_of(const struct gn_vgpu_record *v)
     (void)!pread(v->counters_fd, &used, sizeof used, offsetof(struct gn_counters, devices));
     /* By the worker's word, and in its order: the tenant's devices alone. */
     uint64_t ret = 0;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < GN_WORKER_MAX_DEVICES; i++)
-        if (v->devices >> i & 1)
-            ret |= (used >> n++ & 1) << i;
+    for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++)
+        ret |= (used >> k & 1) << v->order[k];
     return ret;
 }
 
@@ -41,8 +40,8 @@ static bool works_on(const struct gn_vgpu_record *v, uint32_t device)
         return true;
     if (!v->takes_turns)
         return gn_vgpus_is_busy(v);
-    for (uint32_t i = 0; i < device; i++)
-        slot += v->devices >> i & 1;
+    while (slot < gn_vgpus_n_devices(v) && v->order[slot] != device)
+        slot++;
     return v->shares.joined && slot < v->shares.n && v->shares.all[slot].figures.busy;
 }
 

@@ -22,6 +22,7 @@
 #include "control/control.h"
 #include "daemon/arrivals.h"
 #include "daemon/daemon.h"
+#include "daemon/device_choice.h"
 #include "daemon/moves.h"
 
 #define BOOT_NS UINT64_C(5000000000)  /* for the new worker's driver */
@@ -106,6 +107,7 @@ char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, 
                                                            .to = to,
                                                            .downtime_ns = now_ns - m->out.began_ns,
                                                            .precopy_ns = m->out.ahead_ns,
+                                                           .hold_ns = m->out.hold_ns,
                                                            .boot_ns = boot_ns,
                                                            .drain_ns = m->out.quiet_ns - m->out.began_ns,
                                                            .save_ns = m->out.done_ns - m->out.quiet_ns,
@@ -173,6 +175,14 @@ static void failed(struct gn_move *m, const struct gn_worker_moved *said)
     gn_move_give_up(m, &err);
 }
 
+/* The old worker only knows that nobody reads any more, and goes on. Whoever has stopped reading says why, or its end does; of another
+ * gantryd's worker the program hears it, and stays. */
+static bool other_side_says_why(const struct gn_move *m)
+{
+    const bool hung_up = m->out.error == -EPIPE || m->out.error == -ECONNRESET;
+    return hung_up && !m->in.error && (m->what == GN_MOVE_LOCAL || m->what == GN_MOVE_AWAY);
+}
+
 int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
 {
     struct gn_move *m = v->move ? v->move : v->takes_from ? v->takes_from->move : NULL;
@@ -217,15 +227,17 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (f->op == GN_WORKER_SAVED && v == m->from && m->asked && !m->saved) {
         m->out = said;
         m->saved = !said.error;
+        if (said.error && other_side_says_why(m))
+            return 1;
         if (said.error)
-            failed(m, &said);
+            failed(m, m->in.error ? &m->in : &said);
         else if (m->what == GN_MOVE_SAVE)
             gn_checkpoint_saved(m, f->n_fds ? gn_frame_take_fd(&v->reader, 0) : -1);
     } else if (f->op == GN_WORKER_LOADED && v == m->to && m->asked && !m->loaded) {
         m->in = said;
         m->loaded = !said.error;
-        /* When the old one could not write all, its reason is the better one, and on its way. */
-        if (said.error && m->saved)
+        /* The old one is about to find out that it could not write all, and goes on by itself then: this is why. */
+        if (said.error && (m->saved || m->out.error))
             failed(m, &said);
         else if (said.error)
             m->in.error = said.error;
@@ -307,6 +319,10 @@ bool gn_move_worker_died(struct gn_vgpu_record *v)
         struct gn_move *m = v->takes_from->move;
         gn_holder_gone(&v->lease, gn_now_ns());
         gn_memory_settle(v->daemon);
+        if (m->in.error) {
+            failed(m, &m->in); /* it has said why */
+            return true;
+        }
         gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the new worker ended before it had taken over");
         gn_move_give_up(m, &err);
         return true;
@@ -445,10 +461,13 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct
     return 0;
 }
 
-int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
+int gn_move_may_begin(const struct gn_vgpu_record *v, bool remote_too, struct gn_error *err)
 {
-    if (v->remote)
-        return gn_fail(err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet");
+    if (v->remote && !remote_too)
+        return gn_fail(err, EOPNOTSUPP, "gantry migrate VGPU tcp:HOST:PORT moves it to another gantryd",
+                       "its program is attached over tcp, which cannot be done with such a one yet");
+    if (v->remote && !v->conn)
+        return gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
     if (!v->conn)
         return gn_fail(err, ENOENT, NULL, "its program has ended");
     if (v->move)
@@ -466,11 +485,17 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
                   struct gn_error *err)
 {
     int stream[2];
-    if (gn_move_may_begin(v, err))
+    if (gn_move_may_begin(v, false, err))
         return -1;
     if (judge_mode(v, to, err))
         return -1;
+    if (wish->device && to != GN_MOVE_TO_LOCAL)
+        return gn_fail(err, EINVAL, "write gantry migrate VGPU local --device NAME", "a device is chosen for moves within a gantryd alone");
     struct gn_vgpu_record *n = gn_vgpus_blank(v, err);
+    if (n && wish->device && gn_vgpus_choose_device(v, wish->device, n, err)) {
+        gn_vgpus_leave(n);
+        return -1;
+    }
     struct gn_move *m = n ? calloc(1, sizeof *m) : NULL;
     if (!m || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) < 0) {
         free(m);

@@ -37,20 +37,27 @@ void gn_move_drop(struct gn_move *m);
 /* Nothing has come of it: who had the vGPU goes on, or waits on. Frees m. */
 void gn_move_give_up(struct gn_move *m, const struct gn_error *err);
 
-/* Can it be moved now? 0 or -errno: -ENOENT: its program has ended. */
-int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
+/* Can it be moved now? 0 or -errno: -ENOENT: its program has ended. remote_too: also one whose program is attached over tcp. */
+int gn_move_may_begin(const struct gn_vgpu_record *v, bool remote_too, struct gn_error *err);
 /* What came with the request: the caller's. 0 or -errno. */
 int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err);
 /* The old worker is to write into stream_fd. m may be gone after. */
 void gn_move_ask_save(struct gn_move *m);
 /* What a worker says of its part, well-formed. */
 bool gn_move_said(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret);
+/* progress.c: how far it is. n: what the counters of who has the vGPU say. The texts are m's. */
+struct gn_counters;
+struct gn_control_moving;
+void gn_move_progress(const struct gn_move *m, const struct gn_counters *n, uint64_t now_ns, struct gn_control_moving *ret);
 /* The reply of a move that is done. */
 char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, uint64_t boot_ns, uint64_t load_ns);
 
 /* away.c, for moves.c: all has been written, m may be gone after; nothing comes of it, which v's program hears later. */
 void gn_away_saved(struct gn_move *m);
 void gn_away_called_off(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err);
+
+/* The connection of a program elsewhere has broken, or it has come back: what that says of a move that is not decided. */
+void gn_away_unsettled(struct gn_vgpu_record *v, bool returned);
 
 /* What n's worker maps beside v's: the same. n's that are there stay. 0 or -errno. */
 int gn_move_lend(struct gn_vgpu_record *n, const struct gn_vgpu_record *v);

@@ -12,7 +12,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "daemon/arrivals.h"
 #include "daemon/daemon.h"
+#include "daemon/moves.h"
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
@@ -37,6 +39,21 @@ struct gn_vgpu_record *gn_vgpus_by_session(struct gn_daemon *d, const unsigned c
     return found;
 }
 
+/* A program that has come from another gantryd need not know a token of this one. */
+static int find_session_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
+{
+    int rc = -ENOENT;
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
+    {
+        if (v->remote && v->secure && gn_secret_same(v->session, name, sizeof v->session)) {
+            memcpy(ret->identity, v->session, sizeof ret->identity);
+            memcpy(ret->key, v->key, sizeof ret->key);
+            rc = 0;
+        }
+    }
+    return rc;
+}
+
 int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret)
 {
     const struct gn_tls_ops *ops = gn_tls_load(NULL);
@@ -53,7 +70,9 @@ int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, stru
         }
         explicit_bzero(&psk, sizeof psk);
     }
-    return rc;
+    if (rc)
+        rc = gn_arrivals_find_key(d, identity, ret);
+    return rc ? find_session_key(d, identity, ret) : 0;
 }
 
 bool gn_tenants_have_tokens(const struct gn_daemon *d)
@@ -96,7 +115,8 @@ int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error
     v->conn = c;
     c->vgpu = v;
     v->return_by_ns = 0;
-    return 0;
+    gn_away_unsettled(v, true);
+    return v->conn == c && is_alive(v) ? 0 : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
 }
 
 bool gn_vgpus_keep(struct gn_vgpu_record *v)
@@ -104,6 +124,7 @@ bool gn_vgpus_keep(struct gn_vgpu_record *v)
     if (!v->remote || !is_alive(v) || v->daemon->stopping)
         return false;
     v->conn = NULL;
+    gn_away_unsettled(v, false);
     v->return_by_ns = gn_now_ns() + v->daemon->tcp_grace_ms * UINT64_C(1000000);
     gn_vgpus_arm(v->daemon);
     return true;

@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "daemon/arrivals.h"
 #include "daemon/daemon.h"
+#include "daemon/device_choice.h"
 #include "shm/counters.h"
 #include "shm/event_table.h"
 #include "shm/segment.h"
@@ -519,16 +520,15 @@ static int make_segment(const char *name, uint64_t bytes, int *ret_fd, uint64_t 
 }
 
 /* Its part in each device, in the order that its worker knows them by. */
-static int make_shares(struct gn_vgpu_record *v)
+static int join_shares(struct gn_vgpu_record *v)
 {
     const struct gn_machine *m = &v->daemon->machine;
     uint32_t devices[GN_WORKER_MAX_DEVICES], n = 0, first = 0;
-    int rc = gn_shares_init(&v->shares, v->id);
+    int rc = 0;
     for (uint32_t i = 0; i < v->platform; i++)
         first += m->platforms[i].n_devices;
-    for (uint32_t i = 0; i < m->platforms[v->platform].n_devices; i++)
-        if (v->devices >> i & 1)
-            devices[n++] = first + i;
+    for (; n < gn_vgpus_n_devices(v); n++)
+        devices[n] = first + v->order[n];
     if (rc == 0)
         rc = gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares, v->tenant->rules.weight, v->weight, devices, n);
     /* With its first one the tenant, too, was made. */
@@ -537,6 +537,12 @@ static int make_shares(struct gn_vgpu_record *v)
     if (rc == 0)
         gn_tracing_attach(v->daemon, v);
     return rc;
+}
+
+static int make_shares(struct gn_vgpu_record *v)
+{
+    int rc = gn_shares_init(&v->shares, v->id);
+    return rc ? rc : join_shares(v);
 }
 
 static int make_control(struct gn_vgpu_record *v, int *ret_worker_end)
@@ -578,6 +584,12 @@ static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
     return make_control(v, &worker_ends[1]);
 }
 
+int gn_vgpus_make_memory(struct gn_vgpu_record *v)
+{
+    int rc = make_segment("gantry-events", GN_EVENT_TABLE_BYTES, &v->events_fd, &v->events_bytes);
+    return rc ? rc : make_segment("gantry-data", DATA_AREA_BYTES, &v->data_fd, &v->data_bytes);
+}
+
 static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
@@ -592,7 +604,7 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     memset(&b, 0, sizeof b);
     b.head = (struct gn_worker_boot){.vgpu_id = v->id,
                                      .platform = p->index_in_driver,
-                                     .n_devices = (uint32_t)__builtin_popcountll(v->devices),
+                                     .n_devices = gn_vgpus_n_devices(v),
                                      .weight = v->weight,
                                      .ring_bytes = v->ring_bytes,
                                      .events_bytes = v->events_bytes,
@@ -610,15 +622,16 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
         b.head.grace_ms = v->daemon->tcp_grace_ms;
         memcpy(b.head.session, v->session, sizeof b.head.session);
         memcpy(b.head.key, v->key, sizeof b.head.key);
+        if (v->arrival)
+            gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
     }
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
-    for (uint32_t i = 0; i < p->n_devices; i++) {
+    for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
+        const uint32_t i = v->order[k];
         struct gn_worker_boot_device device = {.index = p->devices[i].facts.index,
                                                .present_as = p->devices[i].shown_as,
                                                .rank = v->ranks[i]};
-        if (!(v->devices >> i & 1))
-            continue;
         memcpy(b.rest + n, &device, sizeof device);
         n += sizeof device;
     }
@@ -692,7 +705,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->attach_seq = seq;
     v->platform = a->platform;
     v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
-    v->devices = devices;
+    gn_vgpus_set_devices(v, devices, NULL);
     v->tenant = tenant;
     v->takes_turns = d->takes_turns;
     gn_loads_rank(d, a->platform, devices, v->ranks);
@@ -746,7 +759,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->daemon = d;
     n->platform = like->platform;
     n->weight = like->weight;
-    n->devices = like->devices;
+    gn_vgpus_set_devices(n, like->devices, like->order);
     memcpy(n->ranks, like->ranks, sizeof n->ranks);
     n->tenant = like->tenant;
     n->takes_turns = like->takes_turns;
@@ -765,21 +778,23 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     return n;
 }
 
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, int ring_fd,
-                                             struct gn_error *err)
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w,
+                                             uint64_t devices, const uint8_t *order, int ring_fd, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
-    const uint64_t devices = w->platform < d->machine.n_platforms ? gn_tenant_devices(&tenant->rules, &d->machine, w->platform) : 0;
+    if (w->platform >= d->machine.n_platforms)
+        devices = 0;
+    else if (!devices)
+        devices = gn_tenant_devices(&tenant->rules, &d->machine, w->platform);
     uint64_t ignored;
     if (d->stopping || !devices || w->weight > GN_TENANT_MAX_WEIGHT || (tenant->rules.modes && !(tenant->rules.modes & GN_MODE_REMOTE))) {
         gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not have such a vGPU here", tenant->rules.name);
         return NULL;
     }
-    const struct gn_vgpu_record like = {.daemon = d,
+    struct gn_vgpu_record like = {.daemon = d,
                                         .host = &d->hosts[d->machine.platforms[w->platform].driver],
                                         .platform = w->platform,
                                         .weight = w->weight ? w->weight : DEFAULT_WEIGHT,
-                                        .devices = devices,
                                         .tenant = tenant,
                                         .takes_turns = d->takes_turns,
                                         .lease = {.limit_bytes = w->memory_bytes},
@@ -787,6 +802,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
                                         .ring_bytes = GN_SESSION_BYTES,
                                         .events_bytes = GN_EVENT_TABLE_BYTES,
                                         .data_bytes = DATA_AREA_BYTES};
+    gn_vgpus_set_devices(&like, devices, order);
     struct gn_vgpu_record *v = gn_vgpus_blank(&like, err);
     if (!v)
         return NULL;
@@ -877,6 +893,15 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->reaped, n->reaped);
     SWAP(v->host, n->host);
     SWAP(v->hosted, n->hosted);
+    if (memcmp(v->order, n->order, sizeof v->order) != 0) {
+        /* Nobody holds a grant: the one stands still, and the other one has not begun. What the page says stays. */
+        gn_scheduler_leave(v->daemon->scheduler, &v->shares);
+        SWAP(v->devices, n->devices);
+        for (uint32_t i = 0; i < GN_WORKER_MAX_DEVICES; i++)
+            SWAP(v->order[i], n->order[i]);
+        if (join_shares(v))
+            gn_log(GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device", v->id);
+    }
     /* What each has on lease, and owes. Both are in one account, whose sum stays. */
     SWAP(v->lease.leased_bytes, n->lease.leased_bytes);
     SWAP(v->lease.tight, n->lease.tight);

@@ -147,10 +147,10 @@ int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait, const int f
 int gn_link_wait_heard(struct gn_link *l, struct gn_error *err);
 
 /*
- * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that it leaves, `to` the one with the other.
- * A connection there, for a claim; ring_fd stays the caller's.
+ * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that it leaves, `to` the one with the other, of
+ * the same kind. A connection there, for a claim; ring_fd stays the caller's, and is of no use over tcp.
  */
-int gn_link_connect_claim(const char *address, struct gn_link **ret, struct gn_error *err);
+int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err);
 int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, struct gn_error *err);
 /* What it has said since: GN_LINK_CLAIMED (*ret_claimed), GN_LINK_READY (*ret_ready), 0: nothing, or -errno: it is over. Never waits. */
 int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed, struct gn_link_ready *ret_ready, struct gn_error *err);
@@ -162,9 +162,21 @@ int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error 
 /*
  * It is decided: GO. When that is out, l becomes the link with the other one, under the same descriptor, and who was left is told. A poll
  * that has begun goes on to wait for that one, and must be woken. Takes `to`. 0; or -errno and nothing has changed, and `to` is closed.
+ * Over tcp the descriptor is another one, data connections come from the other one, and who was left is told by gn_link_say_left, when
+ * the first of them is there.
  */
 int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, const struct gn_link_claimed *claimed,
                     const struct gn_link_ready *ready);
+void gn_link_say_left(struct gn_link *l);
+
+/*
+ * For `gantry`: the connection that a vGPU's contents go through to the gantryd at this address (tcp), which has given the name and the
+ * ticket for it; it has taken it when this returns 0. The descriptor is the caller's. `secure`: whoever writes begins with TLS.
+ */
+int gn_link_dial_stream(const char *address, const uint8_t name[static GN_LINK_SESSION_BYTES],
+                        const uint8_t ticket[static GN_LINK_TICKET_BYTES], bool secure, int *ret_fd, struct gn_error *err);
+/* Is what goes over this link protected by TLS? */
+bool gn_link_is_secure(const struct gn_link *l);
 
 /* Takes what gantryd has sent unasked, if anything; one thread at a time, as for requests. 0, or -errno: it is gone. */
 static inline int gn_link_hear(struct gn_link *l)

@@ -24,6 +24,10 @@ struct gn_link_end {
     bool lost, attached;
     bool secure; /* TLS, on data connections too */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
+    const struct gn_link_move *ticket; /* of a connection for a claim that TLS is to protect; NULL */
+    struct gn_tcp left;                /* with the one that was left, until it is told; fd -1 */
+    uint32_t left_number;
+    struct gn_link_ready left_ready;
 };
 
 static inline struct gn_link_end *gn_link_end_of(const struct gn_link *l)
@@ -38,8 +42,10 @@ int gn_link_lost(struct gn_error *err, int code);
 /* Sends a request and waits for the frame that answers it. */
 int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds,
                 uint16_t want, struct gn_frame *ret, struct gn_error *err);
-/* link_unix.c: a connection, greeted with these features. */
-int gn_link_connect_for(const char *address, uint64_t features, struct gn_link **ret, struct gn_error *err);
+/* link_unix.c: a connection, greeted with these features. `ticket`: of a claim that goes through TLS; NULL: none. */
+int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_move *ticket, struct gn_link **ret, struct gn_error *err);
+/* What gantryd says unasked. 0 or -errno. */
+int gn_link_end_hear(struct gn_link *l);
 /* The first request of a connection. */
 int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err);
 int gn_link_attach_message(const struct gn_attach_request *request, struct gn_link_attach *ret, struct gn_error *err);

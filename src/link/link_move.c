@@ -12,25 +12,44 @@
 
 #define SEND_TIMEOUT_MS 5000
 
-int gn_link_connect_claim(const char *address, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err)
 {
-    return gn_link_connect_for(address, GN_LINK_FEATURE_CLAIM, ret, err);
+    const struct gn_link_end *u = gn_link_end_of(l);
+    struct gn_address a;
+    int rc = gn_address_parse(what->address, &a, err);
+    if (!rc && a.tcp != u->tcp)
+        rc = gn_fail(err, EOPNOTSUPP, u->tcp ? "name tcp:HOST:PORT of another gantryd" : "name the socket of a gantryd of this machine",
+                     u->tcp ? "a program on another machine cannot reach a gantryd's socket"
+                            : "a program that shares its memory with its vGPU cannot be moved to a gantryd over tcp");
+    return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM, u->tcp && u->secure ? what : NULL, ret, err);
 }
 
 static int send_frame(struct gn_link *l, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)
 {
-    const struct gn_link_end *u = gn_link_end_of(l);
-    return u->tcp ? -EOPNOTSUPP : gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, fds, n_fds);
+    struct gn_link_end *u = gn_link_end_of(l);
+    return u->tcp ? gn_frame_send_tcp(&u->socket, SEND_TIMEOUT_MS, op, 0, seq, payload, n)
+                  : gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, fds, n_fds);
 }
 
 int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(to);
-    if (u->tcp)
-        return gn_fail(err, EOPNOTSUPP, "name the socket of a gantryd of this machine",
-                       "a program that shares its memory with its vGPU cannot be moved to a gantryd over tcp");
     int rc = send_frame(to, GN_LINK_CLAIM, ++u->seq, claim, sizeof *claim, &ring_fd, 1);
     return rc ? gn_link_lost(err, rc == -ETIMEDOUT ? rc : -EPIPE) : 0;
+}
+
+static bool take_claimed(struct gn_link_end *u, const struct gn_frame *f, struct gn_link_claimed *ret)
+{
+    struct gn_link_claimed_remote c;
+    if (!u->tcp)
+        return f->op == GN_LINK_CLAIMED && gn_frame_payload(f, ret, sizeof *ret);
+    if (f->op != GN_LINK_CLAIMED_REMOTE || !gn_frame_payload(f, &c, sizeof c) || c.zero)
+        return false;
+    memcpy(u->session, c.session, sizeof u->session);
+    memcpy(u->key, c.key, sizeof u->key);
+    *ret = c.claimed;
+    explicit_bzero(&c, sizeof c);
+    return true;
 }
 
 int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed, struct gn_link_ready *ret_ready, struct gn_error *err)
@@ -44,8 +63,7 @@ int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed,
         return gn_link_refused(&f, err);
     if (f.seq != u->seq || f.n_fds)
         return gn_link_lost(err, -EPROTO);
-    if (f.op == GN_LINK_CLAIMED && gn_frame_payload(&f, ret_claimed, sizeof *ret_claimed) &&
-        gn_frame_string_ok(ret_claimed->platform.api, sizeof ret_claimed->platform.api) &&
+    if (take_claimed(u, &f, ret_claimed) && gn_frame_string_ok(ret_claimed->platform.api, sizeof ret_claimed->platform.api) &&
         gn_frame_string_ok(ret_claimed->platform.name, sizeof ret_claimed->platform.name))
         return GN_LINK_CLAIMED;
     return f.op == GN_LINK_READY && gn_frame_payload(&f, ret_ready, sizeof *ret_ready) ? GN_LINK_READY : gn_link_lost(err, -EPROTO);
@@ -70,10 +88,58 @@ int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error 
     return send_frame(l, GN_LINK_STAY, number, &e, sizeof e, NULL, 0);
 }
 
+static void take_place(struct gn_link_end *u, const struct gn_link_end *other, const struct gn_link_claimed *claimed)
+{
+    u->seq = other->seq;
+    u->address = other->address;
+    u->platforms.n = 1;
+    u->platforms.items[0].index = claimed->platform.index;
+    u->platforms.items[0].n_devices = claimed->platform.n_devices;
+    memcpy(u->platforms.items[0].api, claimed->platform.api, sizeof u->platforms.items[0].api);
+    memcpy(u->platforms.items[0].name, claimed->platform.name, sizeof u->platforms.items[0].name);
+}
+
+void gn_link_say_left(struct gn_link *l)
+{
+    struct gn_link_end *u = gn_link_end_of(l);
+    if (u->left.fd >= 0)
+        (void)gn_frame_send_tcp(&u->left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, u->left_number, &u->left_ready, sizeof u->left_ready);
+    gn_tcp_close(&u->left);
+}
+
+static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_t number, const struct gn_link_claimed *claimed,
+                       const struct gn_link_ready *ready)
+{
+    int rc = send_frame(&other->base, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
+    if (rc) {
+        gn_link_close(&other->base);
+        return rc;
+    }
+    gn_link_say_left(&u->base); /* of a move before, if it was not said */
+    u->left = u->socket;
+    u->left_number = number;
+    u->left_ready = *ready;
+    gn_frame_reader_fini(&u->reader);
+    u->socket = other->socket;
+    u->reader = other->reader;
+    u->reader.tcp = &u->socket;
+    u->lost = false;
+    u->features = GN_LINK_FEATURE_CLAIM; /* of connections to come: here it is known by its session's key */
+    u->secure = other->secure;
+    memcpy(u->session, other->session, sizeof u->session);
+    memcpy(u->key, other->key, sizeof u->key);
+    take_place(u, other, claimed);
+    explicit_bzero(other->key, sizeof other->key);
+    free(other);
+    return 0;
+}
+
 int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, const struct gn_link_claimed *claimed,
                     const struct gn_link_ready *ready)
 {
     struct gn_link_end *u = gn_link_end_of(l), *other = gn_link_end_of(to);
+    if (u->tcp)
+        return go_over_tcp(u, other, number, claimed, ready);
     const int left = fcntl(u->socket.fd, F_DUPFD_CLOEXEC, 0);
     /* What may fail comes before the word that cannot be taken back. */
     int rc = left < 0 ? -errno : send_frame(to, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
@@ -87,13 +153,7 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, cons
     gn_frame_reader_fini(&u->reader);
     u->reader = other->reader;
     u->reader.fd = u->socket.fd;
-    u->seq = other->seq;
-    u->address = other->address;
-    u->platforms.n = 1;
-    u->platforms.items[0].index = claimed->platform.index;
-    u->platforms.items[0].n_devices = claimed->platform.n_devices;
-    memcpy(u->platforms.items[0].api, claimed->platform.api, sizeof u->platforms.items[0].api);
-    memcpy(u->platforms.items[0].name, claimed->platform.name, sizeof u->platforms.items[0].name);
+    take_place(u, other, claimed);
     gn_tcp_close(&other->socket);
     free(other);
     /* Only now may the old one hang up: whoever looks finds the new one under its number. */

@@ -344,10 +344,12 @@ void gn_link_end_close(struct gn_link *l)
     struct gn_link_end *u = gn_link_end_of(l);
     gn_frame_reader_fini(&u->reader);
     gn_tcp_close(&u->socket);
+    gn_tcp_close(&u->left);
+    explicit_bzero(u->key, sizeof u->key);
     free(u);
 }
 
-static int unix_hear(struct gn_link *l)
+int gn_link_end_hear(struct gn_link *l)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_frame f;
@@ -365,7 +367,7 @@ static const struct gn_link_ops unix_ops = {
     .segment = unix_segment,
     .control = gn_link_end_control,
     .poll_fd = gn_link_end_poll_fd,
-    .hear = unix_hear,
+    .hear = gn_link_end_hear,
     .close = gn_link_end_close,
 };
 
@@ -395,7 +397,7 @@ static int connect_unix(const char *path, struct gn_error *err)
     return fd;
 }
 
-int gn_link_connect_for(const char *address, uint64_t features, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_move *ticket, struct gn_link **ret, struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_resolve(address, &a, err);
@@ -408,7 +410,8 @@ int gn_link_connect_for(const char *address, uint64_t features, struct gn_link *
     u->tcp = a.tcp;
     u->features = features;
     u->patience_ms = CONTROL_TIMEOUT_MS;
-    u->socket.fd = -1;
+    u->socket.fd = u->left.fd = -1;
+    u->ticket = ticket;
     if (a.tcp) {
         rc = gn_link_tcp_open(u, err);
     } else {
@@ -417,6 +420,7 @@ int gn_link_connect_for(const char *address, uint64_t features, struct gn_link *
         gn_frame_reader_init(&u->reader, rc);
         rc = rc < 0 ? rc : gn_link_hello_exchange(u, err);
     }
+    u->ticket = NULL;
     if (rc) {
         gn_link_end_close(&u->base);
         return rc;
@@ -427,10 +431,10 @@ int gn_link_connect_for(const char *address, uint64_t features, struct gn_link *
 
 int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err)
 {
-    return gn_link_connect_for(address, 0, ret, err);
+    return gn_link_connect_for(address, 0, NULL, ret, err);
 }
 
 int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err)
 {
-    return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, ret, err);
+    return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, NULL, ret, err);
 }

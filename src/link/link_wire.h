@@ -54,6 +54,7 @@ enum gn_link_op {
     GN_LINK_READY = 22,   /* <- gn_link_ready: everything is loaded */
     GN_LINK_GO = 23,      /* -> empty: the vGPU lives here from now on */
     GN_LINK_PASS = 29,    /* -> gn_link_segment_made; fd: a data segment that the program has got since it claimed */
+    GN_LINK_CLAIMED_REMOTE = 30, /* <- gn_link_claimed_remote: instead of CLAIMED, over tcp, where a CLAIM brings no descriptor */
     /* 32 and up: worker_wire.h */
 };
 
@@ -183,12 +184,13 @@ enum { GN_LINK_WAIT_HAND, GN_LINK_WAIT_RING, GN_LINK_WAIT_FDS };
 #define GN_LINK_ADDRESS_BYTES 272
 #define GN_LINK_TICKET_BYTES  32
 
-/* gantryd -> program. The ticket is good once, for a minute, and for this vGPU. */
+/* gantryd -> program. The ticket is good once, for a minute, and for this vGPU. Over tcp it is the key of this name as well (TLS). */
 struct gn_link_move {
     char address[GN_LINK_ADDRESS_BYTES];
     uint8_t ticket[GN_LINK_TICKET_BYTES];
+    uint8_t name[GN_LINK_SESSION_BYTES];
 };
-_Static_assert(sizeof(struct gn_link_move) == 304, "move");
+_Static_assert(sizeof(struct gn_link_move) == 336, "move");
 
 /* program -> the other gantryd */
 struct gn_link_claim {
@@ -205,6 +207,16 @@ struct gn_link_claimed {
 };
 _Static_assert(sizeof(struct gn_link_claimed) == 160, "claimed");
 
+/* With the session that the program has there. */
+struct gn_link_claimed_remote {
+    struct gn_link_claimed claimed;
+    uint32_t grace_ms;
+    uint32_t zero;
+    uint8_t session[GN_LINK_SESSION_BYTES];
+    uint8_t key[GN_LINK_KEY_BYTES];
+};
+_Static_assert(sizeof(struct gn_link_claimed_remote) == 232, "claimed");
+
 struct gn_link_ready {
     uint64_t boot_ns, load_ns;
 };
@@ -212,7 +224,11 @@ _Static_assert(sizeof(struct gn_link_ready) == 16, "ready");
 
 #define GN_LINK_DATA_MAGIC UINT64_C(0x6174616479727467) /* "gtrydata" */
 
-/* The first bytes of a data connection, in the clear; what follows is between the program and its worker. */
+/*
+ * The first bytes of a data connection, in the clear; what follows is between the program and its worker. Or of one that a vGPU comes
+ * through from another gantryd: then session and proof are a move's name and ticket, and gantryd says GN_LINK_DATA_TAKEN, a byte.
+ */
+#define GN_LINK_DATA_TAKEN 1u
 struct gn_link_data {
     uint64_t magic;
     uint32_t version;

@@ -53,8 +53,13 @@ enum gn_worker_op {
     GN_WORKER_HAND_SEGMENT = 73, /* gn_link_segment_made; fd: another data segment, in their order. Later ones come from gantryd */
     /* the other way, of a stream that is no file */
     GN_WORKER_HAND_MADE = 75, /* empty; seq: the round before which all is made that came before it */
+    GN_WORKER_HAND_FITS = 76, /* seq: 1: its devices are others, and will do; 0: they are the same. Before all MADE */
     /* and behind it */
     GN_WORKER_HAND_LAST = 74, /* gn_worker_hand_last; fds: stdout, stderr as they are now */
+    /* of a program on another machine there are no descriptors; behind the stream come, before HAND_LAST: */
+    GN_WORKER_HAND_FAR = 80,  /* gn_worker_hand_far */
+    GN_WORKER_HAND_HELD = 81, /* u64: the batch that it waits for; a message. In their order */
+    GN_WORKER_HAND_AREA = 82, /* gn_worker_hand_area; what lies there */
 };
 
 /* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the program has
@@ -109,8 +114,9 @@ struct gn_worker_boot {
     uint32_t takes_turns; /* nothing goes to a device without its grant */
     uint32_t loads; /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where from; events and data come there */
     uint64_t ring_at; /* of LOADS_FILE, whose descriptor is in the data area's place */
+    uint8_t load_name[GN_LINK_SESSION_BYTES], load_key[GN_LINK_KEY_BYTES]; /* of LOADS_WORKER, REMOTE_TLS: who comes begins with TLS */
 };
-_Static_assert(sizeof(struct gn_worker_boot) == 336, "boot");
+_Static_assert(sizeof(struct gn_worker_boot) == 400, "boot");
 
 #define GN_WORKER_LOADS_WORKER 1u /* all of it comes from the worker that has it */
 #define GN_WORKER_LOADS_FILE   2u /* the session comes from the program, the vGPU from a file */
@@ -148,6 +154,8 @@ _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_r
 
 #define GN_WORKER_SAVE_FILE 1u /* a checkpoint: nobody takes the session over */
 #define GN_WORKER_SAVE_STOP 2u /* and the program does not go on */
+#define GN_WORKER_SAVE_FAR  4u /* to a worker that shares no memory with this one, nor with the program: over tcp */
+#define GN_WORKER_SAVE_TLS  8u /* by TLS, with key and its name */
 struct gn_worker_save {
     uint32_t drain_timeout_ms;
     uint32_t n_ahead;     /* rounds of contents while the program runs; 0: it stands while all is sent */
@@ -155,8 +163,11 @@ struct gn_worker_save {
     uint32_t flags;       /* GN_WORKER_SAVE_* */
     uint32_t vgpu_id;     /* as people know it: a worker that has taken over was started under another */
     uint8_t key[GN_LINK_STOP_KEY_BYTES];
+    uint8_t name[GN_LINK_SESSION_BYTES];
+    uint32_t mark; /* FAR: what the program is told behind the last word that it gets from here */
+    uint32_t zero;
 };
-_Static_assert(sizeof(struct gn_worker_save) == 56, "save");
+_Static_assert(sizeof(struct gn_worker_save) == 96, "save");
 
 struct gn_worker_moved {
     int32_t error; /* 0 or a negative errno: what and fix say more */
@@ -164,13 +175,14 @@ struct gn_worker_moved {
     uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: the gate began to close (the load began); nothing ran; the end */
     uint64_t bytes, pages, pages_zero;    /* of the stream */
     uint64_t ahead_ns;                    /* what could be ahead took so long */
+    uint64_t hold_ns;                     /* and then, until the driver had nothing to do, the program going on */
     uint64_t pages_total, pages_ahead, pages_stop, sampled, hashed;
     uint64_t stood_ns, drained_ns; /* no call went on; the driver had nothing to do, its ends not all told */
     uint64_t told_ns;              /* all but contents was written */
     char what[384];
     char fix[256];
 };
-_Static_assert(sizeof(struct gn_worker_moved) == 768, "moved");
+_Static_assert(sizeof(struct gn_worker_moved) == 776, "moved");
 
 enum { GN_WORKER_HAND_SESSION, GN_WORKER_HAND_EVENTS, GN_WORKER_HAND_DATA, GN_WORKER_HAND_STDOUT, GN_WORKER_HAND_STDERR, GN_WORKER_HAND_FDS };
 
@@ -178,6 +190,22 @@ struct gn_worker_hand {
     uint64_t ring_at;    /* a position of the request ring, before which nothing is left to do */
     uint32_t n_segments; /* of data, the first one among them */
     uint32_t zero;
+};
+
+/* Where the session's stream of records stands (link/record.h). */
+struct gn_worker_hand_far {
+    uint64_t received; /* bytes of whole records that were taken */
+    uint64_t small;    /* of these, in small ones */
+    uint64_t n_batches; /* of bulk data, that are whole */
+    uint32_t n_held;   /* messages */
+    uint32_t n_areas;
+};
+_Static_assert(sizeof(struct gn_worker_hand_far) == 32, "hand");
+
+struct gn_worker_hand_area {
+    uint32_t segment;
+    uint32_t zero;
+    uint64_t at;
 };
 
 struct gn_worker_hand_last {

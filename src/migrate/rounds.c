@@ -263,6 +263,15 @@ static void free_slots_locked(struct gn_rounds *r)
         pthread_cond_broadcast(&r->work);
 }
 
+static void commit(struct gn_rounds *r, const struct slot *s)
+{
+    const struct gn_page_table *t = r->items[s->item].table;
+    const uint64_t at = s->group * GN_PAGE_GROUP * r->page_bytes, n = GN_PAGE_GROUP * r->page_bytes;
+    gn_verify_commit(r->items[s->item].table, s->group, &s->v);
+    if (r->options.done)
+        r->options.done(r->options.done_ctx, t->bytes - at < n ? t->bytes - at : n);
+}
+
 /* The sending thread's part. Returns when all is sent, or nobody works on a slot any more and something has failed. */
 static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
 {
@@ -281,7 +290,7 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
             pthread_mutex_unlock(&r->lock);
             int error = send_slot(r, s, &pacer, stats);
             if (!error)
-                gn_verify_commit(r->items[s->item].table, s->group, &s->v);
+                commit(r, s);
             pthread_mutex_lock(&r->lock);
             if (error) {
                 r->error = r->error ? r->error : error;

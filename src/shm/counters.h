@@ -21,6 +21,12 @@ struct gn_counters {
     _Atomic uint64_t memory_bytes;  /* device memory held now, as requested */
     _Atomic uint64_t pending;       /* commands not yet complete, now */
     _Atomic uint64_t devices;       /* as bits, in the vGPU's own order: those that it has made a queue for */
+    /* of the last save, maybe under way; by the thread that saves */
+    _Atomic uint64_t save_waits;       /* 1: for a build, here or at the other end */
+    _Atomic uint64_t save_round;       /* 0: no contents yet; the stop's is the last */
+    _Atomic uint64_t save_round_bytes; /* of contents that this round has done with, sent or not */
+    _Atomic uint64_t save_bytes;       /* of contents, all */
+    _Atomic uint64_t save_sent_bytes;  /* of the stream */
 };
 _Static_assert(sizeof(struct gn_counters) <= GN_COUNTERS_BYTES, "counters");
 

@@ -60,7 +60,7 @@ static int map_segments(const struct gn_boot *b, struct gn_vgpu_boot *v, struct 
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         /* Of a vGPU that is taken over these come from who has it. */
-        if (b->wire.loads && (all[i].to == &v->events || all[i].to == &v->data)) {
+        if (b->wire.loads && !b->wire.remote && (all[i].to == &v->events || all[i].to == &v->data)) {
             if (all[i].to == &v->events || b->wire.loads != GN_WORKER_LOADS_FILE)
                 close(all[i].fd);
             continue;
@@ -93,5 +93,7 @@ int gn_boot_map(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error
     v->grace_ms = b->wire.grace_ms;
     memcpy(v->session, b->wire.session, sizeof v->session);
     memcpy(v->key, b->wire.key, sizeof v->key);
+    memcpy(v->load_name, b->wire.load_name, sizeof v->load_name);
+    memcpy(v->load_key, b->wire.load_key, sizeof v->load_key);
     return map_segments(b, v, err);
 }

@@ -8,6 +8,7 @@
 #include "shm/segment.h"
 
 struct gn_backend_platform;
+struct gn_tls;
 struct stat;
 
 /*
@@ -41,6 +42,8 @@ struct gn_vgpu_boot {
 
     /* It takes over from another worker: session, events, data and what the vGPU consists of come from there. -1: it does not. */
     int load_fd;
+    struct gn_tls *load_tls; /* what comes over it is TLS's; of a remote one, from gn_vgpu_take_hand on. NULL: it is plain */
+    unsigned char load_name[32], load_key[32]; /* the key that begins with, of a remote one with tls */
     int file_fd;                   /* what the vGPU consists of comes from here instead, a file. -1: no */
     uint64_t ring_at;              /* the ring's position from which on it serves */
     struct gn_segment *more;       /* data segments behind the first */

@@ -143,6 +143,9 @@ static_assert(sizeof(struct gn_session_context) == 16, "wire");
 #define GN_SESSION_HAS_CONTENTS 1u
 #define GN_SESSION_FILE_MOST (UINT64_C(64) << 20) /* bytes of one file */
 
+/* worker -> program, over tcp: nothing follows until the move of this number (seq) is decided. No payload */
+#define GN_SESSION_STANDS 7
+
 /* A build includes a file. The name follows, with its terminating zero. */
 enum { GN_SESSION_WANT_CONTENTS = 1, GN_SESSION_WANT_FACTS = 2 };
 struct gn_session_want {

@@ -67,6 +67,15 @@ class Pages(CommandTest):
             self.assertTrue(shown, name)
             self.assertEqual(options(items(section(page(name), "OPTIONS"))), shown, name)
 
+    def test_every_option_is_taken(self):
+        """What --help lists the command line knows. Without its value, or with one where there is none, nothing is done."""
+        for command in self.commands():
+            for option in options_of_help(self.help(self.prefix.gantry, command)):
+                if option.startswith("--") and option != "--help":
+                    p = subprocess.run([self.prefix.gantry, command, option.split()[0] + "="], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True, env=self.prefix.env(), check=False)
+                    self.assertNotIn("unknown option", p.stderr, (command, option))
+
     def test_every_command_has_its_place(self):
         text = page("gantry.1")
         self.assertEqual(items(section(text, "COMMANDS")), self.commands())
@@ -121,7 +130,7 @@ class Pages(CommandTest):
     def test_every_field_of_json(self):
         with open(os.path.join(ROOT, "src", "control", "control.c"), encoding="utf-8") as f:
             code = f.read()
-        for function, name in (("add_vgpu", "gantry-ls.1"), ("add_share", "gantry-ls.1"), ("add_policy", "gantry-policy.1"), ("add_device", "gantry-devices.1"), ("add_tenant", "gantry-tenant.1")):
+        for function, name in (("add_vgpu", "gantry-ls.1"), ("add_moving", "gantry-ls.1"), ("add_share", "gantry-ls.1"), ("add_policy", "gantry-policy.1"), ("add_device", "gantry-devices.1"), ("add_tenant", "gantry-tenant.1")):
             body = code.split("static void {}(".format(function))[1].split("\n}\n")[0]
             documented = set(re.findall(r"[a-z_]+", section(page(name), "JSON")))
             for key in re.findall(r'json_object_set_new\(\w+, "(\w+)"', body):

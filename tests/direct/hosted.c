@@ -7,7 +7,11 @@
  *   hold MS    after a line of stdin, kernels for about so long without a pause, then "held RESULT"
  *   zero       a launch of groups of nothing, which PoCL divides by and steps over, in a handler of its own: "zero RESULT"
  *   buffers    needs no compiler: 8 buffers; a line of stdin: each is written and read in turn; says "step RESULT"
- *   take SIZE  buffers of 1 MiB until there is none; says how many and the error, and waits for a line
+ *   late       needs no compiler; does what the lines of stdin say, and says "WORD RESULT" after each:
+ *              make, release: 8 buffers; check: what they hold; copy N: so many copies on one queue; other: one on another queue;
+ *              finish: the first queue; sockets, quiet: many pairs of sockets, and whether any has anything to read; words: how many
+ *              its context has been told
+ *   take       buffers of 1 MiB until there is none; says how many and the error, and waits for a line
  */
 #include <CL/cl.h>
 
@@ -16,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -194,6 +199,75 @@ static void buffers(void)
     }
 }
 
+static _Atomic int n_words;
+
+static void CL_CALLBACK word(const char *text, const void *data, size_t n, void *arg)
+{
+    (void)text, (void)data, (void)n, (void)arg;
+    n_words++;
+}
+
+/* Everything that was closed in this process and is used again is one of these. */
+static int look_at_sockets(int (*pairs)[2], int n, int make)
+{
+    int wrong = 0;
+    for (int i = 0; i < n; i++) {
+        char c;
+        if (make)
+            wrong += socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]) != 0;
+        else
+            wrong += recv(pairs[i][0], &c, 1, 0) >= 0 || recv(pairs[i][1], &c, 1, 0) >= 0;
+    }
+    return wrong;
+}
+
+static void late(void)
+{
+    enum { N_MEMS = 8, BYTES = 4 << 20, N_PAIRS = 32 };
+    static cl_uchar values[BYTES], back[BYTES];
+    static int pairs[N_PAIRS][2];
+    cl_mem mems[N_MEMS];
+    char line[32], what[16];
+    cl_int r;
+    cl_context c = clCreateContext(NULL, 1, &device, word, NULL, &r);
+    MUST(r);
+    cl_command_queue queue = clCreateCommandQueue(c, device, 0, &r);
+    MUST(r);
+    cl_command_queue other = clCreateCommandQueue(c, device, 0, &r);
+    MUST(r);
+    memset(values, 7, sizeof values);
+    printf("ready\n");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        int n = 1, result = 0;
+        MUST(sscanf(line, "%15s %d", what, &n) < 1);
+        for (int i = 0; i < N_MEMS; i++) {
+            if (!strcmp(what, "make")) {
+                mems[i] = clCreateBuffer(c, CL_MEM_COPY_HOST_PTR, BYTES, values, &r);
+                MUST(r);
+            } else if (!strcmp(what, "release")) {
+                MUST(clReleaseMemObject(mems[i]));
+            } else if (!strcmp(what, "check")) {
+                MUST(clEnqueueReadBuffer(queue, mems[i], CL_TRUE, 0, BYTES, back, 0, NULL, NULL));
+                MUST(memcmp(values, back, BYTES) != 0);
+            }
+        }
+        if (!strcmp(what, "copy"))
+            while (n--)
+                MUST(clEnqueueCopyBuffer(queue, mems[0], mems[1], 0, 0, 64, 0, NULL, NULL));
+        else if (!strcmp(what, "other"))
+            MUST(clEnqueueCopyBuffer(other, mems[0], mems[1], 0, 0, 64, 0, NULL, NULL));
+        else if (!strcmp(what, "finish"))
+            MUST(clFinish(queue));
+        else if (!strcmp(what, "sockets") || !strcmp(what, "quiet"))
+            result = look_at_sockets(pairs, N_PAIRS, !strcmp(what, "sockets"));
+        else if (!strcmp(what, "words"))
+            result = n_words;
+        printf("%s %d\n", what, result);
+        fflush(stdout);
+    }
+}
+
 static double now_s(void)
 {
     struct timespec t;
@@ -239,7 +313,8 @@ static void take(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    cl_int r = strcmp(what, "buffers") ? begin() : begin_without_program();
+    const bool compiles = strcmp(what, "buffers") && strcmp(what, "late");
+    cl_int r = compiles ? begin() : begin_without_program();
     if (r) {
         printf("no device: %d\n", r);
         return 1;
@@ -252,6 +327,8 @@ int main(int argc, char **argv)
         steps();
     else if (!strcmp(what, "buffers"))
         buffers();
+    else if (!strcmp(what, "late"))
+        late();
     else if (!strcmp(what, "hold"))
         hold(atof(argv[2]) / 1e3, argc > 3 ? (cl_uint)atoi(argv[3]) : 2000);
     else if (!strcmp(what, "take"))

@@ -4,7 +4,12 @@
  * malloc'd, contexts, queues, buffers and events, no programs. Commands are over when their call returns. It
  * holds a descriptor of "the device" (/dev/full) as long as it is loaded, and a thread of its own. When it is
  * unloaded, a line in the file $LEAVING_REPORT says what nobody has released.
+ *
+ * With $LATE (late.h) it is the machine's own processors, works where a program's memory lies, and says what it has to say late. With
+ * $LEAVING_STAYS it cannot be unloaded.
  */
+#include "late.h"
+
 #include <CL/cl_icd.h>
 
 #include <fcntl.h>
@@ -33,7 +38,16 @@ struct object {
     cl_bitfield flags;
     size_t bytes;
     unsigned char *memory;
+    bool borrowed; /* its memory is the program's */
     cl_command_type command;
+    unsigned number; /* of a command, in its queue; of a queue: how many it has had */
+    atomic_uint finished; /* a queue's: so many are over, whoever knows */
+    atomic_bool over; /* a command's: the driver has said so */
+    struct destructor {
+        struct destructor *next;
+        void(CL_CALLBACK *call)(cl_mem, void *);
+        void *arg;
+    } *destructors; /* a buffer's, the last one first */
 };
 
 static const cl_icd_dispatch dispatch;
@@ -60,6 +74,8 @@ static void open_device(void)
     device_fd = open("/dev/full", O_RDWR | O_CLOEXEC);
     if (pthread_create(&own_thread, NULL, wait_for_the_end, NULL))
         abort();
+    if (getenv("LATE"))
+        late_start();
 }
 
 __attribute__((destructor)) static void unloaded(void)
@@ -67,6 +83,7 @@ __attribute__((destructor)) static void unloaded(void)
     const char *path = getenv("LEAVING_REPORT");
     FILE *f = path ? fopen(path, "ae") : NULL;
     if (device_fd >= 0) {
+        late_end();
         pthread_mutex_lock(&lock);
         ends = true;
         pthread_cond_signal(&wake);
@@ -104,17 +121,35 @@ static cl_int retain(void *handle)
     return CL_SUCCESS;
 }
 
+static cl_int release(void *handle);
+
+static void gone(void *arg)
+{
+    struct object *o = arg;
+    struct object *of = o->of;
+    while (o->destructors) {
+        struct destructor *d = o->destructors;
+        o->destructors = d->next;
+        d->call((cl_mem)o, d->arg);
+        free(d);
+    }
+    n_left[o->kind]--;
+    bytes_left -= (long)(o->memory ? o->bytes : 0);
+    if (!o->borrowed)
+        free(o->memory);
+    free(o);
+    release(of);
+}
+
 static cl_int release(void *handle)
 {
     struct object *o = handle;
-    while (o && --o->n_refs == 0) {
-        struct object *of = o->of;
-        n_left[o->kind]--;
-        bytes_left -= (long)(o->memory ? o->bytes : 0);
-        free(o->memory);
-        free(o);
-        o = of;
-    }
+    if (!o || --o->n_refs)
+        return CL_SUCCESS;
+    if (o->destructors && getenv("LATE"))
+        late_say('d', gone, o);
+    else
+        gone(o);
     return CL_SUCCESS;
 }
 
@@ -172,7 +207,7 @@ static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what,
     (void)p;
     switch (what) {
     case CL_PLATFORM_UNLOADABLE_KHR:
-        return answer_number(CL_TRUE, sizeof(cl_bool), size, value, size_ret);
+        return answer_number(!getenv("LEAVING_STAYS"), sizeof(cl_bool), size, value, size_ret);
     case CL_PLATFORM_VERSION:
         return answer_text("OpenCL 1.2 leaving", size, value, size_ret);
     case CL_PLATFORM_PROFILE:
@@ -189,11 +224,16 @@ static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what,
     }
 }
 
+static cl_device_type device_type(void)
+{
+    return getenv("LATE") ? CL_DEVICE_TYPE_CPU : CL_DEVICE_TYPE_ACCELERATOR;
+}
+
 static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids,
                                      cl_uint *ret_n)
 {
     (void)p;
-    if (!(type & (CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_DEFAULT)))
+    if (!(type & (device_type() | CL_DEVICE_TYPE_DEFAULT)))
         return CL_DEVICE_NOT_FOUND;
     if (ids && n)
         ids[0] = (cl_device_id)&device;
@@ -209,7 +249,9 @@ static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_
     (void)d;
     switch (what) {
     case CL_DEVICE_TYPE:
-        return answer_number(CL_DEVICE_TYPE_ACCELERATOR, sizeof(cl_device_type), size, value, size_ret);
+        return answer_number(device_type(), sizeof(cl_device_type), size, value, size_ret);
+    case CL_DEVICE_HOST_UNIFIED_MEMORY:
+        return answer_number(getenv("LATE") != NULL, sizeof(cl_bool), size, value, size_ret);
     case CL_DEVICE_NAME:
     case CL_DEVICE_VENDOR:
     case CL_DRIVER_VERSION:
@@ -246,11 +288,28 @@ static cl_int CL_API_CALL keep_device(cl_device_id d)
 
 /* ---- contexts, queues, buffers */
 
+/* Of the context that was made last. */
+static struct {
+    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
+    void *arg;
+} notice;
+
+static void say_notice(void *arg)
+{
+    (void)arg;
+    notice.notify("a word", NULL, 0, notice.arg);
+}
+
 static cl_context CL_API_CALL create_context(
     const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg, cl_int *result)
 {
-    (void)properties, (void)n, (void)ids, (void)notify, (void)arg;
+    (void)properties, (void)n, (void)ids;
+    if (notify && late_is('n')) {
+        notice.notify = notify;
+        notice.arg = arg;
+        late_say('n', say_notice, NULL);
+    }
     return made(result, new_object(CONTEXT, NULL));
 }
 
@@ -316,18 +375,27 @@ static cl_int CL_API_CALL flush(cl_command_queue q)
     return CL_SUCCESS;
 }
 
+static cl_int CL_API_CALL finish(cl_command_queue h)
+{
+    struct object *q = (void *)h;
+    q->finished = q->number;
+    return CL_SUCCESS;
+}
+
 static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host,
                                         cl_int *result)
 {
-    if (flags & CL_MEM_USE_HOST_PTR)
+    const bool borrows = flags & CL_MEM_USE_HOST_PTR;
+    if (borrows && !getenv("LATE"))
         return failed(result, CL_INVALID_VALUE);
     struct object *m = new_object(MEM, c);
     m->flags = flags;
     m->bytes = bytes;
-    m->memory = calloc(1, bytes);
+    m->borrowed = borrows;
+    m->memory = borrows ? host : calloc(1, bytes);
     if (!m->memory)
         abort();
-    if (host)
+    if (host && !borrows)
         memcpy(m->memory, host, bytes);
     bytes_left += (long)bytes;
     return made(result, m);
@@ -336,6 +404,17 @@ static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t
 static cl_int CL_API_CALL release_mem(cl_mem m)
 {
     return release(m);
+}
+
+static cl_int CL_API_CALL mem_callback(cl_mem h, void(CL_CALLBACK *call)(cl_mem, void *), void *arg)
+{
+    struct object *m = (void *)h;
+    struct destructor *d = malloc(sizeof *d);
+    if (!d)
+        abort();
+    *d = (struct destructor){m->destructors, call, arg};
+    m->destructors = d;
+    return CL_SUCCESS;
 }
 
 static cl_int CL_API_CALL mem_info(cl_mem h, cl_mem_info what, size_t size, void *value, size_t *size_ret)
@@ -361,11 +440,15 @@ static cl_int CL_API_CALL mem_info(cl_mem h, cl_mem_info what, size_t size, void
 
 /* ---- commands */
 
-static cl_int over(cl_command_queue q, cl_command_type command, cl_event *event)
+static cl_int over(cl_command_queue h, cl_command_type command, cl_event *event)
 {
+    struct object *q = (void *)h;
+    q->number++;
     if (event) {
         struct object *e = new_object(EVENT, q);
         e->command = command;
+        e->number = q->number;
+        e->over = command != CL_COMMAND_COPY_BUFFER || !late_is('c');
         *event = (cl_event)e;
     }
     return CL_SUCCESS;
@@ -402,17 +485,51 @@ static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem from, cl_mem to
     return over(q, CL_COMMAND_COPY_BUFFER, event);
 }
 
+static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_bytes, size_t at,
+                                      size_t n, cl_uint n_waits, const cl_event *waits, cl_event *event)
+{
+    (void)n_waits, (void)waits;
+    for (size_t i = 0; i < n; i += pattern_bytes)
+        memcpy(memory_of(m) + at + i, pattern, pattern_bytes);
+    return over(q, CL_COMMAND_FILL_BUFFER, event);
+}
+
 static cl_int CL_API_CALL marker(cl_command_queue q, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     (void)n_waits, (void)waits;
     return over(q, CL_COMMAND_MARKER, event);
 }
 
+struct word {
+    struct object *event;
+    void(CL_CALLBACK *told)(cl_event, cl_int, void *);
+    void *arg;
+};
+
+static void say_over(void *arg)
+{
+    struct word w = *(struct word *)arg;
+    free(arg);
+    w.event->over = true;
+    w.told((cl_event)w.event, CL_COMPLETE, w.arg);
+    release(w.event);
+}
+
 static cl_int CL_API_CALL event_callback(cl_event e, cl_int status,
                                          void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
 {
+    struct object *o = (void *)e;
     (void)status;
-    told(e, CL_COMPLETE, arg);
+    if (!getenv("LATE")) {
+        told(e, CL_COMPLETE, arg);
+        return CL_SUCCESS;
+    }
+    struct word *w = malloc(sizeof *w);
+    if (!w)
+        abort();
+    *w = (struct word){o, told, arg};
+    retain(o);
+    late_say(o->command == CL_COMMAND_COPY_BUFFER ? 'c' : '-', say_over, w);
     return CL_SUCCESS;
 }
 
@@ -421,7 +538,8 @@ static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size
 {
     const struct object *e = (const void *)h;
     if (what == CL_EVENT_COMMAND_EXECUTION_STATUS)
-        return answer_number(CL_COMPLETE, sizeof(cl_int), size, value, size_ret);
+        return answer_number(e->over || e->number <= e->of->finished ? CL_COMPLETE : CL_RUNNING, sizeof(cl_int), size,
+                             value, size_ret);
     return what == CL_EVENT_COMMAND_TYPE ? answer(&e->command, sizeof e->command, size, value, size_ret)
                                          : CL_INVALID_VALUE;
 }
@@ -440,6 +558,8 @@ static cl_int CL_API_CALL retain_event(cl_event e)
 
 static cl_int CL_API_CALL release_event(cl_event e)
 {
+    if (((const struct object *)(const void *)e)->command == CL_COMMAND_COPY_BUFFER)
+        late_stand('r');
     return release(e);
 }
 
@@ -463,13 +583,15 @@ static const cl_icd_dispatch dispatch = {
     .clReleaseCommandQueue = release_queue,
     .clGetCommandQueueInfo = queue_info,
     .clFlush = flush,
-    .clFinish = flush,
+    .clFinish = finish,
     .clCreateBuffer = create_buffer,
     .clGetMemObjectInfo = mem_info,
     .clReleaseMemObject = release_mem,
+    .clSetMemObjectDestructorCallback = mem_callback,
     .clEnqueueReadBuffer = read_buffer,
     .clEnqueueWriteBuffer = write_buffer,
     .clEnqueueCopyBuffer = copy_buffer,
+    .clEnqueueFillBuffer = fill_buffer,
     .clEnqueueMarkerWithWaitList = marker,
     .clEnqueueBarrierWithWaitList = marker,
     .clSetEventCallback = event_callback,

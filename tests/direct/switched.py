@@ -28,7 +28,7 @@ import daemon  # noqa: E402
 import programs  # noqa: E402
 import runner  # noqa: E402
 
-PHASES = ("stand", "driver", "ends", "tables", "contents", "loaded", "commit")
+PHASES = ("hold", "stand", "driver", "ends", "tables", "contents", "loaded", "commit")
 
 
 class Fed(programs.Program):
@@ -47,11 +47,13 @@ class Fed(programs.Program):
 
 
 class X264(Fed):
-    """On one PoCL thread, since with more it gives another stream each time, natively too."""
+    """As programs.X264: on one PoCL thread, with its kernels compiled."""
 
     needs = programs.X264.needs
     packages = programs.X264.packages
+    warm = programs.X264.warm
     daemon_args = programs.X264.daemon_args
+    env = programs.X264.env
     daemon_env = programs.X264.daemon_env
     frames_a_piece = 12
     size = (640, 352)
@@ -71,8 +73,8 @@ class X264(Fed):
             return [pieces[0] + f.read(piece)] + [f.read(piece) for _ in range(n - 1)]
 
     def command(self, side):
-        encode = ["x264", "--opencl", "--threads", "1", "--lookahead-threads", "1", "--no-progress", "--demuxer", "y4m", "-o", "out.264", "-"]
-        return encode if side.gantry else ["env", "LD_LIBRARY_PATH=" + side.shared] + encode
+        return ["env", "LD_LIBRARY_PATH=" + side.shared, "x264", "--opencl", "--threads", "1", "--lookahead-threads", "1", "--no-progress",
+                "--demuxer", "y4m", "-o", "out.264", "-"]
 
     def observe_fed(self, side, out, err):
         if "OpenCL acceleration enabled" not in err:
@@ -216,15 +218,15 @@ class Switched(runner.Runner):
 
     def native(self, name, program, which):
         env = {**daemon.clean_env(), **program.daemon_env, "POCL_CACHE_DIR": self.folder(name, "cache-native"),
-               "OCL_ICD_VENDORS": self.native_vendors()}
+               "OCL_ICD_VENDORS": self.native_vendors(name)}
         side = runner.Side("native", os.path.join(self.root, name, which), self.folder(name, "shared"), env, gantry=False)
         return self.run(side, program, lambda i: None)
 
     def switched(self, name, program):
-        """What it gave, and its pauses. Its own driver has compiled before, natively; its worker's has not."""
+        """What it gave, and its pauses. Its own driver has compiled before, natively; its worker's has not, but of one that is to be warm."""
         work = os.path.join(self.root, name, "switched")
         with daemon.Daemon(self.stage, work + "-daemon", args=program.daemon_args, env=program.daemon_env,
-                           cache=self.fresh(name, "cache-worker"), passthrough=True) as gantry:
+                           cache=(self.folder if program.warm else self.fresh)(name, "cache-worker"), passthrough=True) as gantry:
             env = {**gantry.program_env(), "POCL_CACHE_DIR": self.folder(name, "cache-native")}
             side = runner.Side("switched", work, self.folder(name, "shared"), env, gantry=True)
             switch = Switcher(gantry)
@@ -261,9 +263,13 @@ def verdict(switched, name, program):
         print("SKIP {}: {}".format(name, reason), flush=True)
         return "SKIP", []
     try:
-        switched.prepare(name, program)
-        native = switched.native(name, program, "native")
-        result, pauses = switched.switched(name, program)
+        with switched.alone_with(name):
+            switched.prepare(name, program)
+            if program.warm:
+                switched.native(name, program, "native")
+                switched.switched(name, program)
+            native = switched.native(name, program, "native")
+            result, pauses = switched.switched(name, program)
         runner.same(native, result, "native", "switched")
     except runner.EXPECTED as failure:
         print("FAIL {}: {}".format(name, failure), flush=True)

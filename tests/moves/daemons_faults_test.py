@@ -77,7 +77,7 @@ class Faults(unittest.TestCase):
 
     def test_the_old_worker_is_killed(self):
         """Before it has said that all is written: the program is told that its vGPU is lost, and none is left at the other one."""
-        for point in ("move-begun", "move-handed", "move-ahead", "move-quiet", "move-told", "move-saved"):
+        for point in ("move-begun", "move-handed", "move-ahead", "move-held", "move-quiet", "move-told", "move-saved"):
             a, b = self.pair(here=point)
             with self.subTest(point), a, b:
                 program = self.program(a)

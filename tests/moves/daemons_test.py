@@ -151,15 +151,15 @@ class Daemons(unittest.TestCase):
         self.ends_well(program)
 
     def test_what_is_asked_wrongly_changes_nothing(self):
-        a, b = self.daemon("a"), self.daemon("b", args=["--device", "pthread,present-as=gpu"])
+        a, b = self.daemon("a", env={"POCL_DEVICES": "pthread basic"}), self.daemon("b", args=["--device", "pthread"])
         program = self.program(a)
         self.assertEqual(program.at(), STEPS[0])
         vgpu = a.vgpus()[0]["id"]
         self.refused(a, "there is no vGPU", "migrate", "zz", b.address)
         self.refused(a, "no gantryd listens", "migrate", vgpu, "unix:" + os.path.join(self.work, "nobody"))
         self.refused(a, "there already", "migrate", vgpu, a.address)
-        self.refused(a, "other machines yet", "migrate", vgpu, "tcp:127.0.0.1:1")
-        self.refused(a, "it is shown as another kind", "migrate", vgpu, b.address)
+        self.refused(a, "shares its memory", "migrate", vgpu, "tcp:127.0.0.1:1")
+        self.refused(a, "it has 2 devices of its platform", "migrate", vgpu, b.address)
         self.assertEqual(b.vgpus(), [])
         self.ends_well(program)
 

@@ -200,7 +200,7 @@ class Drain(unittest.TestCase):
         held, plain = self.program(a)
         # It is on its way as long as we like: a program that is stopped goes nowhere.
         held.process.send_signal(signal.SIGSTOP)
-        drain = self.started(a, "drain", b.address)
+        drain = self.started(a, "drain", "--quiet", b.address)
         line = drain.stderr.readline()
         self.assertIn(blue, line)
         self.assertIn("waits for others to end", line)
@@ -223,7 +223,7 @@ class Drain(unittest.TestCase):
         programs = [self.program(a) for _ in range(6)]
         for program, _ in programs:
             program.process.send_signal(signal.SIGSTOP)
-        drain = self.started(a, "drain", b.address)
+        drain = self.started(a, "drain", "--quiet", b.address)
         # None of them can end, so some never begin.
         self.assertTrue(wait_until(lambda: sum(v["state"] == "moving" for v in a.vgpus()) == 4, TIMEOUT_S))
         drain.send_signal(signal.SIGINT)
@@ -245,7 +245,7 @@ class Drain(unittest.TestCase):
         a, b = self.daemon("a"), self.daemon("b")
         program, vgpu = self.program(a)
         program.process.send_signal(signal.SIGSTOP)
-        drain = self.started(a, "drain", b.address)
+        drain = self.started(a, "drain", "--quiet", b.address)
         self.assertTrue(wait_until(lambda: any(v["state"] == "moving" for v in a.vgpus()), TIMEOUT_S))
         program.process.kill()
         out, errors = drain.communicate(timeout=TIMEOUT_S)
@@ -263,7 +263,7 @@ class Drain(unittest.TestCase):
         late.send(frame(ATTACH, 100, attach()), (2, 2))
         late.control(b'{"version":1,"request":"status"}')  # so it has been heard
         self.assertEqual(self.at(a), set())
-        drain = self.started(a, "drain", b.address)
+        drain = self.started(a, "drain", "--quiet", b.address)
         self.assertTrue(wait_until(lambda: a.ctl("ls").get("draining"), TIMEOUT_S))
         for pid in hosts:
             os.kill(pid, signal.SIGCONT)

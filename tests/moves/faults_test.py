@@ -84,7 +84,7 @@ class Faults(unittest.TestCase):
 
     def test_the_worker_is_killed(self):
         """The environment is the template's, so every worker has it: the first to come to its point ends."""
-        for point in ("move-begun", "move-quiet", "move-handed", "save-contents", "move-saved"):
+        for point in ("move-begun", "move-held", "move-quiet", "move-handed", "save-contents", "move-saved"):
             for stop in ((), ("--stop",)):
                 with self.subTest(point, stop=stop), Daemon(STAGE, self.work, env={"GANTRY_FAULT": point}) as daemon:
                     program = self.program(daemon)

@@ -49,7 +49,7 @@ class LiveFaults(unittest.TestCase):
 
     def test_the_new_worker_is_killed(self):
         """The environment is the template's: each new worker comes to its point and ends."""
-        for point in ("load-begun", "load-entry", "load-entry:30", "load-contents", "load-contents:20", "load-done",
+        for point in ("load-begun", "load-device", "load-entry", "load-entry:30", "load-contents", "load-contents:20", "load-done",
                       "load-last"):
             with self.subTest(point):
                 with Daemon(STAGE, self.work, env={"GANTRY_FAULT": point}) as daemon:
@@ -81,7 +81,7 @@ class LiveFaults(unittest.TestCase):
         self.assertEqual(program.returncode, 1)
 
     def test_the_old_worker_is_killed(self):
-        for point in ("move-begun", "move-handed", "save-contents", "move-ahead", "move-quiet", "save-contents:2", "move-told", "move-saved",
+        for point in ("move-begun", "move-handed", "move-devices", "save-contents", "move-ahead", "move-held", "move-quiet", "save-contents:2", "move-told", "move-saved",
                       "load-go"):
             with self.subTest(point), Daemon(STAGE, self.work, env={"GANTRY_FAULT": point}) as daemon:
                 program = self.start(daemon, "all")

@@ -7,6 +7,8 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
@@ -15,7 +17,7 @@ from daemon import Daemon, stage_ready, wait_until  # noqa: E402,F401
 from xxh3 import xxh3  # noqa: E402
 
 TIMEOUT_S = 120
-STEPS = ("buffers", "images", "user event, in order", "user event, out of order", "printf")
+STEPS = ("buffers", "images", "user event, in order", "user event, out of order", "let go", "printf")
 
 
 def gantry(daemon, *words, **options):
@@ -87,3 +89,38 @@ class Program:
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()
+
+
+class TcpCase(unittest.TestCase):
+    """Two gantryds and programs that reach them over tcp. `stage` and `path` (the program's) are set by whoever runs it."""
+
+    stage = path = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gn-moves-tcp-")
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+
+    def listening(self, name, *args, insecure=True, fault=None):
+        """Not started yet."""
+        listen = ["--listen", "tcp:127.0.0.1:0", *(["--insecure"] if insecure else [])]
+        env = {"GANTRY_LOG": "info", **({"GANTRY_FAULT": fault} if fault else {})}
+        return Daemon(self.stage, os.path.join(self.work, name), args=[*listen, *args], env=env)
+
+    def daemon(self, name, *args, **options):
+        daemon = self.listening(name, *args, **options)
+        daemon.__enter__()
+        self.addCleanup(lambda: daemon.__exit__(None, None, None))
+        return daemon
+
+    def program(self, daemon, **env):
+        program = Program(self.path, daemon, env=env)
+        self.addCleanup(program.kill)
+        return program
+
+    def ends_well(self, program, done=1):
+        for name in STEPS[done:]:
+            program.on()
+            self.assertEqual(program.at(), name)
+        program.on()
+        self.assertIsNone(program.ends_well())

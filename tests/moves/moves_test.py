@@ -55,7 +55,7 @@ class Moves(unittest.TestCase):
             program = subprocess.Popen([PROGRAM], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             self.addCleanup(program.kill)
             lines = []
-            for name in ("buffers", "images", "user event, in order", "user event, out of order", "printf"):
+            for name in ("buffers", "images", "user event, in order", "user event, out of order", "let go", "printf"):
                 line = program.stdout.readline().strip()
                 self.assertEqual(line, name)
                 self.move(daemon)

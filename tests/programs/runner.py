@@ -11,11 +11,14 @@
 
 One verdict a program, then `N passed, N failed`. Exit status 0, 1 when any failed, 77 when nothing could be run. Each program gets
 a home, a working directory and (natively) a kernel cache of its own; through Gantry it gets a gantryd of its own, of which nothing may be
-left afterwards. Kernel caches are kept in the work folder between calls: the first call is the slow one.
+left afterwards. Kernel caches are kept in the work folder between calls: the first call is the slow one. Runners of one program in one work
+folder wait for each other; those of different programs do not.
 """
 
 import argparse
+import contextlib
 import difflib
+import fcntl
 import os
 import shutil
 import signal
@@ -132,12 +135,12 @@ class Runner:
     def native(self, name, program, which):
         env = {**daemon.clean_env(), **program.daemon_env, "POCL_CACHE_DIR": self.folder(name, "cache-native")}
         # Only the vendors' drivers: Gantry may be installed on this machine.
-        env["OCL_ICD_VENDORS"] = self.native_vendors()
+        env["OCL_ICD_VENDORS"] = self.native_vendors(name)
         side = Side("native", os.path.join(self.root, name, which), self.folder(name, "shared"), env, gantry=False)
         return program.observe(side, side.run(program, program.env))
 
-    def native_vendors(self):
-        vendors = self.folder("vendors", "native")
+    def native_vendors(self, name):
+        vendors = self.folder(name, "vendors")
         for old in os.listdir(vendors):
             os.unlink(os.path.join(vendors, old))
         for file in os.listdir("/etc/OpenCL/vendors"):
@@ -155,11 +158,24 @@ class Runner:
             except Failed as failure:
                 raise Failed("{}\n--- gantryd's log, its end\n{}".format(failure, gantry.log()[-2000:]))
 
+    @contextlib.contextmanager
+    def alone_with(self, name):
+        """No other runner has the program's folder meanwhile."""
+        with open(os.path.join(self.folder(name, ""), "lock"), "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def prepare(self, name, program):
         program.prepare(Side("preparation", os.path.join(self.root, name, "prepare"), self.folder(name, "shared"), {}, gantry=False))
 
     def together(self, chosen):
         """All programs at once, each against its own native run; the verdicts."""
+        with contextlib.ExitStack() as folders:
+            for name in sorted(chosen):
+                folders.enter_context(self.alone_with(name))
+            return self.together_alone(chosen)
+
+    def together_alone(self, chosen):
         for name, program in chosen.items():
             if program.daemon_args or program.daemon_env:
                 raise Failed("{} wants a gantryd of its own".format(name))
@@ -186,6 +202,10 @@ class Runner:
 
     def compare(self, name, program):
         """Seconds of both sides; raises Failed, Wrong or what the daemon raises."""
+        with self.alone_with(name):
+            return self.compare_alone(name, program)
+
+    def compare_alone(self, name, program):
         self.prepare(name, program)
         times = []
         observed = []
@@ -194,6 +214,8 @@ class Runner:
         else:
             runs = [("native", self.native), ("gantry", self.through_gantry)]
         for title, run in runs:
+            if program.warm:
+                run(name, program, title.replace(" ", "-"))
             begin = time.monotonic()
             observed.append(run(name, program, title.replace(" ", "-")))
             times.append("{:.1f} s {}".format(time.monotonic() - begin, title))

@@ -271,13 +271,14 @@ struct gn_session {
     uint32_t *zombies, n_zombies, first_zombie; /* events_lock: a ring of events_capacity, let go before they ended */
     void *detail;                                                     /* the API's */
     /* A move to another gantryd (moving.c). */
-    struct gn_link *to;                    /* link_lock: with the other one, from the claim to the decision; NULL */
-    char address[GN_LINK_ADDRESS_BYTES];   /* link_lock: of the one that it lives at; "": where it has attached */
+    struct gn_link *to;                    /* link lock: with the other one, from the claim to the decision; NULL */
+    char address[GN_LINK_ADDRESS_BYTES];   /* link lock: of the one that it lives at; "": where it has attached */
     pthread_mutex_t moving_lock;           /* innermost */
     pthread_cond_t moving_wake;
     _Atomic int turn_fd;                   /* an eventfd, from the first such move on: the watcher is to look at the link anew; -1 */
     struct gn_moving *moving;              /* moving_lock, as the rest: the one that goes on; NULL */
     uint32_t move_leave, move_off;         /* the numbers of the latest that may be decided, and that was called off */
+    uint32_t move_stands;                  /* over tcp: of the latest before which all that was said has been taken */
     bool move_deserted;                    /* who was to be left has gone */
     uint32_t n_moves, n_moves_seen;        /* to another gantryd; of which the watcher knows */
 };
@@ -300,6 +301,8 @@ bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop
 /* moving.c: the vGPU goes to another gantryd. A word of gantryd's, which link.h calls for; any thread that reads what it says. */
 void gn_session_moving_init(struct gn_session *s);
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
+/* The worker on another machine has said its last word before this move. Whoever reads. */
+void gn_session_move_stands(struct gn_session *s, uint32_t number);
 /* gantryd has hung up: is the vGPU at another one by now? Waits for a move's end. The watcher. */
 bool gn_session_outlives_gantryd(struct gn_session *s);
 /* What the environment says of the vGPU's part: 0: as the tenant has it. */

@@ -6,6 +6,7 @@
  * notice none of this; who needs a segment of memory meanwhile gets it from the old gantryd and passes it to the new one (area.c).
  */
 #include "guest/core/guest_core.h"
+#include "guest/core/remote.h"
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -39,11 +40,18 @@ void gn_session_moving_init(struct gn_session *s)
     atomic_init(&s->turn_fd, -1);
 }
 
+/* moving_lock. Nothing more is to come from the one that is left: its worker's words come by another way than its gantryd's, over tcp. */
+static bool has_heard_all(const struct gn_moving *m)
+{
+    const struct gn_session *s = m->s;
+    return s->move_leave == m->number && (!s->remote || s->move_stands == m->number);
+}
+
 static bool is_off(const struct gn_moving *m)
 {
     struct gn_session *s = m->s;
     pthread_mutex_lock(&s->moving_lock);
-    const bool off = s->move_off == m->number || (s->move_deserted && s->move_leave != m->number);
+    const bool off = s->move_off == m->number || (s->move_deserted && !has_heard_all(m));
     pthread_mutex_unlock(&s->moving_lock);
     return off;
 }
@@ -52,9 +60,15 @@ static bool may_leave(const struct gn_moving *m)
 {
     struct gn_session *s = m->s;
     pthread_mutex_lock(&s->moving_lock);
-    const bool may = s->move_leave == m->number && s->move_off != m->number;
+    const bool may = has_heard_all(m) && s->move_off != m->number;
     pthread_mutex_unlock(&s->moving_lock);
     return may;
+}
+
+/* Whoever uses the link has this. Over tcp the watcher does, without link_lock, whose holder may wait for what the watcher brings. */
+static pthread_mutex_t *lock_of_link(struct gn_session *s)
+{
+    return s->remote ? gn_remote_link_lock(s->remote) : &s->link_lock;
 }
 
 /* Whatever the other gantryd has said. 0, or -errno and why: nothing comes of it. */
@@ -89,16 +103,16 @@ static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err
     struct gn_link *to = NULL;
     uint32_t heard = 0;
     GN_FAULT("program-move-told");
-    int rc = gn_link_connect_claim(m->what.address, &to, err);
+    int rc = gn_link_connect_claim(s->link, &m->what, &to, err);
     if (rc)
         return rc;
     memcpy(claim.ticket, m->what.ticket, sizeof claim.ticket);
-    pthread_mutex_lock(&s->link_lock);
-    claim.n_segments = s->area.n_segments - 1;
+    pthread_mutex_lock(lock_of_link(s));
+    claim.n_segments = s->remote ? 0 : s->area.n_segments - 1;
     rc = gn_link_claim(to, &claim, s->ring_segment.fd, err);
     if (!rc)
         s->to = *ret = to; /* what comes from now on is passed on */
-    pthread_mutex_unlock(&s->link_lock);
+    pthread_mutex_unlock(lock_of_link(s));
     explicit_bzero(&claim, sizeof claim);
     if (rc) {
         gn_link_close(to);
@@ -148,16 +162,16 @@ static int move(struct gn_moving *m, struct gn_error *err)
     int rc = claim(m, &to, err);
     GN_FAULT("program-claimed");
     if (!rc) {
-        pthread_mutex_lock(&s->link_lock);
+        pthread_mutex_lock(lock_of_link(s));
         rc = gn_link_say_comes(s->link, m->number) ? -ECANCELED : 0;
-        pthread_mutex_unlock(&s->link_lock);
+        pthread_mutex_unlock(lock_of_link(s));
     }
     if (!rc)
         rc = wait_until_loaded(m, to, err);
     if (!to)
         return rc;
     GN_FAULT("program-before-go");
-    pthread_mutex_lock(&s->link_lock);
+    pthread_mutex_lock(lock_of_link(s));
     s->to = NULL;
     if (rc) {
         gn_link_close(to);
@@ -167,10 +181,13 @@ static int move(struct gn_moving *m, struct gn_error *err)
         s->vgpu_id = m->claimed.vgpu_id;
         s->platform = m->claimed.platform.index;
         memcpy(s->address, m->what.address, sizeof s->address);
-        turn(s);
+        if (s->remote)
+            gn_remote_go_over(s->remote);
+        else
+            turn(s);
     }
     GN_FAULT("program-gone-over");
-    pthread_mutex_unlock(&s->link_lock);
+    pthread_mutex_unlock(lock_of_link(s));
     return rc;
 }
 
@@ -186,16 +203,16 @@ static void *mover(void *arg)
     pthread_mutex_unlock(&s->moving_lock);
     int rc = is_off(m) ? -ECANCELED : move(m, &err);
     if (rc && rc != -ECANCELED) {
-        pthread_mutex_lock(&s->link_lock);
+        pthread_mutex_lock(lock_of_link(s));
         (void)gn_link_say_stays(s->link, m->number, &err);
-        pthread_mutex_unlock(&s->link_lock);
+        pthread_mutex_unlock(lock_of_link(s));
     }
     pthread_mutex_lock(&s->moving_lock);
     s->moving = NULL;
     s->n_moves += !rc;
     s->move_deserted = false;
     if (!rc)
-        s->move_leave = s->move_off = 0; /* another gantryd's numbers follow */
+        s->move_leave = s->move_off = s->move_stands = 0; /* another gantryd's numbers follow */
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
     close(m->wake);
@@ -247,6 +264,14 @@ void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct 
     }
     pthread_mutex_lock(&s->moving_lock);
     *(op == GN_LINK_LEAVE ? &s->move_leave : &s->move_off) = number;
+    wake_locked(s);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+void gn_session_move_stands(struct gn_session *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->move_stands = number;
     wake_locked(s);
     pthread_mutex_unlock(&s->moving_lock);
 }

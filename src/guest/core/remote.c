@@ -243,6 +243,10 @@ static int take(void *context, const struct gn_stream_record *record, const void
     case GN_RECORD_FRAME:
         if (record->part == GN_SESSION_WANT)
             return take_want(r, record, payload);
+        if (record->part == GN_SESSION_STANDS) {
+            gn_session_move_stands(s, (uint32_t)record->at);
+            return 0;
+        }
         s->api->heard(s, record->part, payload, record->bytes);
         return 0;
     case GN_RECORD_PRINT:

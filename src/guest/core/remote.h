@@ -20,6 +20,10 @@ int gn_remote_make_memory(struct gn_attached *a);
 int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err);
 /* The session's watcher thread. */
 void *gn_remote_watch(void *session);
+/* Held by whoever uses the session's link. */
+pthread_mutex_t *gn_remote_link_lock(struct gn_remote *r);
+/* The link leads to another gantryd now, which has the vGPU (moving.c): from now on its worker is talked to. The lock is held. */
+void gn_remote_go_over(struct gn_remote *r);
 /* The program ends: gantryd need not wait for it. Never waits. */
 void gn_remote_bye(struct gn_remote *r);
 /* In a forked child: closes what it inherited. */

@@ -123,6 +123,17 @@ int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_
     return 0;
 }
 
+pthread_mutex_t *gn_remote_link_lock(struct gn_remote *r)
+{
+    return &r->dialling;
+}
+
+void gn_remote_go_over(struct gn_remote *r)
+{
+    atomic_store_explicit(&r->gone_over, true, memory_order_seq_cst);
+    gn_remote_broke(r);
+}
+
 void gn_remote_bye(struct gn_remote *r)
 {
     if (pthread_mutex_trylock(&r->dialling))
@@ -232,6 +243,10 @@ static bool come_back(struct gn_remote *r)
     }
     gn_out_disconnect(&r->out);
     gn_tcp_close(&r->tcp);
+    const bool goes_over = atomic_exchange_explicit(&r->gone_over, false, memory_order_seq_cst);
+    /* What the old worker has said has come, all of it; what it has not taken the new one takes. */
+    if (goes_over)
+        r->in.received = r->in.small = 0;
     int rc = -EPIPE;
     for (uint64_t now = gn_now_ns(); rc && !is_final(rc) && now < deadline; now = gn_now_ns()) {
         rc = connect_data(r, now + TRY_NS < deadline ? now + TRY_NS : deadline, &err);
@@ -240,6 +255,11 @@ static bool come_back(struct gn_remote *r)
     }
     if (!rc)
         atomic_store_explicit(&r->broken, false, memory_order_seq_cst);
+    if (goes_over) {
+        pthread_mutex_lock(&r->dialling);
+        gn_link_say_left(r->s->link);
+        pthread_mutex_unlock(&r->dialling);
+    }
     gn_remote_leave_role(r);
     if (!rc)
         gn_remote_wake_all(r);
@@ -279,6 +299,18 @@ static bool lease_is_over(struct gn_remote *r, uint32_t *seen_turns)
     return !atomic_load_explicit(&r->role, memory_order_seq_cst);
 }
 
+/* False: gantryd is gone. What it says unasked is about moves. */
+static bool hear_gantryd(struct gn_remote *r, uint32_t events)
+{
+    if (pthread_mutex_trylock(&r->dialling)) {
+        (void)poll(NULL, 0, 1); /* whoever has it is about to be done */
+        return true;
+    }
+    const int rc = gn_link_hear(r->s->link);
+    pthread_mutex_unlock(&r->dialling);
+    return rc == 0 && !(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+}
+
 void *gn_remote_watch(void *session)
 {
     struct gn_session *s = session;
@@ -290,7 +322,7 @@ void *gn_remote_watch(void *session)
         struct epoll_event events[8];
         if (new_connection) {
             control = gn_link_poll_fd(s->link);
-            watch_fd(r, control, EPOLLRDHUP, EPOLL_CTL_ADD);
+            watch_fd(r, control, EPOLLIN | EPOLLRDHUP, EPOLL_CTL_ADD);
             watch_fd(r, r->tcp.fd, 0, EPOLL_CTL_ADD);
             armed = 0;
             new_connection = false;
@@ -315,7 +347,8 @@ void *gn_remote_watch(void *session)
                 drain_counter(fd);
                 reads = lease_is_over(r, &seen_turns);
             } else if (fd == control) {
-                gn_remote_broke(r);
+                if (!hear_gantryd(r, events[i].events))
+                    gn_remote_broke(r);
             } else if (fd == r->tcp.fd) {
                 if (events[i].events & EPOLLOUT)
                     gn_remote_flush(r);
@@ -334,6 +367,8 @@ void *gn_remote_watch(void *session)
             continue;
         /* Closing takes them out of the epoll set. */
         epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, control, NULL);
+        /* A move that goes on is decided first: by who has heard all that there was to hear, or it is off. */
+        (void)gn_session_outlives_gantryd(s);
         if (atomic_load_explicit(&r->leaving, memory_order_seq_cst) || !come_back(r))
             break;
         new_connection = reads = true;

@@ -4,6 +4,7 @@
  * process attaches to all of them at its first look, and a forked child anew.
  */
 #include "opencl_guest.h"
+#include "opencl_carried.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,79 +19,10 @@ static struct {
     cl_uint n;
 } platforms = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/*
- * Extensions that add no entry point, or only ones that Gantry carries. One that is not here is not
- * advertised, however harmless: its calls would be missing.
- */
-static const char *const carried[] = {
-    "cl_khr_3d_image_writes",
-    "cl_khr_async_work_group_copy_fence",
-    "cl_khr_byte_addressable_store",
-    "cl_khr_create_command_queue",
-    "cl_khr_depth_images",
-    "cl_khr_device_enqueue_local_arg_types",
-    "cl_khr_device_uuid",
-    "cl_khr_expect_assume",
-    "cl_khr_extended_async_copies",
-    "cl_khr_extended_bit_ops",
-    "cl_khr_extended_versioning",
-    "cl_khr_fp16",
-    "cl_khr_fp64",
-    "cl_khr_global_int32_base_atomics",
-    "cl_khr_global_int32_extended_atomics",
-    "cl_khr_icd",
-    "cl_khr_il_program",
-    "cl_khr_image2d_from_buffer",
-    "cl_khr_int64_base_atomics",
-    "cl_khr_int64_extended_atomics",
-    "cl_khr_integer_dot_product",
-    "cl_khr_local_int32_base_atomics",
-    "cl_khr_local_int32_extended_atomics",
-    "cl_khr_mipmap_image",
-    "cl_khr_mipmap_image_writes",
-    "cl_khr_pci_bus_info",
-    "cl_khr_priority_hints",
-    "cl_khr_select_fprounding_mode",
-    "cl_khr_spir",
-    "cl_khr_spirv_linkonce_odr",
-    "cl_khr_spirv_no_integer_wrap_decoration",
-    "cl_khr_srgb_image_writes",
-    "cl_khr_subgroup_ballot",
-    "cl_khr_subgroup_clustered_reduce",
-    "cl_khr_subgroup_extended_types",
-    "cl_khr_subgroup_named_barrier",
-    "cl_khr_subgroup_non_uniform_arithmetic",
-    "cl_khr_subgroup_non_uniform_vote",
-    "cl_khr_subgroup_rotate",
-    "cl_khr_subgroup_shuffle",
-    "cl_khr_subgroup_shuffle_relative",
-    "cl_khr_subgroups",
-    "cl_khr_throttle_hints",
-    "cl_khr_work_group_uniform_arithmetic",
-    "cl_amd_device_attribute_query",
-    "cl_amd_media_ops",
-    "cl_amd_media_ops2",
-    "cl_amd_popcnt",
-    "cl_ext_cxx_for_opencl",
-    "cl_ext_float_atomics",
-    "cl_intel_bfloat16_conversions",
-    "cl_intel_device_attribute_query",
-    "cl_intel_required_subgroup_size",
-    "cl_intel_subgroup_local_block_io",
-    "cl_intel_subgroups",
-    "cl_intel_subgroups_char",
-    "cl_intel_subgroups_long",
-    "cl_intel_subgroups_short",
-    "cl_nv_compiler_options",
-    "cl_nv_copy_opts",
-    "cl_nv_device_attribute_query",
-    "cl_nv_pragma_unroll",
-};
-
 static bool is_carried(const char *name, size_t n)
 {
-    for (size_t i = 0; i < GN_ARRAY_SIZE(carried); i++)
-        if (strlen(carried[i]) == n && memcmp(carried[i], name, n) == 0)
+    for (size_t i = 0; i < GN_ARRAY_SIZE(gn_carried); i++)
+        if (strlen(gn_carried[i]) == n && memcmp(gn_carried[i], name, n) == 0)
             return true;
     return false;
 }

@@ -165,7 +165,7 @@ static bool is_followed_write(const struct gn_command *c)
  * waited for a command, or for the queue, finds every earlier event complete. So an end waits here for those before it, and one
  * thread a queue tells them.
  */
-void gn_command_over(struct gn_command *c, int32_t error)
+static void over(struct gn_command *c, int32_t error)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_vqueue *q = c->queue;
@@ -221,6 +221,14 @@ void gn_command_over(struct gn_command *c, int32_t error)
     pthread_mutex_unlock(&v->lock);
     gn_object_unref(queue_object);
     calm(d);
+}
+
+void gn_command_over(struct gn_command *c, int32_t error)
+{
+    struct gn_vgpu *v = c->vgpu;
+    gn_vgpu_enter(v);
+    over(c, error);
+    gn_vgpu_return(v);
 }
 
 /* The command never was: its event's index is the guest's again as soon as it hears of it. */
@@ -405,7 +413,7 @@ static void drain(struct gn_vdevice *d)
             if ((c = next_ready(q)))
                 break;
         }
-        if (c && (gn_gate_is_closed(&v->gate) || !gn_turn_allows(d)))
+        if (c && (gn_gate_holds(&v->gate) || !gn_turn_allows(d)))
             c = NULL;
         const bool cuts = c && v->slicer && c->class == v->slicer->class;
         if (c && !cuts)
@@ -537,7 +545,7 @@ static void *submit_thread(void *arg)
         if (v->hosted && gn_lost_is(&v->lost))
             return NULL; /* the program lives on */
         pthread_mutex_lock(&d->role);
-        if (came && !gn_gate_is_closed(&v->gate))
+        if (came && !gn_gate_holds(&v->gate))
             gn_turn_came(d);
         do {
             while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
@@ -843,7 +851,9 @@ static int copy_message(const struct gn_command *c, struct copy *ret)
 static int save_command(struct gn_stream_writer *w, const struct gn_command *c, uint64_t number)
 {
     const struct gn_stream_command_state state = {.event = head_of(c)->event};
-    struct gn_saved_command own = {.flags = (c->asked ? GN_SAVED_ASKED : 0) | (c->ordered ? GN_SAVED_ORDERED : 0), .doomed = c->doomed};
+    struct gn_saved_waiting own = {.command = {.flags = (c->asked ? GN_SAVED_ASKED : 0) | (c->ordered ? GN_SAVED_ORDERED : 0), .doomed = c->doomed},
+                                   .batch = c->batch};
+    const bool waits_for_data = !gn_list_empty(&c->batch_link);
     uint32_t *waits = calloc(c->n_waits ? c->n_waits : 1, sizeof *waits), n = 0;
     struct copy copy = {0};
     int rc = waits ? copy_message(c, &copy) : -ENOMEM;
@@ -853,7 +863,7 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
     /* What the driver had of what it follows is over; it would have told of a failure. */
     for (uint32_t i = 0; i < c->n_producers; i++)
         if (c->producers[i]->end_error < 0)
-            own.doomed = c->vgpu->api->wait_failed;
+            own.command.doomed = c->vgpu->api->wait_failed;
     if (!rc)
         rc = gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, msg_of(c)->op, &c->queue->object->id, 1);
     if (!rc)
@@ -863,7 +873,7 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
     if (!rc)
         rc = gn_stream_part(w, GN_PART_WAITS, waits, n * sizeof *waits);
     if (!rc)
-        rc = gn_stream_part(w, GN_PART_API, &own, sizeof own);
+        rc = gn_stream_part(w, GN_PART_API, &own, waits_for_data ? sizeof own : sizeof own.command);
     free(copy.bytes);
     free(waits);
     return rc ? rc : gn_stream_entry_end(w);
@@ -891,11 +901,13 @@ static bool is_restorable(const struct gn_vgpu *v, const struct gn_stream_entry 
 int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e)
 {
     struct gn_stream_part message, waits;
-    struct gn_saved_command own;
+    struct gn_saved_waiting waiting = {.batch = 0};
     bool lie = false, good;
+    const bool waits_for_data = v->remote && gn_stream_copy_part(e, GN_PART_API, &waiting, sizeof waiting);
     if (!gn_stream_find_part(e, GN_PART_REQUEST, &message) || !gn_stream_find_part(e, GN_PART_WAITS, &waits) || waits.n % 4 ||
-        !gn_stream_copy_part(e, GN_PART_API, &own, sizeof own) || !is_restorable(v, e, &message))
+        (!waits_for_data && !gn_stream_copy_part(e, GN_PART_API, &waiting.command, sizeof waiting.command)) || !is_restorable(v, e, &message))
         return -EBADMSG;
+    const struct gn_saved_command own = waiting.command;
     const struct gn_command_head *head = (const void *)((const unsigned char *)message.bytes + sizeof(struct gn_msg));
     struct gn_vobject *queue = gn_object_get(v, head->queue, v->api->queue_kind, &lie);
     struct gn_command *c = queue ? calloc(1, sizeof *c + message.n) : NULL;
@@ -927,6 +939,11 @@ int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e)
     good = !c->fault && (head->event == GN_NO_EVENT || (event && event->state == GN_EVENT_PENDING && !event->user));
     if (good) {
         enter_waits_locked(c, waits.bytes);
+        if (waits_for_data) {
+            c->batch = waiting.batch;
+            c->n_blockers++;
+            gn_list_append(&v->batch_waiters, &c->batch_link);
+        }
         gn_list_append(&c->queue->pending, &c->link);
         gn_count(&v->counters->pending, 1);
     }

@@ -6,6 +6,7 @@
  */
 #include "vgpu/core/files.h"
 
+#include "vgpu/core/build_files.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include "link/frame.h"
@@ -29,7 +30,8 @@ static struct {
     uint32_t number;
     const char *names; /* of the program's folders, one behind the other */
     size_t n_names;
-    uint32_t n_given; /* files of this build */
+    struct gn_build_files *found; /* of this build */
+    bool again;                   /* it is repeated, and they are what there is */
     uint32_t seq;
     struct gn_list asked;
 } files = {
@@ -44,7 +46,7 @@ struct asked {
     struct gn_session_file file;
 };
 
-void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, size_t n_names)
+void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, size_t n_names, struct gn_build_files *found, bool again)
 {
     if (!number || !n_names || names[n_names - 1])
         return;
@@ -53,21 +55,22 @@ void gn_vgpu_begin_build(struct gn_vgpu *v, uint32_t number, const char *names, 
     files.number = number;
     files.names = names;
     files.n_names = n_names;
-    files.n_given = 0;
+    files.found = found;
+    files.again = again;
     pthread_mutex_unlock(&files.lock);
     atomic_store_explicit(&building, true, memory_order_relaxed);
 }
 
-uint32_t gn_vgpu_end_build(void)
+void gn_vgpu_end_build(void)
 {
     atomic_store_explicit(&building, false, memory_order_relaxed);
     pthread_mutex_lock(&files.lock);
-    const uint32_t n = files.n_given;
-    files.n_given = 0;
+    if (files.found)
+        gn_build_files_close(files.found);
+    files.found = NULL;
     files.vgpu = NULL;
     files.names = NULL;
     pthread_mutex_unlock(&files.lock);
-    return n;
 }
 
 /* May the name lie in one of the program's folders? Saves asking for every file of the driver's own. */
@@ -112,6 +115,11 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     until.tv_sec += ANSWER_TIMEOUT_S;
     gn_list_init(&a.link);
     pthread_mutex_lock(&files.lock);
+    if (files.vgpu && files.again) {
+        int rc = may_be_there_locked(name) ? gn_build_files_give(files.found, name, contents, ret_fd, ret_facts) : -ENOENT;
+        pthread_mutex_unlock(&files.lock);
+        return rc;
+    }
     int rc = !files.vgpu || !may_be_there_locked(name)
                  ? -ENOENT
                  : ask_locked(&a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
@@ -123,26 +131,30 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
         rc = a.file.error < 4096 ? -(int)a.file.error : -EIO;
     if (rc == 0 && contents && a.fd < 0)
         rc = -EIO;
+    struct stat facts;
+    memset(&facts, 0, sizeof facts);
+    facts.st_mode = a.file.mode;
+    facts.st_nlink = 1;
+    facts.st_size = (off_t)a.file.bytes;
+    facts.st_dev = a.file.device;
+    facts.st_ino = a.file.inode;
+    facts.st_blksize = 4096;
+    facts.st_mtim.tv_sec = (time_t)(a.file.modified_ns / 1000000000u);
+    facts.st_mtim.tv_nsec = (long)(a.file.modified_ns % 1000000000u);
+    if (rc == 0) {
+        pthread_mutex_lock(&files.lock);
+        if (files.found)
+            gn_build_files_found(files.found, name, &facts, contents ? a.fd : -1);
+        pthread_mutex_unlock(&files.lock);
+    }
     if (rc || !contents) {
         if (a.fd >= 0)
             close(a.fd);
     } else {
         *ret_fd = a.fd;
-        pthread_mutex_lock(&files.lock);
-        files.n_given++;
-        pthread_mutex_unlock(&files.lock);
     }
-    if (rc == 0 && ret_facts) {
-        memset(ret_facts, 0, sizeof *ret_facts);
-        ret_facts->st_mode = a.file.mode;
-        ret_facts->st_nlink = 1;
-        ret_facts->st_size = (off_t)a.file.bytes;
-        ret_facts->st_dev = a.file.device;
-        ret_facts->st_ino = a.file.inode;
-        ret_facts->st_blksize = 4096;
-        ret_facts->st_mtim.tv_sec = (time_t)(a.file.modified_ns / 1000000000u);
-        ret_facts->st_mtim.tv_nsec = (long)(a.file.modified_ns % 1000000000u);
-    }
+    if (rc == 0 && ret_facts)
+        *ret_facts = facts;
     return rc;
 }
 

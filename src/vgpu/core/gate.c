@@ -9,6 +9,7 @@
  */
 #include "vgpu/core/gate.h"
 
+#include "vgpu/core/remote_host.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
@@ -46,6 +47,15 @@ void gn_gate_stand(struct gn_vgpu *v)
     pthread_mutex_unlock(&g->lock);
 }
 
+void gn_gate_stands(struct gn_vgpu *v, bool stands)
+{
+    struct gn_gate *g = &v->gate;
+    pthread_mutex_lock(&g->lock);
+    g->ring_stands = stands;
+    pthread_cond_broadcast(&g->wake);
+    pthread_mutex_unlock(&g->lock);
+}
+
 void gn_gate_tell(struct gn_vgpu *v)
 {
     struct gn_gate *g = &v->gate;
@@ -53,6 +63,8 @@ void gn_gate_tell(struct gn_vgpu *v)
     g->n_ends++;
     pthread_cond_broadcast(&g->wake);
     pthread_mutex_unlock(&g->lock);
+    if (v->remote && gn_gate_is_closed(g))
+        gn_remote_host_wake(v->remote);
 }
 
 bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary)
@@ -95,7 +107,7 @@ static bool ring_stands(struct gn_vgpu *v)
     return stands;
 }
 
-static bool helpers_rest(struct gn_vgpu *v)
+bool gn_gate_helpers_rest(struct gn_vgpu *v)
 {
     pthread_mutex_lock(&v->helper_lock);
     bool rest = !v->n_helped && !v->n_helping;
@@ -225,7 +237,7 @@ static int start_drain(struct gn_vgpu *v)
 
 /* ---- */
 
-static int lock_until(pthread_mutex_t *m, const struct timespec *until)
+int gn_lock_until(pthread_mutex_t *m, const struct timespec *until)
 {
 #ifdef __SANITIZE_THREAD__
     /* gcc's libtsan does not know pthread_mutex_clocklock, and would see an unlock without a lock. */
@@ -243,7 +255,7 @@ static int lock_until(pthread_mutex_t *m, const struct timespec *until)
 static int seal_devices(struct gn_vgpu *v, const struct timespec *until)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
-        int r = lock_until(&v->devices[i].role, until);
+        int r = gn_lock_until(&v->devices[i].role, until);
         if (r)
             return -r;
         pthread_mutex_unlock(&v->devices[i].role);
@@ -268,44 +280,97 @@ int gn_gate_settle(struct gn_vgpu *v, uint64_t timeout_ns)
 
 int gn_gate_await_helpers(struct gn_vgpu *v, uint64_t timeout_ns)
 {
-    return await(v, helpers_rest, timeout_ns);
+    return await(v, gn_gate_helpers_rest, timeout_ns);
+}
+
+void gn_gate_await_returns(struct gn_vgpu *v)
+{
+    struct gn_gate *g = &v->gate;
+    pthread_mutex_lock(&g->lock);
+    while (atomic_load_explicit(&v->n_inside, memory_order_seq_cst))
+        pthread_cond_wait(&g->wake, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* 0, or -EBUSY: an earlier try waits for the driver still. From then on no command goes to it. */
+static int begin(struct gn_gate *g, bool closes, struct gn_error *err)
+{
+    pthread_mutex_lock(&g->lock);
+    const bool busy = g->draining;
+    if (!busy) {
+        atomic_store_explicit(&g->holds, true, memory_order_seq_cst);
+        if (closes)
+            atomic_store_explicit(&g->closed, true, memory_order_seq_cst);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return busy ? gn_fail(err, EBUSY, "wait until its kernels have ended", "the device still works on what an earlier try waited for") : 0;
+}
+
+/* It is open again. */
+static int give_up(struct gn_vgpu *v, int r, const char *what, struct gn_error *err)
+{
+    gn_gate_open(v);
+    if (r == -ETIMEDOUT)
+        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "%s took longer than the drain may take", what);
+    return gn_fail(err, -r, NULL, "cannot wait for the device: %s", strerror(-r));
+}
+
+static struct timespec after(uint64_t timeout_ns)
+{
+    const uint64_t at_ns = gn_now_ns() + timeout_ns;
+    return (struct timespec){(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
+}
+
+/* What the driver has been given is over. */
+static int drain(struct gn_vgpu *v, const struct timespec *until)
+{
+    struct gn_gate *g = &v->gate;
+    int r = seal_devices(v, until);
+    if (!r)
+        r = start_drain(v);
+    pthread_mutex_lock(&g->lock);
+    if (!r)
+        r = wait_locked(v, is_drained, until);
+    pthread_mutex_unlock(&g->lock);
+    return r;
+}
+
+int gn_gate_hold(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
+{
+    const struct timespec until = after(timeout_ns);
+    int r = begin(&v->gate, false, err);
+    if (r)
+        return r;
+    r = drain(v, &until);
+    return r ? give_up(v, r, "the device's work", err) : 0;
 }
 
 int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
 {
     struct gn_gate *g = &v->gate;
-    const uint64_t at_ns = gn_now_ns() + timeout_ns;
-    const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
+    const struct timespec until = after(timeout_ns);
     const char *what = "a request that the driver does not return from";
-    int r = 0;
-
-    pthread_mutex_lock(&g->lock);
-    if (g->draining) {
-        pthread_mutex_unlock(&g->lock);
-        return gn_fail(err, EBUSY, "wait until its kernels have ended", "the device still works on what an earlier try waited for");
-    }
-    atomic_store_explicit(&g->closed, true, memory_order_seq_cst);
-    pthread_mutex_unlock(&g->lock);
+    int r = begin(g, true, err);
+    if (r)
+        return r;
     gn_ring_nudge(&v->ring);
+    if (v->remote)
+        gn_remote_host_wake(v->remote);
 
     pthread_mutex_lock(&g->lock);
     r = wait_locked(v, ring_stands, &until);
     if (!r) {
         what = "a build";
-        r = wait_locked(v, helpers_rest, &until);
+        r = wait_locked(v, gn_gate_helpers_rest, &until);
     }
     pthread_mutex_unlock(&g->lock);
     g->stood_ns = gn_now_ns();
     if (!r) {
         what = "the device's work";
-        r = seal_devices(v, &until);
+        r = drain(v, &until);
     }
-    if (!r)
-        r = start_drain(v);
-    pthread_mutex_lock(&g->lock);
-    if (!r)
-        r = wait_locked(v, is_drained, &until);
     g->drained_ns = gn_now_ns();
+    pthread_mutex_lock(&g->lock);
     if (!r)
         r = wait_locked(v, ends_are_told, &until);
     if (!r && v->boot->session_fd >= 0 && v->listens) {
@@ -319,12 +384,7 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
     pthread_mutex_unlock(&g->lock);
     for (uint32_t i = 0; !r && i < v->n_devices; i++)
         gn_turn_leave(&v->devices[i]);
-    if (!r)
-        return 0;
-    gn_gate_open(v);
-    if (r == -ETIMEDOUT)
-        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "%s took longer than the drain may take", what);
-    return gn_fail(err, -r, NULL, "cannot wait for the device: %s", strerror(-r));
+    return r ? give_up(v, r, what, err) : 0;
 }
 
 void gn_gate_open(struct gn_vgpu *v)
@@ -333,9 +393,12 @@ void gn_gate_open(struct gn_vgpu *v)
     pthread_mutex_lock(&g->lock);
     g->deaf = g->deafened = false;
     atomic_store_explicit(&g->closed, false, memory_order_seq_cst);
+    atomic_store_explicit(&g->holds, false, memory_order_seq_cst);
     pthread_cond_broadcast(&g->wake);
     pthread_mutex_unlock(&g->lock);
     gn_lease_wake(&v->lease);
+    if (v->remote)
+        gn_remote_host_wake(v->remote);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         atomic_store_explicit(&v->devices[i].dirty, true, memory_order_seq_cst);
         gn_device_wake(&v->devices[i]);

@@ -353,6 +353,62 @@ static void test_a_drain_that_takes_too_long_is_given_up(void **state)
     gn_gate_open(&vgpu);
 }
 
+/* Ahead of the stop: the driver gets nothing more, and the program is served. */
+static void *hold_gate(void *arg)
+{
+    struct gn_error err;
+    *(int *)arg = gn_gate_hold(&vgpu, LONG_NS, &err);
+    return NULL;
+}
+
+static void test_commands_are_held_while_the_program_goes_on(void **state)
+{
+    struct gn_error err;
+    pthread_t thread;
+    uint64_t end = 0;
+    const uint32_t word = 1;
+    int r = 1;
+    (void)state;
+    driver.holds = true;
+    enqueue(1, GN_NO_EVENT);
+    assert_int_equal(pthread_create(&thread, NULL, hold_gate, &r), 0);
+    until_finishing();
+    enqueue(2, GN_NO_EVENT);
+    assert_int_equal(phase(2), GN_EVENT_QUEUED);
+    assert_int_equal(gn_ring_send(&producer, &word, sizeof word, NULL, 0, &end), 0);
+    while (!gn_ring_passed(&producer, end))
+        ;
+    assert_int_equal(atomic_load(&n_served), 1);
+    assert_false(gn_gate_is_closed(&vgpu.gate));
+    let_finish();
+    pthread_join(thread, NULL);
+    assert_int_equal(r, 0);
+    assert_int_equal(phase(1), GN_EVENT_DONE);
+    assert_int_equal(gn_gate_close(&vgpu, LONG_NS, &err), 0);
+    assert_int_equal(n_pending(), 1);
+    gn_gate_open(&vgpu);
+    gn_device_pump(&device);
+    assert_int_equal(phase(2), GN_EVENT_SUBMITTED);
+    end_all();
+}
+
+static void test_a_hold_that_takes_too_long_is_given_up(void **state)
+{
+    struct gn_error err;
+    (void)state;
+    driver.holds = true;
+    enqueue(1, GN_NO_EVENT);
+    assert_int_equal(gn_gate_hold(&vgpu, SHORT_NS, &err), -ETIMEDOUT);
+    assert_non_null(strstr(err.what, "longer"));
+    enqueue(2, GN_NO_EVENT);
+    assert_int_equal(phase(2), GN_EVENT_SUBMITTED);
+    let_finish();
+    pthread_mutex_lock(&vgpu.gate.lock);
+    while (vgpu.gate.draining)
+        pthread_cond_wait(&vgpu.gate.wake, &vgpu.gate.lock);
+    pthread_mutex_unlock(&vgpu.gate.lock);
+}
+
 static void test_the_grant_is_given_up_and_asked_for_anew(void **state)
 {
     struct gn_error err;
@@ -401,6 +457,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_requests_wait_in_the_ring, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_that_are_told_late_are_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_drain_that_takes_too_long_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_commands_are_held_while_the_program_goes_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_hold_that_takes_too_long_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_grant_is_given_up_and_asked_for_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_queue_that_is_gone_works_on, setup, teardown),
     };

@@ -5,6 +5,7 @@
  * the ring thread's part, which no call brings along: it stands at the gate for all, gives the grant back, obeys recalls of memory.
  * It sleeps on the ring, where nothing comes but what was on its way when the vGPU came to live here, and is nudged as in a worker.
  */
+#include "vgpu/core/kept.h"
 #include "vgpu/core/move.h"
 #include "vgpu/core/serve.h"
 
@@ -67,9 +68,47 @@ static void keep(struct gn_vgpu *v, uint64_t hold_ns)
     gn_vgpu_held(v, atomic_load_explicit(&v->counters->calls, memory_order_relaxed) != n_calls);
 }
 
+/* Another host's by now, and of no use here to anybody. */
+static void drop_shared(struct gn_vgpu *v)
+{
+    const struct gn_vgpu_boot *b = v->boot;
+    struct gn_segment *const shared[] = {(struct gn_segment *)&b->ring, (struct gn_segment *)&b->events, (struct gn_segment *)&b->grants,
+                                         (struct gn_segment *)&b->counters};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(shared); i++)
+        gn_segment_fini(shared[i]);
+    for (uint32_t i = 0; i < atomic_load_explicit(&v->n_segments, memory_order_relaxed); i++)
+        gn_segment_fini(&v->segments[i]);
+    close(b->tell_fd);
+}
+
+void gn_vgpu_hold(struct gn_vgpu *v)
+{
+    atomic_fetch_add_explicit(&v->n_holds, 1, memory_order_relaxed);
+}
+
+void gn_vgpu_unhold(struct gn_vgpu *v)
+{
+    if (atomic_fetch_sub_explicit(&v->n_holds, 1, memory_order_acq_rel) == 1)
+        drop_shared(v);
+}
+
+/* In a worker nobody waits for it: the process ends. */
+void gn_vgpu_enter(struct gn_vgpu *v)
+{
+    if (v->hosted)
+        atomic_fetch_add_explicit(&v->n_inside, 1, memory_order_seq_cst);
+}
+
+void gn_vgpu_return(struct gn_vgpu *v)
+{
+    if (v->hosted && atomic_fetch_sub_explicit(&v->n_inside, 1, memory_order_seq_cst) == 1 && gn_gate_is_closed(&v->gate))
+        gn_gate_tell(v);
+}
+
 /*
  * It lives elsewhere now: nothing of the driver's is left behind here, nor memory that was shared. Behind the closed gate the driver
- * has nothing to do, and who still calls looks at `away` alone, so the structure itself stays.
+ * has nothing to do, and who still calls looks at `away` alone, so the structure itself stays. A driver may yet say that it has let go
+ * of something, on a thread of its own: the memory stays mapped until then.
  */
 static void clear(struct gn_vgpu *v)
 {
@@ -81,13 +120,14 @@ static void clear(struct gn_vgpu *v)
     /* Who still calls has seen by then that there is nothing. */
     pthread_mutex_lock(&v->serving);
     pthread_mutex_unlock(&v->serving);
+    gn_gate_await_returns(v);
     /* Those that gantryd reads are another host's to write. */
-    pthread_mutex_lock(&v->lease.lock);
-    v->counters = v->lease.counters = &nobodys;
-    pthread_mutex_unlock(&v->lease.lock);
+    gn_lease_leave(&v->lease, &nobodys);
+    v->counters = &nobodys;
     gn_helpers_end(v);
     for (uint32_t i = 0; i < v->n_devices; i++)
         pthread_join(v->devices[i].thread, NULL);
+    gn_kept_leave(v);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
         {
@@ -107,15 +147,12 @@ static void clear(struct gn_vgpu *v)
     gn_objects_bury(v);
     if (v->api->leave)
         v->api->leave(v);
-    struct gn_segment *const shared[] = {(struct gn_segment *)&b->ring, (struct gn_segment *)&b->events, (struct gn_segment *)&b->grants,
-                                         (struct gn_segment *)&b->counters};
-    for (size_t i = 0; i < GN_ARRAY_SIZE(shared); i++)
-        gn_segment_fini(shared[i]);
-    for (uint32_t i = 0; i < atomic_load_explicit(&v->n_segments, memory_order_relaxed); i++)
-        gn_segment_fini(&v->segments[i]);
-    const int fds[] = {b->session_fd, b->control_fd, b->tell_fd, v->lease.wake_fd};
-    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
-        close(fds[i]);
+    pthread_mutex_lock(&v->session_lock);
+    v->silent = true;
+    pthread_mutex_unlock(&v->session_lock);
+    close(b->session_fd);
+    close(b->control_fd);
+    gn_vgpu_unhold(v);
 }
 
 static void *keeper_thread(void *arg)

@@ -122,6 +122,17 @@ void gn_lease_wake(struct gn_lease *l)
     (void)!write(l->wake_fd, &one, sizeof one); /* full is awake, too */
 }
 
+void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters)
+{
+    pthread_mutex_lock(&l->lock);
+    const int fd = l->wake_fd;
+    l->counters = counters;
+    l->tight = false;
+    l->wake_fd = -1;
+    pthread_mutex_unlock(&l->lock);
+    close(fd);
+}
+
 /* Takes what is unused out of the lease. */
 static void shed_locked(struct gn_lease *l)
 {

@@ -69,6 +69,8 @@ void gn_lease_shed(struct gn_lease *l);
 
 /* One frame to gantryd, whole; fd stays the caller's, -1: none. Any thread. 0 or -errno. */
 int gn_lease_say(struct gn_lease *l, uint16_t op, const void *payload, size_t n, int fd);
+/* gantryd and the control thread are another host's: what is given back from now on is counted there, and nobody is woken. */
+void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters);
 /* Wakes the control thread, which sees to what it may owe. Any thread. */
 void gn_lease_wake(struct gn_lease *l);
 /* The control thread, when wake_fd is readable: sends what is owed. 0, or -errno: gantryd is gone. */

@@ -4,10 +4,12 @@
  * the stop may be taken back, and more may follow. Run once, by a thread of a worker that has nothing yet, behind a closed gate.
  * The stream is a stranger's: a record is decoded by the same code that decodes a program's request.
  */
+#include "vgpu/core/remote_host.h"
 #include "vgpu/core/save.h"
 
 #include "base/fault.h"
 #include "stream/known.h"
+#include "vgpu/core/build_files.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +18,10 @@
 struct load {
     struct gn_vgpu *v;
     struct gn_known_ids live, served; /* handles, with their kinds; serials */
+    struct gn_saved_kept *kept; /* of the live ones: those that only the commands have */
+    uint32_t n_kept;
     uint64_t last_command;
-    uint32_t n_devices; /* that it ran on, of a checkpoint */
+    bool devices_known;
 };
 
 static int load_record(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
@@ -45,8 +49,13 @@ static int load_record(struct load *l, const struct gn_stream_entry *e, struct g
     r->whole = part.bytes;
     r->n_bytes = (uint32_t)part.n;
     memcpy(r->bytes, part.bytes, part.n < sizeof r->bytes ? part.n : sizeof r->bytes);
+    int rc = gn_build_files_load(e, &r->files);
+    if (rc) {
+        gn_request_fini(r);
+        free(r);
+        return gn_fail(err, -rc, NULL, rc == -ENOMEM ? "no memory left for a program's files" : "a program's files are malformed");
+    }
     class->serve(v, r);
-    int rc = 0;
     if (atomic_load_explicit(&v->fault, memory_order_relaxed) || r->fault)
         rc = gn_fail(err, EBADMSG, NULL, "a record of %s is malformed", class->name);
     else if (r->result != state.result)
@@ -69,6 +78,28 @@ static int load_indices(struct load *l, const struct gn_stream_entry *e, struct 
     return 0;
 }
 
+static int load_segment(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
+{
+    uint64_t bytes;
+    if (!l->v->remote || !gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
+        gn_remote_host_add_segment(l->v->remote, e->id, bytes))
+        return gn_fail(err, EBADMSG, NULL, "a data segment is malformed");
+    return 0;
+}
+
+static int load_kept(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
+{
+    struct gn_stream_part part;
+    if (l->kept || !gn_stream_find_part(e, GN_PART_STATE, &part) || !part.n || part.n % sizeof *l->kept || part.n > UINT32_MAX)
+        return gn_fail(err, EBADMSG, NULL, "the list of what pending commands keep is malformed");
+    l->kept = malloc(part.n);
+    if (!l->kept)
+        return gn_fail(err, ENOMEM, NULL, "no memory left for what pending commands keep");
+    memcpy(l->kept, part.bytes, part.n);
+    l->n_kept = (uint32_t)(part.n / sizeof *l->kept);
+    return 0;
+}
+
 static int load_object(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     bool lie = false;
@@ -78,7 +109,10 @@ static int load_object(struct load *l, const struct gn_stream_entry *e, struct g
         return gn_fail(err, EBADMSG, NULL, "an object has no record that makes it");
     if (e->kind == l->v->api->queue_kind && o->detail && gn_stream_copy_part(e, GN_PART_API, &late, sizeof late))
         ((struct gn_vqueue *)o->detail)->late_error = late;
+    int rc = e->kind == l->v->api->queue_kind ? 0 : l->v->api->contents->check_object(l->v, o, e, err);
     gn_object_unref(o);
+    if (rc)
+        return rc;
     return gn_known_put(&l->live, e->id, e->kind) ? gn_fail(err, ENOMEM, NULL, "no memory left for the objects") : 0;
 }
 
@@ -102,6 +136,23 @@ static int load_gone(struct load *l, const struct gn_stream_section *s, struct g
     return 0;
 }
 
+/* Nothing is made before it is known that the devices will do. */
+static int load_device(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
+{
+    bool last = false, others = false;
+    GN_FAULT("load-device");
+    if (l->devices_known)
+        return gn_fail(err, EBADMSG, NULL, "more devices come than it has");
+    int rc = l->v->api->contents->check_device(l->v, e, &last, err);
+    if (rc || !last)
+        return rc;
+    l->devices_known = true;
+    rc = l->v->api->contents->judge_devices(l->v, &others, err);
+    if (!rc)
+        gn_vgpu_fits(l->v, others);
+    return rc;
+}
+
 static int load_entry(struct load *l, enum gn_stream_table table, const struct gn_stream_entry *e, struct gn_error *err)
 {
     GN_FAULT("load-entry");
@@ -111,12 +162,15 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_record(l, e, err);
         if (e->kind == GN_SAVED_INDICES)
             return load_indices(l, e, err);
+        if (e->kind == GN_SAVED_SEGMENT)
+            return load_segment(l, e, err);
+        if (e->kind == GN_SAVED_KEPT)
+            return load_kept(l, e, err);
         if (e->kind == GN_STREAM_SESSION_STOP)
             return 0; /* gantryd's to look at, and done */
         return gn_fail(err, EBADMSG, NULL, "a part of it is of no kind that is known");
     case GN_STREAM_DEVICES:
-        l->n_devices++;
-        return l->v->api->contents->check_device(l->v, e, err);
+        return load_device(l, e, err);
     case GN_STREAM_OBJECTS:
         return load_object(l, e, err);
     case GN_STREAM_EVENTS:
@@ -130,6 +184,24 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
     default:
         return 0; /* for people to read */
     }
+}
+
+/* The program has no handle on them. */
+static int let_go_of_kept(struct load *l, struct gn_error *err)
+{
+    for (uint32_t i = 0; i < l->n_kept; i++) {
+        const struct gn_saved_kept *k = &l->kept[i];
+        bool lie = false;
+        struct gn_vobject *o = k->kind <= UINT16_MAX && gn_known_find(&l->live, k->id) ? gn_object_get(l->v, k->id, (uint16_t)k->kind, &lie) : NULL;
+        if (!o || (k->event != GN_NO_EVENT && !gn_event_at(l->v->events, k->event))) {
+            gn_object_unref(o);
+            return gn_fail(err, EBADMSG, NULL, "pending commands keep what never came");
+        }
+        l->v->api->contents->leave_by(o, k->event);
+        gn_object_unref(o);
+        gn_known_remove(&l->live, k->id);
+    }
+    return 0;
 }
 
 /* What was needed to make others, and had gone itself. */
@@ -157,19 +229,21 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
                 rc = load_entry(&l, s.table, &e, err);
         else if (!rc && (s.what == GN_STREAM_IS_MEMORY || s.what == GN_STREAM_IS_PAGES))
             rc = v->api->contents->load(v, r, &s, err);
-        else if (!rc && s.what == GN_STREAM_IS_ROUND)
-            gn_vgpu_made(v, s.round->number);
+        else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
+            gn_vgpu_made(v, s.round->number); /* the stop's is of no use to anybody, and who goes would leave it unread */
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);
-    if (!rc && l.n_devices && l.n_devices != v->n_devices)
-        rc = gn_fail(err, ENODEV, NULL, "it ran on %u devices, and here are %u", l.n_devices, v->n_devices);
     struct gn_error ignored;
     int ended = v->api->contents->loaded(v, rc == 0, rc ? &ignored : err);
     if (!rc)
         rc = ended;
     if (!rc)
+        rc = let_go_of_kept(&l, err);
+    if (!rc)
         drop_others(&l);
+    gn_objects_drop_aside(v);
+    free(l.kept);
     gn_known_fini(&l.live);
     gn_known_fini(&l.served);
     if (rc && !err->what[0]) {

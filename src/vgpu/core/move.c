@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a move between two workers of one machine. The old worker's part runs on a thread of its own, since its control
+ * Both ends of a move between two workers, of one machine or, of a program that is attached over tcp, of two. The old worker's part runs on a thread of its own, since its control
  * thread must go on hearing; the new one's on what will be its ring thread. Nothing here decides who goes on.
  */
 #include "vgpu/core/move.h"
@@ -10,6 +10,10 @@
 #include "link/chunks.h"
 #include "link/frame.h"
 #include "link/worker_wire.h"
+#include "link/tcp.h"
+#include "link/tls.h"
+#include "vgpu/core/far_stream.h"
+#include "vgpu/core/remote_host.h"
 #include "vgpu/core/save.h"
 
 #include <errno.h>
@@ -22,6 +26,7 @@
 #define FILE_STALL_MS    120000u /* a disk may take its time; who writes to it gives up before */
 #define HAND_TIMEOUT_MS  10000
 #define FIRST_TIMEOUT_MS 120000
+#define HOLD_TRIES       4u
 #define SOON_NS          UINT64_C(100000000) /* the other one is behind by more: meanwhile much may have changed */
 
 /* ---- from the old one */
@@ -29,8 +34,16 @@
 struct away {
     struct gn_vgpu *vgpu;
     int fd;
+    struct gn_tls *tls; /* of a move over tcp that goes through it */
+    uint32_t n_made; /* steps that the other one has said to have made */
     struct gn_worker_save how;
 };
+
+/* Where it goes: one thread's, so that it may have as many of these as it likes. */
+static struct gn_tcp tcp_of(const struct away *a)
+{
+    return (struct gn_tcp){a->fd, a->tls};
+}
 
 /* A program that hosts its vGPU may have closed it. */
 static int stdio_or(int fd, int null)
@@ -58,6 +71,27 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
 }
 
+/* To a worker on another machine, maybe: of the session there is nothing that could be handed. */
+static int greet_far(struct away *a, struct gn_error *err)
+{
+    const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
+    struct gn_tls_psk psk;
+    int rc = 0;
+    gn_tcp_set_up(a->fd);
+    if (a->how.flags & GN_WORKER_SAVE_TLS) {
+        memcpy(psk.identity, a->how.name, sizeof psk.identity);
+        memcpy(psk.key, a->how.key, sizeof psk.key);
+        const struct gn_tls_config config = {.psk = &psk};
+        rc = gn_tls_connect(&config, a->fd, gn_now_ns() + HAND_TIMEOUT_MS * UINT64_C(1000000), &a->tls, err);
+        explicit_bzero(&psk, sizeof psk);
+    }
+    if (rc)
+        return rc;
+    struct gn_tcp to = tcp_of(a);
+    rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
+    return rc ? gn_fail(err, -rc, NULL, "cannot reach the new worker: %s", strerror(-rc)) : 0;
+}
+
 /* Descriptors that have come for a request which has not: they would be lost. */
 static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
 {
@@ -68,9 +102,18 @@ static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
 }
 
 /* What was not the same all the time: where the ring stands, and where what the program prints goes. */
-static int hand_last(struct gn_vgpu *v, int fd, struct gn_error *err)
+static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
+    const int fd = a->fd;
+    if (a->how.flags & GN_WORKER_SAVE_FAR) {
+        struct gn_tcp to = tcp_of(a);
+        int rc = gn_remote_host_hand(v->remote, &to, STALL_MS, err);
+        if (rc)
+            return rc;
+        rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
+        return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+    }
     const int null = v->hosted ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
@@ -79,20 +122,49 @@ static int hand_last(struct gn_vgpu *v, int fd, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
 }
 
-/* Until the other one has made all of this step. One that does not say so is found out when it is written to. */
-static void await_made(const struct away *a, struct gn_frame_reader *made, uint32_t step)
+/* What the other one says. 0, or -EPIPE: it has gone, and has said why elsewhere. */
+static int hear(struct gn_frame_reader *heard, uint16_t op, uint32_t *ret_seq, struct gn_error *err)
 {
     struct gn_frame f;
+    const int rc = gn_frame_wait(heard, STALL_MS, &f);
+    if (rc == 1 && f.op == op && !f.n_payload && !f.n_fds) {
+        *ret_seq = f.seq;
+        return 0;
+    }
+    return gn_fail(err, rc == -ETIMEDOUT ? ETIMEDOUT : EPIPE, NULL,
+                   rc == -ETIMEDOUT ? "the other worker took too long" : "the other worker has ended");
+}
+
+/* Until the other one has made all of this step. */
+static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t step, struct gn_error *err)
+{
+    int rc = 0;
     if (a->how.flags & GN_WORKER_SAVE_FILE)
-        return;
-    do
-        if (gn_frame_wait(made, STALL_MS, &f) != 1 || f.op != GN_WORKER_HAND_MADE || f.n_payload || f.n_fds)
-            return;
-    while (f.seq < step);
+        return 0;
+    while (!rc && a->n_made < step)
+        rc = hear(made, GN_WORKER_HAND_MADE, &a->n_made, err);
+    return rc;
+}
+
+/* First of all, and while the program runs: will the devices do that the other one has? On others all is made ahead. */
+static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
+{
+    uint32_t others = 0;
+    if (a->how.flags & GN_WORKER_SAVE_FILE)
+        return 0;
+    int rc = gn_save_devices(s, err);
+    GN_FAULT("move-devices");
+    if (!rc)
+        rc = hear(made, GN_WORKER_HAND_FITS, &others, err);
+    if (!rc && others)
+        rc = gn_save_for_others(s, err);
+    if (!rc && others)
+        rc = await_made(a, made, gn_save_n_steps(s), err);
+    return rc;
 }
 
 /* Ahead of the gate: as much as was asked for. */
-static int save_ahead(const struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
+static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
 {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
@@ -102,21 +174,49 @@ static int save_ahead(const struct away *a, struct gn_save *s, struct gn_frame_r
     /* A build that is going on would be waited for behind the closed gate, and so would what the other one still builds. */
     for (uint32_t i = 0; !rc && a->how.n_ahead && i < GN_SAVE_MORE; i++) {
         const uint64_t before_ns = gn_now_ns();
+        gn_counter_set(&a->vgpu->counters->save_waits, 1);
         (void)gn_gate_await_helpers(a->vgpu, (uint64_t)a->how.drain_timeout_ms * 1000000u);
-        await_made(a, made, gn_save_n_steps(s));
+        rc = await_made(a, made, gn_save_n_steps(s), err);
+        gn_counter_set(&a->vgpu->counters->save_waits, 0);
+        if (rc)
+            break;
         if (!gn_save_is_behind(s) && gn_now_ns() - before_ns < SOON_NS)
             break;
         rc = gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
     }
+    /* A connection whose end leaves something unread may lose what it has sent. */
+    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+        rc = await_made(a, made, gn_save_n_steps(s), err);
     return rc;
+}
+
+/* The driver is done, and no build goes on: what the stop would have to wait for. A program that builds all the time is stopped in one. */
+static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
+{
+    for (uint32_t i = 0;; i++) {
+        uint64_t now_ns = gn_now_ns();
+        int rc = gn_gate_hold(v, until_ns > now_ns ? until_ns - now_ns : 0, err);
+        GN_FAULT("move-held");
+        if (rc || i == HOLD_TRIES || !gn_gate_await_helpers(v, 0))
+            return rc;
+        /* Its other threads' commands are not held up by that. */
+        gn_gate_open(v);
+        now_ns = gn_now_ns();
+        (void)gn_gate_await_helpers(v, until_ns > now_ns ? until_ns - now_ns : 0);
+    }
 }
 
 /* *ret_closed: the gate is. */
 static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
 {
-    (void)gn_lease_say(&v->lease, GN_WORKER_STOPS, NULL, 0, -1);
+    const uint64_t before_ns = gn_now_ns(), until_ns = before_ns + (uint64_t)a->how.drain_timeout_ms * 1000000u;
+    int rc = hold(v, until_ns, err);
     said->began_ns = gn_now_ns();
-    int rc = gn_gate_close(v, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+    said->hold_ns = said->began_ns - before_ns;
+    if (rc)
+        return rc;
+    (void)gn_lease_say(&v->lease, GN_WORKER_STOPS, NULL, 0, -1);
+    rc = gn_gate_close(v, until_ns > said->began_ns ? until_ns - said->began_ns : 0, err);
     said->quiet_ns = gn_now_ns();
     said->stood_ns = v->gate.stood_ns;
     said->drained_ns = v->gate.drained_ns;
@@ -159,9 +259,11 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
 {
     const bool file = a->how.flags & GN_WORKER_SAVE_FILE, stops = a->how.flags & GN_WORKER_SAVE_STOP;
     struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, STALL_MS);
+    struct gn_far_stream far = {.tcp = tcp_of(a), .stall_ms = STALL_MS};
     struct gn_chunks chunks = {.socket = -1};
-    const struct gn_stream_sink sink =
-        file ? (struct gn_stream_sink){write_chunks, &chunks} : gn_stream_sink_of_fd(&to);
+    const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
+                                       : a->tls ? gn_far_sink(&far)
+                                                : gn_stream_sink_of_fd(&to);
     const struct gn_stream_options options = {
         .purpose = file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
     struct gn_stream_stop stopped;
@@ -169,18 +271,26 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
     struct gn_frame_reader made;
+    gn_counter_set(&v->counters->save_round, 0);
+    gn_counter_set(&v->counters->save_waits, 0);
     int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
     /* What lies in the program's memory stays with a program that waits. */
     if (!rc)
-        rc = gn_save_new(v, w, file && !stops, a->how.n_ahead, &s, err);
+        rc = gn_save_new(v, w, (file && !stops) || v->remote, a->how.n_ahead, &s, err);
     gn_frame_reader_init(&made, a->fd);
+    if (a->how.flags & GN_WORKER_SAVE_FAR)
+        made.tcp = &far.tcp;
+    if (!rc)
+        rc = ask_devices(a, s, &made, err);
     if (!rc)
         rc = save_ahead(a, s, &made, err);
     gn_frame_reader_fini(&made);
     if (!rc)
         rc = stop(v, a, said, ret_closed, err);
+    if (!rc && v->remote)
+        gn_remote_host_say_stands(v->remote, a->how.mark);
     if (!rc && (stops || !file))
         rc = expects_nothing(v, err);
     if (!rc && file) {
@@ -193,7 +303,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         rc = end_chunks(&chunks, err);
     GN_FAULT("move-told");
     if (!rc && !file)
-        rc = hand_last(v, a->fd, err);
+        rc = hand_last(v, a, err);
     if (!rc) {
         const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
         const struct gn_save_figures *figures = gn_save_figures(s);
@@ -241,16 +351,20 @@ static void *away_thread(void *arg)
     GN_FAULT("move-begun");
     const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
     int rc = 0;
-    if (v->remote)
-        rc = gn_fail(&err, EOPNOTSUPP, NULL, "its program is on another machine, which cannot be moved yet");
+    if ((v->remote != NULL) != ((a->how.flags & GN_WORKER_SAVE_FAR) != 0))
+        rc = gn_fail(&err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
+    else if (v->remote)
+        rc = greet_far(a, &err);
     else if (!(a->how.flags & GN_WORKER_SAVE_FILE))
         rc = hand_over(v, a->fd, &err);
     GN_FAULT("move-handed");
     if (!rc)
         rc = save_to(v, a, &said, &closed, &err);
-    const int fd = a->fd; /* -1: another has it */
-    if (!rc && fd >= 0)
-        close(fd);
+    struct gn_tcp left = tcp_of(a); /* -1: another has it */
+    if (!rc && v->remote)
+        gn_remote_host_keep(v->remote, left);
+    else if (!rc)
+        gn_tcp_close(&left);
     free(a);
     if (rc && closed)
         gn_gate_open(v);
@@ -259,8 +373,8 @@ static void *away_thread(void *arg)
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
     say_with(v, GN_WORKER_SAVED, &said, rc, &err, stops && !rc ? v->boot->session_fd : -1);
     /* Whoever loads fails by that: what gantryd hears first is the reason. */
-    if (rc && fd >= 0)
-        close(fd);
+    if (rc)
+        gn_tcp_close(&left);
     return NULL;
 }
 
@@ -311,12 +425,47 @@ static int take_stdio(const int fds[2], bool hosted)
     return rc;
 }
 
+/* From a worker on another machine, maybe. */
+static int take_far(struct gn_vgpu_boot *boot)
+{
+    const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
+    struct gn_tcp from = {boot->load_fd, NULL};
+    struct gn_frame_reader reader;
+    struct gn_worker_hand hand;
+    struct gn_tls_psk psk;
+    struct gn_error err;
+    struct gn_frame f;
+    gn_tcp_set_up(boot->load_fd);
+    if (boot->tls) {
+        memcpy(psk.identity, boot->load_name, sizeof psk.identity);
+        memcpy(psk.key, boot->load_key, sizeof psk.key);
+        const struct gn_tls_config config = {.server = true, .psk = &psk};
+        int rc = gn_tls_connect(&config, boot->load_fd, deadline_ns, &boot->load_tls, &err);
+        explicit_bzero(&psk, sizeof psk);
+        if (rc)
+            return rc;
+        from.tls = boot->load_tls;
+    }
+    gn_frame_reader_init(&reader, boot->load_fd);
+    reader.tcp = &from;
+    int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
+    /* The data area is as large everywhere: what lies where is the program's to know. */
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && hand.ring_at == boot->data.bytes && hand.n_segments == 1
+                 ? 0
+                 : -EPROTO;
+    gn_frame_reader_fini(&reader);
+    return rc;
+}
+
 int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
 {
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
     struct gn_frame f;
     int fds[GN_WORKER_HAND_FDS];
+    if (boot->remote)
+        return take_far(boot);
     gn_frame_reader_init(&reader, boot->load_fd);
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
     if (rc == 1)
@@ -344,10 +493,23 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     return rc;
 }
 
+/* One that cannot be said: whoever writes finds out. */
+void gn_vgpu_fits(struct gn_vgpu *v, bool others)
+{
+    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
+    if (v->remote)
+        (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
+    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
+        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
+}
+
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
-    /* The stop's is of no use to anybody; nor is one that cannot be said: whoever writes goes on. */
-    if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
+    /* One that cannot be said is of no use: whoever writes goes on. */
+    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
+    if (v->remote)
+        (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
+    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
 }
 
@@ -358,6 +520,7 @@ int gn_vgpu_begin_load(struct gn_vgpu *v)
     if (!mine)
         return -ENOMEM;
     atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
+    atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
     v->gate.deaf = true;
     atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
     /* Those that gantryd reads are still the other worker's to write. */
@@ -371,12 +534,22 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
 {
     struct gn_worker_hand_last last;
     struct gn_frame_reader reader;
+    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
     struct gn_frame f;
+    int rc = 0;
     gn_frame_reader_init(&reader, v->boot->load_fd);
-    int rc = gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f);
+    if (v->remote) {
+        reader.tcp = &far;
+        rc = gn_remote_host_take(v->remote, &reader, STALL_MS, err);
+        if (rc) {
+            gn_frame_reader_fini(&reader);
+            return rc;
+        }
+    }
+    rc = gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) && f.n_fds == 2 ? 0 : -EPROTO;
-    if (!rc) {
+        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) && f.n_fds == (v->remote ? 0 : 2) ? 0 : -EPROTO;
+    if (!rc && !v->remote) {
         const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
         rc = take_stdio(fds, v->hosted);
         v->ring.head = last.ring_at;
@@ -391,7 +564,8 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     /* The other worker may wait for the device, and gantryd ends this one when it is given up. */
     const bool file = v->boot->file_fd >= 0;
     struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : v->boot->load_fd, -1, 0);
-    const struct gn_stream_source source = gn_stream_source_of_fd(&from);
+    struct gn_far_stream far = {.tcp = {v->boot->load_fd, v->boot->load_tls}};
+    const struct gn_stream_source source = v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
     /* What the objects take is the lease's to allow; of the tables, as much as a program can have. */
     const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
                                             .entries_bytes = UINT64_C(4) << 30,
@@ -412,7 +586,7 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     GN_FAULT("load-last");
     if (!rc && !file)
         rc = take_last(v, &err);
-    said.bytes = from.n_bytes;
+    said.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
     GN_FAULT("load-done");
     say(v, GN_WORKER_LOADED, &said, rc, &err);
     return rc;
@@ -425,6 +599,7 @@ void gn_vgpu_take_over(struct gn_vgpu *v)
         struct gn_counters *there = v->counters_there;
         pthread_mutex_lock(&v->lease.lock);
         gn_counter_set(&there->memory_bytes, v->lease.used_bytes);
+        gn_counter_set(&there->devices, atomic_load_explicit(&v->counters->devices, memory_order_relaxed));
         gn_counter_set(&there->pending, atomic_load_explicit(&v->counters->pending, memory_order_relaxed));
         v->counters = v->lease.counters = there;
         v->counters_there = NULL;

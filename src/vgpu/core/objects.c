@@ -64,6 +64,15 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     return o;
 }
 
+/* The objects' lock. */
+static struct gn_vobject *find_aside(struct gn_vgpu *v, uint64_t id, uint16_t kind)
+{
+    struct gn_vobject *o = v->objects.aside;
+    while (o && (o->id != id || o->kind != kind))
+        o = o->next_dead;
+    return o;
+}
+
 struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, bool *ret_lie)
 {
     uint32_t index = gn_id_index(id);
@@ -79,9 +88,10 @@ struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
             atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
         else
             o = NULL, *ret_lie = true;
+    } else if ((o = find_aside(v, id, kind))) {
+        atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
     } else {
         /* An object that was there once may be named by a thread that lost a race with its release. */
-        o = NULL;
         if (!slot || gn_id_generation(id) > v->objects.generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK])
             *ret_lie = true;
     }
@@ -177,8 +187,35 @@ int gn_object_index_used(struct gn_vgpu *v, uint32_t index, uint32_t generation)
 
 void gn_object_make_room(struct gn_vgpu *v, uint64_t id)
 {
+    pthread_mutex_lock(&v->objects.lock);
     struct gn_vobject *_Atomic *slot = slot_of(v, gn_id_index(id));
     struct gn_vobject *o = slot ? atomic_load_explicit(slot, memory_order_relaxed) : NULL;
-    if (o && o->records && gn_id_generation(o->id) < gn_id_generation(id))
-        gn_object_take_out(v, o->id, o->kind);
+    if (o && o->records && gn_id_generation(o->id) < gn_id_generation(id)) {
+        atomic_store_explicit(slot, NULL, memory_order_relaxed);
+        o->next_dead = v->objects.aside;
+        v->objects.aside = o;
+    }
+    pthread_mutex_unlock(&v->objects.lock);
+}
+
+void gn_objects_drop_aside(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->objects.lock);
+    struct gn_vobject *o = v->objects.aside;
+    v->objects.aside = NULL;
+    pthread_mutex_unlock(&v->objects.lock);
+    while (o) {
+        struct gn_vobject *next = o->next_dead;
+        gn_object_unref(o);
+        o = next;
+    }
+}
+
+bool gn_object_is_named(struct gn_vobject *o)
+{
+    pthread_mutex_lock(&o->vgpu->objects.lock);
+    struct gn_vobject *_Atomic *slot = slot_of(o->vgpu, gn_id_index(o->id));
+    bool is = slot && atomic_load_explicit(slot, memory_order_relaxed) == o;
+    pthread_mutex_unlock(&o->vgpu->objects.lock);
+    return is;
 }

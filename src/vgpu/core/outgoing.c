@@ -195,10 +195,36 @@ int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
     return rc || !n ? rc : gn_stream_put_memories(w, some, n);
 }
 
+/* What gantryd shows of it. */
+struct progress {
+    struct gn_counters *counters;
+    struct gn_stream_writer *w;
+};
+
+static void done(void *ctx, uint64_t bytes)
+{
+    const struct progress *p = ctx;
+    gn_counter_add(&p->counters->save_round_bytes, bytes);
+    gn_counter_set(&p->counters->save_sent_bytes, gn_stream_writer_counts(p->w)->stream_bytes);
+}
+
+static struct progress begin_progress(const struct gn_outgoing *out, struct gn_stream_writer *w)
+{
+    struct gn_counters *c = out->v->counters;
+    uint64_t bytes, pages;
+    (void)gn_outgoing_count(out, &bytes, &pages);
+    gn_counter_set(&c->save_round_bytes, 0);
+    gn_counter_set(&c->save_bytes, bytes);
+    gn_counter_add(&c->save_round, 1);
+    return (struct progress){c, w};
+}
+
 int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind, uint64_t bytes_per_s,
                       struct gn_round_stats *ret, struct gn_error *err)
 {
-    const struct gn_round_options options = {.kind = kind, .sample = GN_SAMPLE_AUTO, .bytes_per_s = bytes_per_s};
+    struct progress progress = begin_progress(out, w);
+    const struct gn_round_options options = {
+        .kind = kind, .sample = GN_SAMPLE_AUTO, .bytes_per_s = bytes_per_s, .done = done, .done_ctx = &progress};
     struct gn_round_item *items = calloc(out->n ? out->n : 1, sizeof *items);
     struct gn_page_stream stream;
     struct gn_page_sink sink = gn_page_stream_sink(&stream, w, &out->hasher);

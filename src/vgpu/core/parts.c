@@ -234,6 +234,7 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     struct gn_vdevice *d = c->queue->device;
     uint64_t start_ns = 0, end_ns = 0;
 
+    gn_vgpu_enter(v);
     if (status >= 0 && c->queue->measured)
         v->api->ran(v, event, &start_ns, &end_ns);
     if (status >= 0)
@@ -263,4 +264,5 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     }
     if (!end && gn_gate_is_closed(&v->gate))
         gn_gate_tell(v);
+    gn_vgpu_return(v);
 }

@@ -5,6 +5,7 @@
  */
 #include "vgpu/core/records.h"
 
+#include "vgpu/core/build_files.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ static void put(struct gn_vgpu *v, struct gn_record *r)
         for (uint32_t i = 0; i < one->n_pins; i++)
             unref_locked(one->pins[i], &dead);
         free(one->pins);
+        gn_build_files_free(one->files);
         free(one);
     }
     pthread_mutex_unlock(&v->objects.lock);
@@ -120,6 +122,8 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
         if (r->record) {
             r->record->n_refs = 1;
             r->record->result = result;
+            r->record->files = r->files;
+            r->files = NULL;
         }
     }
     if (!link || !r->record || (first && pin(v, r->record, r, o))) {
@@ -226,10 +230,16 @@ static struct gn_vobject *whole_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i
     return o && o->whole ? o : NULL;
 }
 
-static int hold_locked(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n)
+static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_vobject ***ret, uint32_t *ret_n)
 {
-    uint32_t capacity = 0, n = 0;
-    struct gn_vobject **all = NULL;
+    uint32_t capacity = n_kept, n = n_kept;
+    struct gn_vobject **all = calloc(n_kept ? n_kept : 1, sizeof(struct gn_vobject *));
+    if (!all)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n_kept; i++) {
+        atomic_fetch_add_explicit(&kept[i]->n_refs, 1, memory_order_relaxed);
+        all[i] = kept[i];
+    }
     for (uint32_t c = 0; c < GN_OBJECT_CHUNKS; c++) {
         if (!atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed))
             continue;
@@ -262,8 +272,17 @@ void gn_objects_put(struct gn_vobject **objects, uint32_t n)
     free(objects);
 }
 
-int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_n, struct gn_vobject ***ret_objects,
-                      uint32_t *ret_n_objects)
+/* The objects' lock. */
+static void add_all(struct heap *h, const struct gn_vobject *o)
+{
+    if (o && o->unsaveable)
+        h->error = -ENODATA;
+    for (struct gn_record_link *l = o ? o->records : NULL; l && !h->error; l = l->next)
+        add(h, l->record);
+}
+
+int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_record ***ret, uint32_t *ret_n,
+                      struct gn_vobject ***ret_objects, uint32_t *ret_n_objects)
 {
     struct heap h = {0};
     struct gn_vobject **objects = NULL;
@@ -272,14 +291,11 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_
     for (uint32_t c = 0; c < GN_OBJECT_CHUNKS; c++) {
         if (!atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed))
             continue;
-        for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++) {
-            const struct gn_vobject *o = whole_at(v, c, i);
-            if (o && o->unsaveable)
-                h.error = -ENODATA;
-            for (struct gn_record_link *l = o ? o->records : NULL; l && !h.error; l = l->next)
-                add(&h, l->record);
-        }
+        for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++)
+            add_all(&h, whole_at(v, c, i));
     }
+    for (uint32_t i = 0; i < n_kept; i++)
+        add_all(&h, kept[i]);
     order(&h);
     /* What a record holds has a lesser serial, and may hold others: so, until a round finds nothing new. */
     for (uint32_t before = UINT32_MAX; !h.error && h.n != before;) {
@@ -291,7 +307,7 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_
     }
     /* With the same lock held: what an object needs is among the records. */
     if (!h.error && ret_objects)
-        h.error = hold_locked(v, &objects, &n_objects);
+        h.error = hold_locked(v, kept, n_kept, &objects, &n_objects);
     pthread_mutex_unlock(&v->objects.lock);
     if (h.error) {
         gn_records_put(v, h.all, h.n);

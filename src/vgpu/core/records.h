@@ -25,6 +25,7 @@ struct gn_record {
     uint32_t n_bytes;
     uint32_t n_pins;
     struct gn_record **pins; /* held: the records of the objects that the request named */
+    struct gn_build_files *files; /* those of the program's that it has read; NULL: none */
     unsigned char bytes[];   /* the message; what lay in the data area stands behind it, and its span says so */
 };
 
@@ -44,11 +45,11 @@ void gn_object_forget_records(struct gn_vobject *o);
 void gn_request_forget_record(struct gn_request *r);
 
 /*
- * The records that all live objects need, by serial, each held until gn_records_put; and, when asked for, those objects, each held
- * until gn_objects_put. An object that is just being made is not among them, nor are platform and devices, which nothing made. 0,
+ * The records that all live objects need, and these that pending commands keep (kept.h), by serial, each held until gn_records_put; and, when
+ * asked for, those objects, each held until gn_objects_put. An object that is just being made is not among them, nor are platform and devices, which nothing made. 0,
  * -ENOMEM, or -ENODATA when an object's records do not hold all that makes it. Any thread, at any time.
  */
-int gn_records_gather(struct gn_vgpu *v, struct gn_record ***ret, uint32_t *ret_n, struct gn_vobject ***ret_objects,
+int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_record ***ret, uint32_t *ret_n, struct gn_vobject ***ret_objects,
                       uint32_t *ret_n_objects);
 void gn_records_put(struct gn_vgpu *v, struct gn_record **records, uint32_t n);
 void gn_objects_put(struct gn_vobject **objects, uint32_t n);

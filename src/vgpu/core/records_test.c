@@ -109,7 +109,7 @@ static const char *gathered(void)
     struct gn_record **all;
     uint32_t n;
     size_t at = 0;
-    assert_int_equal(gn_records_gather(&vgpu, &all, &n, NULL, NULL), 0);
+    assert_int_equal(gn_records_gather(&vgpu, NULL, 0, &all, &n, NULL, NULL), 0);
     text[0] = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct message *m = (const void *)all[i]->bytes;
@@ -224,7 +224,7 @@ static void test_what_lay_in_the_area_is_in_the_record(void **state)
     r.ins[r.n_ins++].bytes = text;
     assert_int_equal(gn_request_made(&r, KIND_PROGRAM, id(1, 1), &some_driver_object, 0), 0);
     gn_request_fini(&r);
-    assert_int_equal(gn_records_gather(&vgpu, &all, &n, NULL, NULL), 0);
+    assert_int_equal(gn_records_gather(&vgpu, NULL, 0, &all, &n, NULL, NULL), 0);
     assert_int_equal(n, 1);
     const struct message *kept = (const void *)all[0]->bytes;
     assert_int_equal(kept->text.segment, GN_SPAN_INLINE);

@@ -4,13 +4,11 @@
  * work; other threads send by themselves what somebody waits for. Whatever is appended is sent at the latest FLUSH_NS later.
  * When the connection breaks, commands go on, and what they say is kept for the connection that comes within the grace.
  */
-#include "vgpu/core/remote_host.h"
+#include "vgpu/core/remote_host_inside.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "link/link_wire.h"
-#include "link/stream_in.h"
-#include "link/stream_out.h"
 #include "link/tls.h"
 #include "vgpu/core/files.h"
 
@@ -32,44 +30,7 @@
 #define LOOKS_A_CLOCK 8u
 #define MAX_HANDSHAKES 4
 #define PRINT_BYTES   (1 << 20)
-#define CHUNK_BYTES   (UINT64_C(1) << 20)
 #define PASSING_BYTES (UINT64_C(512) << 20)
-
-/* A message whose bulk data is on its way: the caller waits for its answer, so others may go first. */
-struct held {
-    struct gn_list link;
-    uint64_t batch;
-    uint32_t n_bytes;
-    unsigned char bytes[];
-};
-
-struct gn_remote_host {
-    struct gn_vgpu *v;
-    struct gn_stream_out out;
-    int wake_fd, flush_fd;
-    pthread_mutex_t print_lock; /* from reading what was printed until it is appended */
-    int print_fds[2];           /* what this process writes to its stdout and stderr comes out here */
-    _Atomic bool flush_armed;
-    _Atomic int n_handshakes;
-    _Atomic bool eager; /* the program waits for an event whose end is just being told */
-    pthread_mutex_t next_lock;
-    struct gn_tcp next; /* next_lock: the connection to go on with; fd -1: none */
-    /* the socket thread */
-    struct gn_tcp tcp;
-    struct gn_stream_in in;
-    struct gn_spin_habit habit;
-    uint64_t n_batches; /* that are complete */
-    struct gn_list held;
-    unsigned char *touched[GN_MAX_SEGMENTS]; /* of each segment, a bit a chunk; NULL: nothing yet */
-    uint64_t touched_bytes, most_touched;
-    struct {
-        uint32_t seq;
-        int fd; /* memory that its contents come into; -1: no file is on its way */
-        uint64_t left;
-        struct gn_session_file facts;
-    } file;
-    bool bye;
-};
 
 static _Thread_local bool is_socket_thread;
 
@@ -77,6 +38,11 @@ static void wake(struct gn_remote_host *h)
 {
     const uint64_t one = 1;
     (void)!write(h->wake_fd, &one, sizeof one);
+}
+
+void gn_remote_host_wake(struct gn_remote_host *h)
+{
+    wake(h);
 }
 
 /* ---- sending */
@@ -299,17 +265,17 @@ static uint64_t most_touched(const struct gn_vgpu *v)
     return limit && limit < ram / 2 ? 2 * limit + PASSING_BYTES : ram;
 }
 
-static bool touch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)
+bool gn_remote_host_touch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)
 {
     unsigned char **map = &h->touched[segment];
     if (!bytes)
         return true;
-    if (!*map && !(*map = calloc(1, h->v->segments[segment].bytes / CHUNK_BYTES / 8 + 1)))
+    if (!*map && !(*map = calloc(1, h->v->segments[segment].bytes / GN_REMOTE_CHUNK_BYTES / 8 + 1)))
         return false;
-    for (uint64_t i = at / CHUNK_BYTES; i <= (at + bytes - 1) / CHUNK_BYTES; i++) {
+    for (uint64_t i = at / GN_REMOTE_CHUNK_BYTES; i <= (at + bytes - 1) / GN_REMOTE_CHUNK_BYTES; i++) {
         if (!((*map)[i / 8] & 1u << i % 8)) {
             (*map)[i / 8] |= (unsigned char)(1u << i % 8);
-            h->touched_bytes += CHUNK_BYTES;
+            h->touched_bytes += GN_REMOTE_CHUNK_BYTES;
         }
     }
     if (h->touched_bytes <= h->most_touched)
@@ -322,10 +288,10 @@ static bool touch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint6
 static void untouch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)
 {
     unsigned char *map = h->touched[segment];
-    for (uint64_t i = (at + CHUNK_BYTES - 1) / CHUNK_BYTES; map && (i + 1) * CHUNK_BYTES <= at + bytes; i++) {
+    for (uint64_t i = (at + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES; map && (i + 1) * GN_REMOTE_CHUNK_BYTES <= at + bytes; i++) {
         if (map[i / 8] & 1u << i % 8) {
             map[i / 8] &= (unsigned char)~(1u << i % 8);
-            h->touched_bytes -= CHUNK_BYTES;
+            h->touched_bytes -= GN_REMOTE_CHUNK_BYTES;
         }
     }
 }
@@ -336,15 +302,15 @@ static void *place(void *context, const struct gn_stream_record *record)
     if (record->part >= atomic_load_explicit(&h->v->n_segments, memory_order_relaxed))
         return NULL;
     void *at = gn_vgpu_area(h->v, record->part + 1u, record->at, record->bytes);
-    return at && touch(h, record->part, record->at, record->bytes) ? at : NULL;
+    return at && gn_remote_host_touch(h, record->part, record->at, record->bytes) ? at : NULL;
 }
 
-static int take_segment(struct gn_remote_host *h, const struct gn_stream_record *record)
+int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t at, uint64_t bytes)
 {
     struct gn_vgpu *v = h->v;
-    struct gn_segment segment = {.fd = -1, .bytes = record->at};
+    struct gn_segment segment = {.fd = -1, .bytes = bytes};
     uint32_t index = atomic_load_explicit(&v->n_segments, memory_order_relaxed);
-    if (record->part != index || index >= GN_MAX_SEGMENTS || !record->at || record->at > GN_LINK_SEGMENT_LIMIT)
+    if (at != index || index >= GN_MAX_SEGMENTS || !bytes || bytes > GN_LINK_SEGMENT_LIMIT)
         return -EPROTO;
     /* Nobody else's, but shared memory by its kind: so that its pages can be given back one by one. */
     segment.base = mmap(NULL, segment.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -399,7 +365,7 @@ static int take_message(struct gn_remote_host *h, const struct gn_stream_record 
         serve(h, payload, record->bytes, record->at);
         return 0;
     }
-    struct held *held = malloc(sizeof *held + record->bytes);
+    struct gn_remote_held *held = malloc(sizeof *held + record->bytes);
     if (!held)
         return -ENOMEM;
     held->batch = record->at;
@@ -413,7 +379,7 @@ static void batch_came(struct gn_remote_host *h)
 {
     h->n_batches++;
     gn_commands_batch_came(h->v, h->n_batches);
-    gn_list_for_each(held, &h->held, struct held, link)
+    gn_list_for_each(held, &h->held, struct gn_remote_held, link)
     {
         if (held->batch > h->n_batches)
             continue;
@@ -483,7 +449,7 @@ static int take(void *context, const struct gn_stream_record *record, const void
     case GN_RECORD_MESSAGE:
         return take_message(h, record, payload);
     case GN_RECORD_SEGMENT:
-        return take_segment(h, record);
+        return gn_remote_host_add_segment(h, record->part, record->at);
     case GN_RECORD_FREE:
         return take_free(h, record, payload);
     case GN_RECORD_WAIT:
@@ -640,6 +606,41 @@ static bool sleep_until_ready(struct gn_remote_host *h, uint64_t lost_at_ns)
     return n != 0 || h->tcp.fd >= 0;
 }
 
+/* Serves nothing while the gate is closed; what has been said goes out still, and a new connection is taken for that. */
+static void stand(struct gn_remote_host *h)
+{
+    struct gn_vgpu *v = h->v;
+    gn_vgpu_flush(v);
+    gn_gate_stands(v, true);
+    while (gn_gate_is_closed(&v->gate) && !atomic_load_explicit(&v->fault, memory_order_relaxed)) {
+        adopt_next(h);
+        const int rc = h->tcp.fd >= 0 && gn_out_pending(&h->out) ? gn_out_flush(&h->out) : 0;
+        if (rc && rc != -EAGAIN)
+            disconnect(h);
+        const bool blocked = h->tcp.fd >= 0 && atomic_load_explicit(&h->out.blocked, memory_order_relaxed);
+        struct pollfd p[3] = {{.fd = h->wake_fd, .events = POLLIN},
+                              {.fd = h->flush_fd, .events = POLLIN},
+                              {.fd = blocked ? h->tcp.fd : -1, .events = POLLOUT}};
+        (void)poll(p, 3, -1);
+        if (p[0].revents)
+            drain_counter(h->wake_fd);
+        if (p[1].revents) {
+            drain_counter(h->flush_fd);
+            atomic_store_explicit(&h->flush_armed, false, memory_order_seq_cst);
+        }
+    }
+    gn_gate_stands(v, false);
+}
+
+void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number)
+{
+    const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_STANDS, number};
+    (void)pass_prints(h, 0);
+    (void)pass_prints(h, 1);
+    overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
+    wake(h); /* it may have to wait for room */
+}
+
 /* Looks for more for a while, as a ring's thread does. */
 static int spin(struct gn_remote_host *h)
 {
@@ -671,6 +672,11 @@ void gn_remote_host_loop(struct gn_remote_host *h)
     uint64_t lost_at_ns = gn_now_ns();
     is_socket_thread = true;
     while (!atomic_load_explicit(&v->fault, memory_order_relaxed) && !h->bye) {
+        if (gn_gate_is_closed(&v->gate) && gn_gate_helpers_rest(v)) {
+            stand(h);
+            lost_at_ns = gn_now_ns(); /* nobody could come back meanwhile, or before it was here */
+            continue;
+        }
         adopt_next(h);
         bool backlog = atomic_load_explicit(&h->out.unsent, memory_order_relaxed) > BACKLOG_BYTES;
         int rc = h->tcp.fd < 0 ? -EPIPE : backlog ? -EAGAIN : gn_in_read(&h->in);
@@ -713,7 +719,7 @@ int gn_remote_host_start(struct gn_vgpu *v)
     static struct gn_remote_host host;
     struct gn_remote_host *h = &host;
     h->v = v;
-    h->tcp = h->next = (struct gn_tcp)GN_TCP_NONE;
+    h->tcp = h->next = h->sent_to = (struct gn_tcp)GN_TCP_NONE;
     h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     h->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     pthread_mutex_init(&h->next_lock, NULL);

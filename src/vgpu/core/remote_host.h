@@ -2,6 +2,7 @@
 #ifndef GN_VGPU_REMOTE_HOST_H
 #define GN_VGPU_REMOTE_HOST_H
 
+#include "link/tcp.h"
 #include "vgpu/core/vgpu_core.h"
 
 /*
@@ -16,6 +17,25 @@ int gn_remote_host_start(struct gn_vgpu *v);
 void gn_remote_host_loop(struct gn_remote_host *h);
 /* A data connection, taken. Never waits. The control thread. */
 void gn_remote_host_link(struct gn_remote_host *h, int fd);
+
+/* It has something to do, or may: the gate has changed. Any thread. */
+void gn_remote_host_wake(struct gn_remote_host *h);
+
+/*
+ * A move to another worker (remote_move.c), behind the closed gate. The old worker's: the last word that the program gets from it, of this
+ * move; and where the session stands, with what lies in the data area and belongs to no object. Whoever saves.
+ */
+struct gn_error;
+struct gn_frame_reader;
+void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number);
+int gn_remote_host_hand(struct gn_remote_host *h, struct gn_tcp *to, int timeout_ms, struct gn_error *err);
+/* All is written: the connection stays until the worker ends, or goes on. Takes it. */
+void gn_remote_host_keep(struct gn_remote_host *h, struct gn_tcp to);
+void gn_remote_host_resume(struct gn_remote_host *h);
+/* The new one's, before its socket thread serves; `from` stands behind the stream. */
+int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, int timeout_ms, struct gn_error *err);
+/* Another data segment of so many bytes, which must be the next. 0 or -EPROTO. */
+int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t index, uint64_t bytes);
 
 /* What the program is told; any thread, none of them waits. */
 void gn_remote_host_reply(struct gn_remote_host *h, uint32_t token, int32_t result, const void *payload, size_t n);

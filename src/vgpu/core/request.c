@@ -7,6 +7,7 @@
 #include "vgpu/core/remote_host.h"
 
 #include "base/fault.h"
+#include "vgpu/core/build_files.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>
@@ -270,4 +271,5 @@ void gn_request_fini(struct gn_request *r)
     gn_lease_give(&r->vgpu->lease, r->charged_bytes);
     if (r->record)
         gn_request_forget_record(r);
+    gn_build_files_free(r->files);
 }

@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "stream/known.h"
+#include "vgpu/core/build_files.h"
+#include "vgpu/core/kept.h"
 #include "vgpu/core/outgoing.h"
 #include "vgpu/core/parts.h"
 #include "vgpu/core/writes.h"
@@ -17,7 +19,7 @@
 #include <string.h>
 
 #define ENTRY_BYTES  256u /* at most, of an entry without its contents */
-#define DEVICE_BYTES 4096u
+#define DEVICE_BYTES 65536u
 
 struct gn_save {
     struct gn_vgpu *v;
@@ -28,7 +30,9 @@ struct gn_save {
     uint64_t *told; /* the objects' ids again, in a list */
     uint32_t n_told, told_capacity;
     uint32_t n_rounds, n_steps;
+    uint32_t n_segments; /* told, the first one among them, which is there from the start */
     bool follows, settled;
+    bool others; /* it goes to other devices */
     struct gn_save_figures figures;
     /* this step's; held */
     struct gn_record **now;
@@ -36,6 +40,8 @@ struct gn_save {
     struct gn_vobject **objects_now;
     struct gn_vobject *const *objects;
     uint32_t n_objects;
+    struct gn_vobject **kept; /* of them, those that only pending commands have */
+    uint32_t n_kept;
 };
 
 /* What has run of it would run again. */
@@ -55,9 +61,7 @@ static int obstacle(const struct gn_save *s, bool stands, struct gn_error *err)
 {
     struct gn_vgpu *v = s->v;
     const char *why = NULL;
-    if (v->remote)
-        why = "a program on another machine";
-    else if (stands && is_halfway(v))
+    if (stands && is_halfway(v))
         why = "a long launch of which a part has run; when it is over it can be moved";
     else if (!v->api->contents)
         why = "an interface that cannot be saved";
@@ -99,7 +103,26 @@ static int save_record(struct gn_stream_writer *w, const struct gn_record *r)
         rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
     if (!rc)
         rc = gn_stream_part(w, GN_PART_REQUEST, r->bytes, r->n_bytes);
+    if (!rc && r->files)
+        rc = gn_build_files_save(r->files, w);
     return rc ? rc : gn_stream_entry_end(w);
+}
+
+static int save_kept(const struct gn_save *s)
+{
+    if (!s->n_kept)
+        return 0;
+    struct gn_saved_kept *all = calloc(s->n_kept, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->n_kept; i++)
+        all[i] = (struct gn_saved_kept){
+            .id = s->kept[i]->id, .kind = s->kept[i]->kind, .event = s->v->api->contents->leaving(s->kept[i])};
+    int rc = gn_stream_entry_begin(s->w, GN_STREAM_SESSION, UINT64_MAX - 2, GN_SAVED_KEPT, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(s->w, GN_PART_STATE, all, s->n_kept * sizeof *all);
+    free(all);
+    return rc ? rc : gn_stream_entry_end(s->w);
 }
 
 static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o, bool stands)
@@ -108,6 +131,8 @@ static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const stru
     if (!rc && stands && o->kind == v->api->queue_kind && o->detail) {
         const struct gn_vqueue *q = o->detail;
         rc = gn_stream_part(w, GN_PART_API, &q->late_error, sizeof q->late_error);
+    } else if (!rc && o->kind != v->api->queue_kind) {
+        rc = v->api->contents->save_object(v, w, o);
     }
     return rc ? rc : gn_stream_entry_end(w);
 }
@@ -118,18 +143,21 @@ static void forget_step(struct gn_save *s)
 {
     gn_records_put(s->v, s->now, s->n_now);
     gn_objects_put(s->objects_now, s->n_objects);
+    gn_objects_put(s->kept, s->n_kept);
     s->now = NULL;
-    s->objects_now = NULL;
-    s->n_now = s->n_objects = 0;
+    s->objects_now = s->kept = NULL;
+    s->n_now = s->n_objects = s->n_kept = 0;
 }
 
 static int look(struct gn_save *s, bool stands, struct gn_error *err)
 {
     forget_step(s);
-    int rc = gn_records_gather(s->v, &s->now, &s->n_now, &s->objects_now, &s->n_objects);
+    int rc = gn_kept_gather(s->v, &s->kept, &s->n_kept);
+    if (!rc)
+        rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects_now, &s->n_objects);
     s->objects = s->objects_now;
     if (rc == -ENODATA)
-        return gn_fail(err, EOPNOTSUPP, NULL, "a program of it includes files, which cannot be moved yet");
+        return gn_fail(err, EOPNOTSUPP, NULL, "a program of it includes more files than are kept, or there was no memory for them");
     if (rc)
         return gn_fail(err, -rc, NULL, "no memory left to know what it consists of");
     rc = obstacle(s, stands, err);
@@ -148,12 +176,17 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
     most.entries_bytes = gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
     for (uint32_t i = 0; i < s->n_now; i++)
         if (!gn_known_find(&s->records, s->now[i]->serial))
-            most.entries_bytes += s->now[i]->n_bytes + ENTRY_BYTES;
+            most.entries_bytes += s->now[i]->n_bytes + ENTRY_BYTES + gn_build_files_bytes(s->now[i]->files);
     if (s->about)
         most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
+    if (s->others)
+        most.entries_bytes += (uint64_t)s->n_told * ENTRY_BYTES;
+    if (v->remote)
+        most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
     if (!stands)
         return gn_stream_announce(s->w, &most);
     most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
+    most.entries_bytes += s->n_kept * sizeof(struct gn_saved_kept) + ENTRY_BYTES;
     pthread_mutex_lock(&v->lock);
     for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
         for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK; i++) {
@@ -194,7 +227,7 @@ static int tell_about(struct gn_save *s)
     if (!rc)
         rc = gn_stream_entry_end(w);
     if (!rc)
-        rc = v->api->contents->save_devices(v, w);
+        rc = v->api->contents->save_devices(v, w, s->objects, s->n_objects, s->now, s->n_now);
     s->about = NULL;
     if (rc || !about->stop)
         return rc;
@@ -202,6 +235,23 @@ static int tell_about(struct gn_save *s)
     if (!rc)
         rc = gn_stream_part(w, GN_PART_STATE, about->stop, sizeof *about->stop);
     return rc ? rc : gn_stream_entry_end(w);
+}
+
+/* What is told after this may lie there. */
+static int tell_segments(struct gn_save *s)
+{
+    struct gn_vgpu *v = s->v;
+    const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
+    int rc = 0;
+    for (; v->remote && s->n_segments < n && !rc; s->n_segments++) {
+        const uint64_t bytes = v->segments[s->n_segments].bytes;
+        rc = gn_stream_entry_begin(s->w, GN_STREAM_SESSION, s->n_segments, GN_SAVED_SEGMENT, NULL, 0);
+        if (!rc)
+            rc = gn_stream_part(s->w, GN_PART_STATE, &bytes, sizeof bytes);
+        if (!rc)
+            rc = gn_stream_entry_end(s->w);
+    }
+    return rc;
 }
 
 static int by_id(const void *a, const void *b)
@@ -280,8 +330,8 @@ static int tell_objects(struct gn_save *s, bool stands)
         const bool known = gn_known_find(&s->objects_told, o->id);
         if (!known)
             rc = remember(s, o->id, o->kind);
-        /* Of a queue it is also told what it owes the program: at the end. */
-        if (!rc && (!known || (stands && o->kind == s->v->api->queue_kind)))
+        /* Of a queue it is also told what it owes the program: at the end. Other devices are to know how objects were used meanwhile. */
+        if (!rc && (!known || (stands && (s->others || o->kind == s->v->api->queue_kind))))
             rc = save_object(s->v, s->w, o, stands);
     }
     return rc;
@@ -306,6 +356,7 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint3
     s->v = v;
     s->w = w;
     s->n_rounds = n_ahead ? n_ahead + GN_SAVE_MORE + 1 : 1;
+    s->n_segments = 1;
     int rc = gn_outgoing_new(v, homes, &s->outgoing, err);
     if (rc) {
         free(s);
@@ -334,6 +385,60 @@ void gn_save_free(struct gn_save *s)
     free(s);
 }
 
+int gn_save_devices(struct gn_save *s, struct gn_error *err)
+{
+    struct gn_vgpu *v = s->v;
+    err->what[0] = 0;
+    int rc = look(s, false, err);
+    if (!rc) {
+        const struct gn_stream_announce most = {.entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
+        rc = gn_stream_announce(s->w, &most);
+    }
+    if (!rc)
+        rc = v->api->contents->save_devices(v, s->w, s->objects, s->n_objects, s->now, s->n_now);
+    if (!rc)
+        rc = gn_stream_flush(s->w);
+    forget_step(s);
+    return fail(s, rc, err);
+}
+
+/* What there is now, but no contents. */
+static int tell_all(struct gn_save *s)
+{
+    int rc = announce(s, false, 0);
+    if (!rc)
+        rc = tell_about(s);
+    if (!rc)
+        rc = tell_segments(s);
+    if (!rc)
+        rc = tell_gone(s);
+    if (!rc)
+        rc = tell_records(s);
+    if (!rc)
+        rc = tell_objects(s, false);
+    return rc ? rc : gn_outgoing_tell_new(s->outgoing, s->w);
+}
+
+int gn_save_for_others(struct gn_save *s, struct gn_error *err)
+{
+    s->others = true;
+    if (s->n_rounds > 1)
+        return 0;
+    /* A round without pages: so that what came before it is known to have been made. */
+    s->n_rounds = 2;
+    err->what[0] = 0;
+    int rc = look(s, false, err);
+    if (!rc)
+        rc = tell_all(s);
+    if (!rc)
+        rc = gn_stream_round_begin(s->w, GN_STREAM_PRECOPY);
+    if (!rc)
+        rc = gn_stream_flush(s->w);
+    forget_step(s);
+    s->n_steps++;
+    return fail(s, rc, err);
+}
+
 int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err)
 {
     const uint64_t began_ns = gn_now_ns();
@@ -351,17 +456,7 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
         rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "the device's work took longer than the drain may take");
     s->settled = !rc;
     if (!rc)
-        rc = announce(s, false, 0);
-    if (!rc)
-        rc = tell_about(s);
-    if (!rc)
-        rc = tell_gone(s);
-    if (!rc)
-        rc = tell_records(s);
-    if (!rc)
-        rc = tell_objects(s, false);
-    if (!rc)
-        rc = gn_outgoing_tell_new(s->outgoing, s->w);
+        rc = tell_all(s);
     forget_step(s);
     s->n_steps++;
     if (!rc)
@@ -384,7 +479,7 @@ bool gn_save_is_behind(struct gn_save *s)
     struct gn_record **now;
     uint32_t n;
     bool behind = false;
-    if (gn_records_gather(s->v, &now, &n, NULL, NULL))
+    if (gn_records_gather(s->v, NULL, 0, &now, &n, NULL, NULL))
         return false;
     for (uint32_t i = 0; i < n && !behind; i++)
         behind = s->v->api->requests[now[i]->op].slow && !gn_known_find(&s->records, now[i]->serial);
@@ -404,6 +499,8 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
     if (!rc)
         rc = tell_about(s);
     if (!rc)
+        rc = tell_segments(s);
+    if (!rc)
         rc = tell_gone(s);
     if (!rc)
         rc = tell_records(s);
@@ -411,6 +508,8 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
         rc = save_indices(s->v, s->w, n_index);
     if (!rc)
         rc = tell_objects(s, true);
+    if (!rc)
+        rc = save_kept(s);
     if (!rc)
         rc = gn_events_save(s->v, s->w);
     if (!rc)

@@ -17,6 +17,14 @@
 enum gn_saved_kind {
     GN_SAVED_RECORD = 1,  /* id: its serial. GN_PART_REQUEST; GN_PART_STATE: struct gn_saved_record */
     GN_SAVED_INDICES = 2, /* GN_PART_STATE: u32 each, the latest generation of each index */
+    GN_SAVED_SEGMENT = 4, /* of a program on another machine. id: a data segment's index. GN_PART_STATE: u64 bytes. Before what lies in it */
+    GN_SAVED_KEPT = 5,    /* GN_PART_STATE: struct gn_saved_kept each: objects that only pending commands have (kept.h) */
+};
+
+struct gn_saved_kept {
+    uint64_t id;
+    uint32_t kind;
+    uint32_t event; /* tells the program that the object's memory is its own again; GN_NO_EVENT: none does */
 };
 
 struct gn_saved_record {
@@ -31,18 +39,33 @@ struct gn_saved_command {
     uint32_t flags;
     int32_t doomed;
 };
+/* The same, of a program on another machine, whose bulk data is still on its way. */
+struct gn_saved_waiting {
+    struct gn_saved_command command;
+    uint64_t batch;
+};
 
 /* The API's half: what its memory objects hold. Out: by who saves, on one thread, but for a source, which is one other thread's. */
 struct gn_page_source;
+struct gn_record;
 struct gn_writes;
 struct gn_vgpu_contents {
     /* NULL: they can be saved; or why not, as the rest of "it uses ...". */
     const char *(*obstacle)(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n);
-    /* A checkpoint's devices, and, before anything is made, whether they are those that are here. */
-    int (*save_devices)(struct gn_vgpu *v, struct gn_stream_writer *w);
-    int (*check_device)(struct gn_vgpu *v, const struct gn_stream_entry *e, struct gn_error *err);
+    /* Its devices: what the program was told of them, and what these objects and records, which are held, use of them. */
+    int (*save_devices)(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_vobject *const *objects, uint32_t n,
+                        struct gn_record *const *records, uint32_t n_records);
+    /* In, before anything is made: each of them, until *ret_last. Then: can those that are here stand for them? 0, and whether they are
+     * others; or -errno and a list of what is lacking. */
+    int (*check_device)(struct gn_vgpu *v, const struct gn_stream_entry *e, bool *ret_last, struct gn_error *err);
+    int (*judge_devices)(struct gn_vgpu *v, bool *ret_others, struct gn_error *err);
+    /* What is told of an object beyond that it lives, but a queue's; and whether that holds here. */
+    int (*save_object)(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o);
+    int (*check_object)(struct gn_vgpu *v, const struct gn_vobject *o, const struct gn_stream_entry *e, struct gn_error *err);
     /* Has it contents of its own that go? Then how much, and who writes them. */
     bool (*look)(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes);
+    /* Where it lies in the data area; NULL: it does not. */
+    const void *(*home)(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes);
     /* How to come by them, until it is shut. The object is held meanwhile. */
     int (*open)(struct gn_vgpu *v, struct gn_vobject *o, struct gn_page_source *ret, struct gn_error *err);
     void (*shut)(struct gn_vgpu *v, struct gn_page_source *source);
@@ -53,6 +76,9 @@ struct gn_vgpu_contents {
     void (*end)(struct gn_vgpu *v);
     /* In: a section of memories or pages. */
     int (*load)(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err);
+    /* Of an object that the program has let go of: the event that tells when its memory in the data area is free; GN_NO_EVENT: none. */
+    uint32_t (*leaving)(const struct gn_vobject *o);
+    void (*leave_by)(struct gn_vobject *o, uint32_t event);
     /* A memory that has come is no more. False: it never came. */
     bool (*gone)(struct gn_vgpu *v, uint64_t memory);
     /* All of them have come, or nothing more will: `whole` says which. */
@@ -86,6 +112,10 @@ struct gn_saved_about {
     const struct gn_stream_stop *stop; /* NULL: the program goes on */
 };
 void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
+/* Of a move, before all else and while the program runs: its devices, so that whoever loads can say no. */
+int gn_save_devices(struct gn_save *s, struct gn_error *err);
+/* They are others: objects are told of once more in the end, and all but contents goes ahead even where contents don't (n_ahead 0). */
+int gn_save_for_others(struct gn_save *s, struct gn_error *err);
 /* One round ahead; any time. bytes_per_s 0: no limit. What the driver has at the first may take so long to be over. */
 int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err);
 /* Has something been made meanwhile that is slow to make, a program? Then another step ahead is worth its while. */
@@ -102,7 +132,8 @@ int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error 
 
 /* The gate is closed, and nothing has been made. What comes is believed in nothing; on failure the vGPU is of no use. */
 int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error *err);
-/* move.c, for whoever loads: all is made that came before this round. */
+/* move.c, for whoever loads: its devices will do; all is made that came before this round. */
+void gn_vgpu_fits(struct gn_vgpu *v, bool others);
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
 
 /* Between the core's files: events.c, command.c. vgpu->lock is not held. */

@@ -6,6 +6,7 @@
  * requests marked slow. The lease thread serves what needs more memory than this vGPU has on lease.
  */
 #include "vgpu/core/files.h"
+#include "vgpu/core/kept.h"
 #include "vgpu/core/move.h"
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/serve.h"
@@ -105,7 +106,7 @@ int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *paylo
     if (v->remote)
         return gn_remote_host_frame(v->remote, op, seq, payload, n);
     pthread_mutex_lock(&v->session_lock);
-    int r = gn_frame_send(v->boot->session_fd, TELL_TIMEOUT_MS, op, 0, seq, payload, n, NULL, 0);
+    int r = v->silent ? -EPIPE : gn_frame_send(v->boot->session_fd, TELL_TIMEOUT_MS, op, 0, seq, payload, n, NULL, 0);
     pthread_mutex_unlock(&v->session_lock);
     return r;
 }
@@ -222,6 +223,8 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         return true;
     case GN_WORKER_EVENT_RESUME:
         atomic_store_explicit(&v->stands_saved, false, memory_order_seq_cst);
+        if (v->remote)
+            gn_remote_host_resume(v->remote);
         gn_gate_open(v);
         return true;
     case GN_WORKER_EVENT_GO:
@@ -244,7 +247,7 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
             return -EPIPE;
     if (r < 0 || gn_lease_settle(&v->lease))
         return -EPIPE;
-    while (!ears->deaf && (r = gn_frame_read(&ears->session, &frame)) == 1) {
+    while (!ears->deaf && v->boot->session_fd >= 0 && (r = gn_frame_read(&ears->session, &frame)) == 1) {
         if (frame.op == GN_SESSION_FOLDERS && !frame.flags && !frame.n_payload) {
             take_folders(v, &ears->session, &frame);
         } else if (frame.op != GN_SESSION_FILE || frame.flags || gn_vgpu_take_file(&ears->session, &frame)) {
@@ -283,6 +286,10 @@ void *gn_vgpu_control_thread(void *arg)
         gn_frame_reader_fini(&ears.session);
         gn_vgpu_end_hosted(v);
         return NULL;
+    }
+    if (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst) && v->api->end) {
+        gn_kept_leave(v);
+        v->api->end(v);
     }
     /* Nothing is taken down piece by piece: a driver in the middle of a kernel would have to be waited for. */
     _exit(atomic_load_explicit(&v->fault, memory_order_relaxed) ? 1 : 0);
@@ -509,6 +516,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     v->counters = boot->counters.base;
     v->events = boot->events.base;
     atomic_init(&v->program_cpu, GN_CPU_UNKNOWN);
+    atomic_init(&v->n_holds, 1);
     CPU_ZERO(&v->processors);
     if (sched_getaffinity(0, sizeof v->processors, &v->processors))
         memset(&v->processors, -1, sizeof v->processors);

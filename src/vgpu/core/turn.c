@@ -308,6 +308,7 @@ static void last_over(void *arg)
         gn_ring_nudge(&d->vgpu->ring); /* as after an end that is told: the program is likely to go on */
     else
         gn_turn_rest(d);
+    gn_vgpu_unhold(d->vgpu);
 }
 
 static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
@@ -316,9 +317,14 @@ static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
     (void)queue;
     if (api->is_over(d->vgpu, last_event))
         return true;
-    if (!atomic_exchange_explicit(&d->turn.watched, true, memory_order_seq_cst) &&
-        api->when_quiet(d->vgpu, last_event, last_over, d))
-        atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
+    if (!atomic_exchange_explicit(&d->turn.watched, true, memory_order_seq_cst)) {
+        /* Nobody waits for it. */
+        gn_vgpu_hold(d->vgpu);
+        if (api->when_quiet(d->vgpu, last_event, last_over, d)) {
+            gn_vgpu_unhold(d->vgpu);
+            atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
+        }
+    }
     /* Some drivers never call back for an event that was over already. */
     return api->is_over(d->vgpu, last_event);
 }

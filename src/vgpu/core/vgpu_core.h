@@ -60,7 +60,7 @@ struct gn_vobject {
     _Atomic uint32_t n_refs;  /* the table's, and each pending command's and slow request's */
     /* objects lock */
     struct gn_record_link *records;
-    bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes files */
+    bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes too much */
     bool whole;      /* it has its detail and its record: others than its maker may look at it */
     struct gn_vobject *next_dead;
 };
@@ -70,6 +70,7 @@ struct gn_objects {
     uint32_t *generations[GN_OBJECT_CHUNKS]; /* the latest of each index: an older one is stale, a newer one a lie */
     pthread_mutex_t lock;
     struct gn_vobject *dead;                 /* lock */
+    struct gn_vobject *aside;                /* lock: during a load, those whose index another has; found by their ids still */
     uint64_t last_serial;                    /* lock: of the records */
 };
 
@@ -89,9 +90,13 @@ static inline bool gn_object_ref_if_held(struct gn_vobject *o)
 }
 /* The next one from *index on, without a reference; NULL: there is none. While nothing makes or ends objects. */
 struct gn_vobject *gn_object_next(struct gn_vgpu *v, uint32_t *index);
-/* For a load: an index has been used up to this generation; an object of an earlier one, left from before, is let go of. */
+/* For a load: an index has been used up to this generation; an object of an earlier one, left from before, is set aside. */
 int gn_object_index_used(struct gn_vgpu *v, uint32_t index, uint32_t generation);
 void gn_object_make_room(struct gn_vgpu *v, uint64_t id);
+/* The load is over: what it has set aside is let go of. */
+void gn_objects_drop_aside(struct gn_vgpu *v);
+/* Does a handle stand for it still? Any thread that holds a reference. */
+bool gn_object_is_named(struct gn_vobject *o);
 /* A thread of the vGPU's own says so once, and may then call the driver's releases. */
 void gn_objects_own_thread(void);
 /* Releases what the driver's threads let go of. */
@@ -108,6 +113,7 @@ static inline void *gn_driver_of(const struct gn_vobject *o)
 #define GN_REQUEST_MAX_HELD 8u
 #define GN_REQUEST_MAX_INS  6u
 
+struct gn_build_files;
 struct gn_request {
     struct gn_vgpu *vgpu;
     const struct gn_request_class *class;
@@ -135,6 +141,7 @@ struct gn_request {
     struct gn_record *record; /* of what it has made or changed; NULL: nothing yet */
     const unsigned char *whole; /* what inline spans name: bytes, or, of a record that is served anew, more than those */
     bool anew;                  /* it is: nobody waits for its outputs */
+    struct gn_build_files *files; /* of the program's, that it has read; its record's, when it gets one */
     _Alignas(16) struct gn_list blobs; /* private memory, freed with the request; aligned as what is in it */
     _Alignas(16) unsigned char bytes[GN_MSG_MAX_BYTES];
 };
@@ -386,6 +393,8 @@ struct gn_vgpu_api {
     void (*ran)(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
     /* A hosted one lives elsewhere now, and no object is left: nor is to be anything else of the driver's that can go. */
     void (*leave)(struct gn_vgpu *v);
+    /* This process has given it away and is about to end: so is all that the program is to be told of the driver's. */
+    void (*end)(struct gn_vgpu *v);
     const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
     uint16_t queue_kind;
     int32_t out_of_memory;   /* what an answer says when this process has no memory */
@@ -425,6 +434,9 @@ struct gn_vgpu {
     bool told_to_end;           /* control thread: gantryd's END */
     _Atomic bool stands_saved;  /* all of it has been written for another host, and nothing goes on until gantryd's word */
     _Atomic bool away;          /* of a hosted one: another host has it */
+    _Atomic uint32_t n_inside;  /* of a hosted one: reports of the driver's that are being heard */
+    _Atomic uint32_t n_holds;   /* of what is mapped: the vGPU's own, and of each word that the driver may still have to say */
+    bool silent;                /* session_lock: the program's socket is another host's */
     _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens; /* set once: there is a control thread */
@@ -480,6 +492,15 @@ void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase p
 /* `c` (may be NULL) is the command whose end it is. */
 void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times,
                        const struct gn_command *c);
+/*
+ * A driver may have its last word when its vGPU has left the program: what that word touches stays mapped until then. Before the
+ * driver is told whom to call, and at the end of that call. Any thread.
+ */
+void gn_vgpu_hold(struct gn_vgpu *v);
+void gn_vgpu_unhold(struct gn_vgpu *v);
+/* Around what the driver's thread does in a report that the gate waits for: who leaves waits for its return, too. */
+void gn_vgpu_enter(struct gn_vgpu *v);
+void gn_vgpu_return(struct gn_vgpu *v);
 /* Runs the job, which must stay, on the helper thread. False: it will not run. Any thread. */
 bool gn_vgpu_do(struct gn_vgpu *v, struct gn_job *job);
 /* A message, copied: serves it or takes it in. The ring thread. */

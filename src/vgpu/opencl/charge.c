@@ -5,6 +5,7 @@
  * thread and lease thread; the end of a charge comes on whatever thread the driver destroys its object on.
  */
 #include "opencl_host.h"
+#include "told_host.h"
 #include "opencl_pixel.h"
 
 #include <stdlib.h>
@@ -205,8 +206,9 @@ cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r,
 {
     const uint64_t limit = v->boot->memory_limit_bytes;
     const uint64_t used = atomic_load_explicit(&v->counters->memory_bytes, memory_order_relaxed);
-    cl_int result = gn_cl(v)->clGetDeviceInfo(a->device, a->param_name, a->param_value_size, a->param_value,
-                                              a->param_value_size_ret);
+    cl_int result;
+    if (!gn_told_answer(v, a->device, a->param_name, a->param_value_size, a->param_value, a->param_value_size_ret, &result))
+        result = gn_cl(v)->clGetDeviceInfo(a->device, a->param_name, a->param_value_size, a->param_value, a->param_value_size_ret);
     cl_ulong *bytes = a->param_value;
     size_t *kib = a->param_value;
     (void)r;

@@ -8,6 +8,7 @@
  * where the program is. Run by the thread that saves, by its hashing thread (sources), and by the thread that loads.
  */
 #include "opencl_host.h"
+#include "vgpu/core/gate.h"
 #include "vgpu/core/save.h"
 
 #include "base/clock.h"
@@ -279,7 +280,19 @@ static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint
         return false;
     *ret_bytes = c.bytes;
     *ret_writes = ((const struct gn_mem_detail *)o->detail)->writes;
+    /* What a program on another machine sends there is no command's: it is found by hash. */
+    if (c.home && v->remote)
+        gn_writes_by_kernel(v, *ret_writes);
     return true;
+}
+
+static const void *home(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes)
+{
+    struct content c;
+    if (!look_at(v, o, true, &c) || !c.home)
+        return NULL;
+    *ret_bytes = c.bytes;
+    return c.home;
 }
 
 /* Of a memory that is not looked at in its place. */
@@ -449,6 +462,23 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     return waits ? 0 : -EIO;
 }
 
+/* As the one who submits: a driver that runs commands in its callers (PoCL's `basic`) locks itself up when two of them submit at once. */
+static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vobject *queue, const struct timespec *until)
+{
+    struct gn_vdevice *d = queue->detail ? ((const struct gn_vqueue *)queue->detail)->device : NULL;
+    if (!d)
+        return 0;
+    int rc = -gn_lock_until(&d->role, until);
+    if (rc)
+        return rc;
+    rc = settle_queue(v, s, queue->driver);
+    pthread_mutex_unlock(&d->role);
+    /* Who came meanwhile has left it to whoever had the role. */
+    atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
+    gn_device_wake(d);
+    return rc;
+}
+
 static int settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, uint64_t timeout_ns, struct gn_error *err)
 {
     const uint64_t at_ns = gn_now_ns() + timeout_ns;
@@ -466,7 +496,7 @@ static int settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t
     s->n_refs = 1;
     for (uint32_t i = 0; i < n && !rc; i++)
         if (objects[i]->kind == GN_KIND_QUEUE)
-            rc = settle_queue(v, s, objects[i]->driver);
+            rc = settle_one(v, s, objects[i], &until);
     pthread_mutex_lock(&s->lock);
     while (!rc && s->n_left)
         rc = -pthread_cond_timedwait(&s->wake, &s->lock, &until);
@@ -506,7 +536,7 @@ static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t byt
 {
     bool lie = false;
     struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
-    if (o && (!look_at(v, o, false, ret) || ret->bytes != bytes)) {
+    if (o && (!look_at(v, o, v->remote != NULL, ret) || ret->bytes != bytes)) {
         gn_object_unref(o);
         return NULL;
     }
@@ -665,7 +695,7 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struc
     struct context_queue *q = NULL;
     if (!to) {
         q = queue_for(v, in->object->driver);
-        if (!q || !look_at(v, in->object, false, &content) || content.bytes != s->memory->bytes)
+        if (!q || !look_at(v, in->object, v->remote != NULL, &content) || content.bytes != s->memory->bytes)
             return no_room(err);
         if (!content.image)
             return write_runs(v, r, s, q, &content, at, err);
@@ -706,12 +736,18 @@ static int loaded(struct gn_vgpu *v, bool whole, struct gn_error *err)
 const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
                                                     .save_devices = gn_opencl_save_devices,
                                                     .check_device = gn_opencl_check_device,
+                                                    .judge_devices = gn_opencl_judge_devices,
+                                                    .save_object = gn_opencl_save_object,
+                                                    .check_object = gn_opencl_check_object,
                                                     .look = look,
+                                                    .home = home,
                                                     .open = open_source,
                                                     .shut = shut_source,
                                                     .fresh = fresh,
                                                     .settle = settle,
                                                     .end = end,
+                                                    .leaving = gn_home_leaving,
+                                                    .leave_by = gn_home_leave_by,
                                                     .load = load,
                                                     .gone = gone,
                                                     .loaded = loaded};

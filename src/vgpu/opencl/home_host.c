@@ -14,6 +14,7 @@
 
 struct gn_home {
     struct gn_vgpu *vgpu;
+    struct gn_list link; /* in the vGPU's homes; homes_lock */
     _Atomic uint32_t event; /* over when the driver has let go; GN_NO_EVENT: nobody asks */
 };
 
@@ -95,28 +96,37 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context)
 static void CL_CALLBACK left(cl_mem mem, void *user_data)
 {
     struct gn_home *home = user_data;
-    struct gn_opencl_vgpu *detail = home->vgpu->detail;
+    struct gn_vgpu *v = home->vgpu;
+    struct gn_opencl_vgpu *detail = v->detail;
     (void)mem;
     pthread_mutex_lock(&detail->homes_lock);
+    gn_list_remove(&home->link);
     uint32_t event = atomic_load_explicit(&home->event, memory_order_acquire);
-    if (event != GN_NO_EVENT && !detail->is_left)
-        gn_vgpu_event_end(home->vgpu, event, 0, NULL, NULL);
+    if (event != GN_NO_EVENT)
+        gn_vgpu_event_end(v, event, 0, NULL, NULL);
     pthread_mutex_unlock(&detail->homes_lock);
     free(home);
+    /* A driver lets go of a buffer when it likes, also long after its last queue was finished and its vGPU has gone. */
+    gn_vgpu_unhold(v);
 }
 
-/* A driver lets go of a buffer when it likes, also long after its last queue was finished: the event table may be gone by then. */
-void gn_homes_leave(struct gn_vgpu *v)
+void gn_homes_end(struct gn_vgpu *v)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     pthread_mutex_lock(&detail->homes_lock);
-    detail->is_left = true;
+    gn_list_for_each(home, &detail->homes, struct gn_home, link)
+    {
+        uint32_t event = atomic_exchange_explicit(&home->event, GN_NO_EVENT, memory_order_acq_rel);
+        if (event != GN_NO_EVENT)
+            gn_vgpu_event_end(v, event, 0, NULL, NULL);
+    }
     pthread_mutex_unlock(&detail->homes_lock);
 }
 
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,
                       cl_int *result)
 {
+    struct gn_opencl_vgpu *detail = v->detail;
     struct gn_home *home = malloc(sizeof *home);
     if (!home) {
         *result = CL_OUT_OF_HOST_MEMORY;
@@ -129,16 +139,22 @@ cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags,
         flags = CL_MEM_READ_WRITE;
     flags &= ~(cl_mem_flags)(CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
     cl_mem mem = gn_cl(v)->clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, size, bytes, result);
-    if (mem) {
-        *result = gn_cl(v)->clSetMemObjectDestructorCallback(mem, left, home);
-        if (!*result) {
-            new_home = home;
-            return mem;
-        }
-        gn_cl(v)->clReleaseMemObject(mem);
+    if (!mem) {
+        free(home);
+        return NULL;
     }
-    free(home);
-    return NULL;
+    gn_vgpu_hold(v);
+    pthread_mutex_lock(&detail->homes_lock);
+    gn_list_append(&detail->homes, &home->link);
+    pthread_mutex_unlock(&detail->homes_lock);
+    *result = gn_cl(v)->clSetMemObjectDestructorCallback(mem, left, home);
+    if (*result) {
+        gn_cl(v)->clReleaseMemObject(mem);
+        left(mem, home);
+        return NULL;
+    }
+    new_home = home;
+    return mem;
 }
 
 cl_int gn_host_LeaveHome(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_LeaveHome *a)
@@ -154,6 +170,25 @@ cl_int gn_host_LeaveHome(struct gn_vgpu *v, struct gn_request *r, const struct g
     if (o)
         gn_object_unref(o);
     return CL_SUCCESS;
+}
+
+static struct gn_home *home_of(const struct gn_vobject *o)
+{
+    const struct gn_mem_detail *detail = o->kind == GN_KIND_MEM ? o->detail : NULL;
+    return detail ? detail->home : NULL;
+}
+
+uint32_t gn_home_leaving(const struct gn_vobject *o)
+{
+    struct gn_home *home = home_of(o);
+    return home ? atomic_load_explicit(&home->event, memory_order_acquire) : GN_NO_EVENT;
+}
+
+void gn_home_leave_by(struct gn_vobject *o, uint32_t event)
+{
+    struct gn_home *home = home_of(o);
+    if (home)
+        atomic_store_explicit(&home->event, event, memory_order_release);
 }
 
 cl_int gn_host_HomeBytes(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_HomeBytes *a)

@@ -289,6 +289,24 @@ static cl_int enqueue_part(const cl_icd_dispatch *cl, cl_command_queue queue, cl
     return cl->clEnqueueNDRangeKernel(queue, kernel, w->work_dim, offset, size, local, n_waits, waits, event);
 }
 
+static void raise_to(_Atomic uint64_t *most, uint64_t n)
+{
+    uint64_t have = atomic_load_explicit(most, memory_order_relaxed);
+    while (n > have && !atomic_compare_exchange_weak_explicit(most, &have, n, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+/* The driver has taken it: so these sizes are within bounds. */
+static void note_sizes(struct gn_kernel_detail *k, const struct gn_wire_Launch *w)
+{
+    uint64_t items = 1;
+    for (uint32_t i = 0; i < w->work_dim; i++) {
+        items *= w->local_work_size[i];
+        raise_to(&k->most_sides[i], w->local_work_size[i]);
+    }
+    raise_to(&k->most_items, items);
+}
+
 int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
                          const cl_event *waits, cl_event *event)
 {
@@ -324,6 +342,8 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
             w->present & 2 ? (const size_t *)w->global_work_size : NULL,
             w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits, event);
     pthread_mutex_unlock(&k->lock);
+    if (!result && !w->task && w->present & 4 && w->work_dim <= 3)
+        note_sizes(kernel->detail, w);
     return result;
 }
 

@@ -54,23 +54,37 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct 
     return result;
 }
 
-/* A process has one vGPU, but for a program that hosts one of each platform. Set with a vGPU's first context. */
+/* A process has one vGPU, but for a program that hosts one of each platform. Set with a vGPU's first context, until it leaves. */
 #define MAX_SPEAKERS  64u
 #define SPEAKER_SHIFT 26u
 #define SPEAKER_MASK  ((uint64_t)(MAX_SPEAKERS - 1) << SPEAKER_SHIFT)
 _Static_assert(GN_OBJECT_CHUNK * (uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << SPEAKER_SHIFT, "an index leaves room");
 static struct gn_vgpu *_Atomic speakers[MAX_SPEAKERS];
+static _Atomic uint32_t next_speaker;
 _Static_assert(sizeof(void *) >= sizeof(uint64_t), "an id travels as a pointer");
 
 /* Its place there; NULL says that there is none. */
 static struct gn_vgpu *_Atomic *speaker_of(struct gn_vgpu *v)
 {
+    for (uint32_t i = 0; i < MAX_SPEAKERS; i++)
+        if (atomic_load(&speakers[i]) == v)
+            return &speakers[i];
+    /* In turn: a driver may still speak of a context of the one that has left its place last. */
     for (uint32_t i = 0; i < MAX_SPEAKERS; i++) {
         struct gn_vgpu *none = NULL;
-        if (atomic_compare_exchange_strong(&speakers[i], &none, v) || none == v)
-            return &speakers[i];
+        struct gn_vgpu *_Atomic *place = &speakers[atomic_fetch_add(&next_speaker, 1) % MAX_SPEAKERS];
+        if (atomic_compare_exchange_strong(place, &none, v))
+            return place;
     }
     return NULL;
+}
+
+void gn_speaker_leave(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < MAX_SPEAKERS; i++) {
+        struct gn_vgpu *me = v;
+        atomic_compare_exchange_strong(&speakers[i], &me, NULL);
+    }
 }
 
 static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes,
@@ -86,8 +100,8 @@ static void CL_CALLBACK context_says(const char *text, const void *private_info,
     } notice = {.head = {.cookie = said & ~SPEAKER_MASK}};
     (void)private_info;
     (void)private_bytes;
-    /* What is made anew has been told of. */
-    if (atomic_load_explicit(&v->arriving, memory_order_relaxed))
+    /* What is made anew has been told of, and of what has left nobody wants to hear. */
+    if (!v || atomic_load_explicit(&v->arriving, memory_order_relaxed))
         return;
     size_t bytes = strnlen(text, sizeof notice.text - 1);
     memcpy(notice.text, text, bytes);

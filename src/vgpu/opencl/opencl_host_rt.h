@@ -15,6 +15,8 @@
 
 struct gn_svm_host;
 struct gn_home;
+struct gn_told_device;
+struct gn_lacks;
 
 /* Whether a device's driver works on host memory in place: it is tried once, by the first buffer that would gain. */
 enum gn_in_place { GN_IN_PLACE_UNKNOWN, GN_IN_PLACE_NO, GN_IN_PLACE_YES };
@@ -31,13 +33,15 @@ struct gn_opencl_vgpu {
     uint64_t largest_side;  /* of any device's images, in pixels or layers */
     struct gn_svm_host *svm;
     struct gn_contents *contents; /* while it is saved or loaded */
+    struct gn_told_device *told;  /* told_host.h: of each device, where it is another than it was; NULL: of none */
+    struct gn_lacks *lacks;       /* while it is loaded: what the devices here have been found to lack */
     /* Helper thread. */
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
     uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
     struct gn_slices slices;
-    /* home_host.c: held by whoever says that a home is free; is_left: the event table is another host's, or none. */
+    /* home_host.c */
     pthread_mutex_t homes_lock;
-    bool is_left;
+    struct gn_list homes; /* that the driver has not let go of */
     _Atomic int in_place[GN_WORKER_MAX_DEVICES]; /* enum gn_in_place, by device; whoever looks first finds out */
 };
 
@@ -73,8 +77,13 @@ struct gn_mem_detail {
 /* devices_host.c: of struct gn_vgpu_contents. */
 struct gn_stream_writer;
 struct gn_stream_entry;
-int gn_opencl_save_devices(struct gn_vgpu *v, struct gn_stream_writer *w);
-int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, struct gn_error *err);
+struct gn_record;
+int gn_opencl_save_devices(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_vobject *const *objects, uint32_t n,
+                           struct gn_record *const *records, uint32_t n_records);
+int gn_opencl_check_device(struct gn_vgpu *v, const struct gn_stream_entry *e, bool *ret_last, struct gn_error *err);
+int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error *err);
+int gn_opencl_save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o);
+int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o, const struct gn_stream_entry *e, struct gn_error *err);
 
 /* writes_host.c. After creation; 0 or no memory. */
 int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const struct gn_request *r);
@@ -111,6 +120,8 @@ struct gn_kernel_detail {
         bool writes;       /* memory given here may be written */
     } * applied;           /* what the driver's kernel was given last */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
+    /* Of the work-groups that the program chose the size of: the most items, and the longest sides. Whoever submits. */
+    _Atomic uint64_t most_items, most_sides[3];
 };
 
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
@@ -121,8 +132,13 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context);
 /* NULL and *result when the driver refuses. */
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,
                       cl_int *result);
-/* The event table is not this host's any more: nobody is told of homes from now on. Any thread. */
-void gn_homes_leave(struct gn_vgpu *v);
+/* objects_host.c: what the driver says of its contexts from now on is not told. */
+void gn_speaker_leave(struct gn_vgpu *v);
+/* The driver ends with this process: what the program waits for it to let go of is free. */
+void gn_homes_end(struct gn_vgpu *v);
+/* The event that will tell that an object's home is free: struct gn_vgpu_contents. */
+uint32_t gn_home_leaving(const struct gn_vobject *o);
+void gn_home_leave_by(struct gn_vobject *o, uint32_t event);
 /* The home of the buffer that this thread has made last, once; NULL: it has none. */
 struct gn_home *gn_home_take(void);
 

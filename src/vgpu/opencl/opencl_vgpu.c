@@ -40,6 +40,7 @@ static int start(struct gn_vgpu *v)
     v->driver = (void *)p->dispatch;
     v->driver_stays = !p->base.ops->can_leave(&p->base);
     pthread_mutex_init(&detail->homes_lock, NULL);
+    gn_list_init(&detail->homes);
     detail->platform = p;
     detail->svm = gn_svm_host_new();
     v->detail = detail;
@@ -63,7 +64,7 @@ static int start(struct gn_vgpu *v)
 static void leave(struct gn_vgpu *v)
 {
     struct gn_backend_platform *p = v->boot->platform;
-    gn_homes_leave(v);
+    gn_speaker_leave(v);
     p->ops->leave(p);
 }
 
@@ -295,6 +296,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .times = times,
     .ran = ran,
     .leave = leave,
+    .end = gn_homes_end,
     .contents = &gn_opencl_contents,
     .queue_kind = GN_KIND_QUEUE,
     .out_of_memory = CL_OUT_OF_RESOURCES,

@@ -5,6 +5,7 @@
  */
 #include "opencl_host.h"
 #include "slices_host.h"
+#include "vgpu/core/build_files.h"
 #include "vgpu/core/files.h"
 
 #include <stdio.h>
@@ -82,19 +83,30 @@ static struct gn_vobject *program_of(const struct gn_request *r, cl_program prog
     return NULL;
 }
 
-/* The program is asked for files while its own call lasts, and not when its vGPU is made anew. */
-static void begin_build(struct gn_vgpu *v, const struct gn_request *r, uint32_t number, const char *folders, size_t n)
+/* The program is asked for files while its own call lasts; when its vGPU is made anew those that were found then are there again. */
+static void begin_build(struct gn_vgpu *v, struct gn_request *r, uint32_t number, const char *folders, size_t n)
 {
     /* A hosted driver opens the program's files as its own. */
-    if (!v->hosted)
-        gn_vgpu_begin_build(v, r->anew ? 0 : number, folders, n);
+    if (v->hosted)
+        return;
+    if (!r->anew && number && n)
+        r->files = gn_build_files_new();
+    if (r->files || !r->anew)
+        gn_vgpu_begin_build(v, r->anew ? 1 : number, folders, n, r->files, r->anew);
 }
 
-/* What it was built from lies in files: its record is not all that makes it. */
-static void end_build(struct gn_vobject *o)
+/* What it was built from lies in files that are kept with its record, unless they are too large. */
+static void end_build(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o)
 {
-    if (gn_vgpu_end_build() && o)
+    if (v->hosted)
+        return;
+    gn_vgpu_end_build();
+    if (r->files && r->files->lacks && o)
         gn_object_unsaveable(o);
+    if (r->files && !r->files->n) {
+        gn_build_files_free(r->files);
+        r->files = NULL;
+    }
 }
 
 cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Build *a)
@@ -103,7 +115,7 @@ cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
     begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
     cl_int result =
         gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
-    end_build(program_of(r, a->program));
+    end_build(v, r, o);
     if (!result && o && !gn_program_charge(v, r, o, a->program, gn_program_prints(o)))
         result = CL_OUT_OF_RESOURCES;
     /* This request holds the object, and nobody else writes there. */
@@ -133,7 +145,7 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
     cl_int result = gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options,
                                                a->num_input_headers, a->input_headers, names, NULL, NULL);
-    end_build(program_of(r, a->program));
+    end_build(v, r, program_of(r, a->program));
     return result;
 }
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session over tcp, from one worker to another (docs/moves.md). What the program has sent goes on where the old worker stopped reading:
+ * it keeps what is not acknowledged, and sends from there what the new one has not taken. What the old one has said has all reached the
+ * program before it goes over, so of that nothing is handed. In the data area lies what messages have brought that are not over yet;
+ * which those are only the program knows, so all goes that has come and is not zero, but for objects' memory, which the stream has.
+ * Run by who saves and by who loads; the socket thread stands, or is not there yet.
+ */
+#include "vgpu/core/remote_host_inside.h"
+
+#include "link/frame.h"
+#include "link/worker_wire.h"
+#include "vgpu/core/save.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_BYTES 4096u
+#define RUN_BYTES  (12u * PAGE_BYTES) /* of one frame */
+#define MAX_HELD   65536u
+#define MAX_AREAS  (UINT32_C(1) << 22)
+
+static const unsigned char zeros[PAGE_BYTES];
+
+/* ---- from the old one */
+
+struct home {
+    const unsigned char *base;
+    uint64_t bytes;
+};
+
+struct homes {
+    struct home *all; /* by their addresses */
+    uint32_t n, capacity;
+};
+
+static int by_base(const void *a, const void *b)
+{
+    const struct home *x = a, *y = b;
+    return x->base < y->base ? -1 : x->base > y->base;
+}
+
+static int find_homes(struct gn_vgpu *v, struct homes *ret)
+{
+    struct gn_vobject *o;
+    for (uint32_t at = 0; (o = gn_object_next(v, &at)); at++) {
+        struct home home;
+        const void *base = v->api->contents->home(v, o, &home.bytes);
+        if (!base)
+            continue;
+        if (ret->n == ret->capacity) {
+            const uint32_t more = ret->capacity ? 2 * ret->capacity : 64;
+            struct home *all = realloc(ret->all, more * sizeof *all);
+            if (!all)
+                return -ENOMEM;
+            ret->all = all;
+            ret->capacity = more;
+        }
+        home.base = base;
+        ret->all[ret->n++] = home;
+    }
+    if (ret->n)
+        qsort(ret->all, ret->n, sizeof *ret->all, by_base);
+    return 0;
+}
+
+/* Is all of the page an object's? */
+static bool is_home(const struct homes *h, const unsigned char *page)
+{
+    uint32_t low = 0, high = h->n;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (h->all[middle].base <= page)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && page + PAGE_BYTES <= h->all[low - 1].base + h->all[low - 1].bytes;
+}
+
+/* Hands every run of pages in the chunk, or only counts them. */
+static int each_run(struct gn_remote_host *h, const struct homes *homes, uint32_t segment, uint64_t chunk, struct gn_tcp *to, int timeout_ms,
+                    uint32_t *ret_n)
+{
+    unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
+    const struct gn_segment *s = &h->v->segments[segment];
+    const unsigned char *base = s->base;
+    const uint64_t end = (chunk + 1) * GN_REMOTE_CHUNK_BYTES < s->bytes ? (chunk + 1) * GN_REMOTE_CHUNK_BYTES : s->bytes;
+    int rc = 0;
+    for (uint64_t at = chunk * GN_REMOTE_CHUNK_BYTES; at < end && !rc;) {
+        uint64_t n = 0;
+        while (n < RUN_BYTES && at + n < end && !is_home(homes, base + at + n) && memcmp(base + at + n, zeros, PAGE_BYTES) != 0)
+            n += PAGE_BYTES;
+        if (!n) {
+            at += PAGE_BYTES;
+            continue;
+        }
+        const struct gn_worker_hand_area area = {.segment = segment, .at = at};
+        ++*ret_n;
+        if (to) {
+            memcpy(frame, &area, sizeof area);
+            memcpy(frame + sizeof area, base + at, n);
+            rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_AREA, 0, 0, frame, sizeof area + n);
+        }
+        at += n;
+    }
+    return rc;
+}
+
+static int each_area(struct gn_remote_host *h, const struct homes *homes, struct gn_tcp *to, int timeout_ms, uint32_t *ret_n)
+{
+    const uint32_t n = atomic_load_explicit(&h->v->n_segments, memory_order_acquire);
+    int rc = 0;
+    *ret_n = 0;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        const uint64_t chunks = h->touched[i] ? (h->v->segments[i].bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
+        for (uint64_t c = 0; c < chunks && !rc; c++)
+            if (h->touched[i][c / 8] & 1u << c % 8)
+                rc = each_run(h, homes, i, c, to, timeout_ms, ret_n);
+    }
+    return rc;
+}
+
+static int hand_held(struct gn_remote_host *h, struct gn_tcp *to, int timeout_ms)
+{
+    unsigned char frame[sizeof(uint64_t) + GN_MSG_MAX_BYTES];
+    int rc = 0;
+    gn_list_for_each(held, &h->held, struct gn_remote_held, link)
+    {
+        memcpy(frame, &held->batch, sizeof held->batch);
+        memcpy(frame + sizeof held->batch, held->bytes, held->n_bytes);
+        rc = rc ? rc : gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_HELD, 0, 0, frame, sizeof held->batch + held->n_bytes);
+    }
+    return rc;
+}
+
+int gn_remote_host_hand(struct gn_remote_host *h, struct gn_tcp *to, int timeout_ms, struct gn_error *err)
+{
+    struct gn_worker_hand_far far = {.received = h->in.received, .small = h->in.small, .n_batches = h->n_batches};
+    struct homes homes = {0};
+    uint32_t handed;
+    gn_list_for_each(held, &h->held, struct gn_remote_held, link) far.n_held++;
+    int rc = find_homes(h->v, &homes);
+    if (!rc)
+        rc = each_area(h, &homes, NULL, 0, &far.n_areas);
+    if (!rc)
+        rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_FAR, 0, 0, &far, sizeof far);
+    if (!rc)
+        rc = hand_held(h, to, timeout_ms);
+    if (!rc)
+        rc = each_area(h, &homes, to, timeout_ms, &handed);
+    free(homes.all);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+}
+
+void gn_remote_host_keep(struct gn_remote_host *h, struct gn_tcp to)
+{
+    gn_tcp_close(&h->sent_to);
+    h->sent_to = to;
+}
+
+void gn_remote_host_resume(struct gn_remote_host *h)
+{
+    gn_tcp_close(&h->sent_to);
+}
+
+/* ---- to the new one */
+
+static int take_held(struct gn_remote_host *h, const struct gn_frame *f)
+{
+    const uint32_t n = f->n_payload - (uint32_t)sizeof(uint64_t);
+    if (f->op != GN_WORKER_HAND_HELD || f->n_payload < sizeof(uint64_t) + sizeof(struct gn_msg) || n > GN_MSG_MAX_BYTES)
+        return -EPROTO;
+    struct gn_remote_held *held = malloc(sizeof *held + n);
+    if (!held)
+        return -ENOMEM;
+    memcpy(&held->batch, f->payload, sizeof held->batch);
+    memcpy(held->bytes, (const unsigned char *)f->payload + sizeof held->batch, n);
+    held->n_bytes = n;
+    gn_list_append(&h->held, &held->link);
+    return 0;
+}
+
+static int take_area(struct gn_remote_host *h, const struct gn_frame *f)
+{
+    struct gn_worker_hand_area area;
+    if (f->op != GN_WORKER_HAND_AREA || f->n_payload <= sizeof area)
+        return -EPROTO;
+    memcpy(&area, f->payload, sizeof area);
+    const uint32_t n = f->n_payload - (uint32_t)sizeof area;
+    if (area.zero || area.segment >= atomic_load_explicit(&h->v->n_segments, memory_order_relaxed))
+        return -EPROTO;
+    void *at = gn_vgpu_area(h->v, area.segment + 1, area.at, n);
+    if (!at || !gn_remote_host_touch(h, area.segment, area.at, n))
+        return -EPROTO;
+    memcpy(at, (const unsigned char *)f->payload + sizeof area, n);
+    return 0;
+}
+
+int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, int timeout_ms, struct gn_error *err)
+{
+    struct gn_worker_hand_far far = {0};
+    struct gn_frame f;
+    int rc = gn_frame_wait(from, timeout_ms, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &far, sizeof far) && far.n_held <= MAX_HELD && far.n_areas <= MAX_AREAS ? 0 : -EPROTO;
+    for (uint32_t i = 0; !rc && i < far.n_held; i++) {
+        rc = gn_frame_wait(from, timeout_ms, &f);
+        rc = rc == 1 ? take_held(h, &f) : rc ? rc : -EPROTO;
+    }
+    for (uint32_t i = 0; !rc && i < far.n_areas; i++) {
+        rc = gn_frame_wait(from, timeout_ms, &f);
+        rc = rc == 1 ? take_area(h, &f) : rc ? rc : -EPROTO;
+    }
+    if (rc)
+        return gn_fail(err, -rc, NULL, "the program's session has not come");
+    h->in.received = far.received;
+    h->in.small = far.small;
+    h->n_batches = far.n_batches;
+    /* One that waits for nothing would wait for ever: no honest worker hands such a one. */
+    gn_commands_batch_came(h->v, h->n_batches);
+    return 0;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PoCL, with devices that have less: an OpenCL driver in front of it that answers some questions otherwise. $LESSER says which, as words:
+ * NUMBER=VALUE, a question's number in hex and what it is answered, with 0 all of it; -NAME, an extension that is left out; noformats: no
+ * image formats. What the devices can really do is PoCL's as ever.
+ */
+#include <CL/cl_icd.h>
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static void *pocl;
+static const cl_icd_dispatch *theirs;
+static cl_icd_dispatch ours;
+
+__attribute__((constructor)) static void loaded(void)
+{
+    pocl = dlopen("libpocl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!pocl) {
+        fprintf(stderr, "lesser_icd: %s\n", dlerror());
+        abort();
+    }
+}
+
+/* The next of $LESSER's words. */
+static bool next_word(const char **at, char *word, size_t room)
+{
+    size_t n = strcspn(*at += strspn(*at, " "), " ");
+    if (!n || n >= room)
+        return false;
+    memcpy(word, *at, n);
+    word[n] = 0;
+    *at += n;
+    return true;
+}
+
+static const char *words(void)
+{
+    const char *text = getenv("LESSER");
+    return text ? text : "";
+}
+
+static void leave_out(char *extensions, const char *name)
+{
+    const size_t n = strlen(name);
+    for (char *at = extensions; (at = strstr(at, name)); at += n)
+        if ((at == extensions || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+            memset(at, ' ', n);
+}
+
+static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void *value, size_t *size_ret)
+{
+    const char *at = words();
+    char word[128];
+    size_t n = 0;
+    cl_int result = theirs->clGetDeviceInfo(device, what, size, value, &n);
+    if (size_ret)
+        *size_ret = n;
+    while (!result && value && next_word(&at, word, sizeof word)) {
+        char *end;
+        if (word[0] == '-' && what == CL_DEVICE_EXTENSIONS) {
+            leave_out(value, word + 1);
+        } else if (strtoul(word, &end, 16) == what && *end == '=') {
+            const unsigned long long answer = strtoull(end + 1, NULL, 0);
+            for (size_t i = 0; i < n; i += n < 8 ? n : 8)
+                memcpy((char *)value + i, &answer, n < 8 ? n : 8);
+        }
+    }
+    return result;
+}
+
+static cl_int CL_API_CALL image_formats(cl_context context, cl_mem_flags flags, cl_mem_object_type type, cl_uint n,
+                                        cl_image_format *formats, cl_uint *ret_n)
+{
+    if (!strstr(words(), "noformats"))
+        return theirs->clGetSupportedImageFormats(context, flags, type, n, formats, ret_n);
+    if (ret_n)
+        *ret_n = 0;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *ret_n)
+{
+    typedef cl_int(CL_API_CALL * ids_fn)(cl_uint, cl_platform_id *, cl_uint *);
+    cl_platform_id one = NULL;
+    union {
+        void *object;
+        ids_fn call;
+    } get = {dlsym(pocl, "clIcdGetPlatformIDsKHR")};
+    union {
+        void *object;
+        void *(CL_API_CALL *call)(const char *);
+    } find = {dlsym(pocl, "clGetExtensionFunctionAddress")};
+    if (!get.object && find.object)
+        get.object = find.call("clIcdGetPlatformIDsKHR");
+    if (!get.object || get.call(1, &one, NULL) || !one)
+        return CL_PLATFORM_NOT_FOUND_KHR;
+    if (!theirs) {
+        /* What every handle of a driver begins with. */
+        theirs = *(const cl_icd_dispatch *const *)(const void *)one;
+        ours = *theirs;
+        ours.clGetDeviceInfo = device_info;
+        ours.clGetSupportedImageFormats = image_formats;
+        *(const cl_icd_dispatch **)(void *)one = &ours;
+    }
+    if (ids && n)
+        ids[0] = one;
+    if (ret_n)
+        *ret_n = 1;
+    return CL_SUCCESS;
+}
+
+EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *ids, cl_uint *ret_n)
+{
+    return platform_ids(n, ids, ret_n);
+}
+
+EXPORT void *CL_API_CALL clGetExtensionFunctionAddress(const char *name)
+{
+    union {
+        cl_int(CL_API_CALL *call)(cl_uint, cl_platform_id *, cl_uint *);
+        void *object;
+    } own = {platform_ids};
+    union {
+        void *object;
+        void *(CL_API_CALL *call)(const char *);
+    } find = {dlsym(pocl, "clGetExtensionFunctionAddress")};
+    return strcmp(name, "clIcdGetPlatformIDsKHR") == 0 ? own.object : find.object ? find.call(name) : NULL;
+}
