@@ -18,6 +18,7 @@ import time
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
+LAST_LINES = 12  # of what a failed test said, in the summary: often nothing else is kept of a run
 
 
 class Phase:
@@ -80,8 +81,14 @@ def results(path):
         return []
 
 
+def last_words(test):
+    """What a test said in the end, on stderr or, when it said nothing there, on stdout."""
+    said = (test.get("stderr") or "").strip() or (test.get("stdout") or "").strip()
+    return "".join("\n    " + line[:400] for line in said.splitlines()[-LAST_LINES:])
+
+
 def run_phase(phase, meson):
-    """(passed, skipped, failed) as lists of names; a build that fails counts as one failed test."""
+    """(passed, skipped, failed) as lists of names, the failed with their last words; a build that fails counts as one failed test."""
     print("\n== {} ({})".format(phase.title, phase.folder), flush=True)
     broken = prepare(phase, meson)
     if broken:
@@ -106,7 +113,7 @@ def run_phase(phase, meson):
         elif test["result"] in SKIPPED:
             skipped.append(name)
         else:
-            failed.append("{} ({})".format(name, test["result"].lower()))
+            failed.append("{} ({}){}".format(name, test["result"].lower(), last_words(test)))
     if status != 0 and not failed:
         failed.append("{}: meson test exited {}".format(phase.title, status))
     return passed, skipped, failed
