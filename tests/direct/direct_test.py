@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "moves"))
 from daemon import Daemon, stage_ready, wait_until  # noqa: E402
-from moves_harness import start_again  # noqa: E402
+from moves_harness import STEPS, start_again  # noqa: E402
 
 TIMEOUT_S = 120
 MEMORY_BYTES_AT = 40   # struct gn_counters
@@ -122,7 +122,7 @@ class Direct(unittest.TestCase):
         for first in ("passthrough", "remote"):
             with self.subTest(first=first), self.daemon() as daemon:
                 program = self.start(daemon, MOVED, GANTRY_MODE=first)
-                for name in ("buffers", "images", "user event, in order", "user event, out of order", "let go", "printf"):
+                for name in STEPS:
                     self.says(program, name)
                     modes = ("remote", "passthrough") if daemon.vgpus()[0]["mode"] == "passthrough" else ("passthrough", "remote")
                     self.switch(daemon, modes[0])

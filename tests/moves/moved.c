@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program whose vGPU is moved while something of each kind is under way. At each step it prints the step's name and waits for a
- * line, during which the test moves it; then it looks at what has become of it. Ends with "right", or says what was wrong.
+ * line, during which the test moves it; then it looks at what has become of it. Ends with "right", or says what was wrong. Shared virtual
+ * memory is left out where there is none, and with MOVED_WITHOUT_SVM.
  */
 #include <CL/cl.h>
 
@@ -32,6 +33,8 @@
 
 static const char source[] =
     "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
+    "typedef struct cell { global struct cell *next; uint n; } cell;\n"
+    "kernel void sum(global cell *c, global uint *to) { uint n = 0; for (; c; c = c->next) n += c->n++; *to = n; }\n"
     "kernel void say(uint n) { printf(\"kernel says %u\\n\", n); }\n";
 
 static cl_context context;
@@ -241,6 +244,83 @@ static void images(void)
     clReleaseMemObject(image), clReleaseSampler(sampler);
 }
 
+/* Pointers that hold on both sides, in memory that both write; also what frees by itself, and what is had anew in the same place. */
+struct cell {
+    struct cell *next;
+    cl_uint n;
+};
+
+static void CL_CALLBACK freed(cl_command_queue q, cl_uint n, void **pointers, void *arg)
+{
+    (void)q;
+    for (cl_uint i = 0; i < n; i++)
+        clSVMFree(context, pointers[i]);
+    __atomic_store_n((int *)arg, 1, __ATOMIC_RELEASE);
+}
+
+static void shared_memory(cl_program program)
+{
+    cl_device_svm_capabilities can = 0;
+    cl_int r;
+    int told = 0;
+    if (getenv("MOVED_WITHOUT_SVM") || clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL) ||
+        !(can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER)) {
+        step("shared memory");
+        step("shared memory, again");
+        return;
+    }
+    struct cell *cells = clSVMAlloc(context, CL_MEM_READ_WRITE, 3 * sizeof *cells, 0);
+    cl_uint *words = clSVMAlloc(context, CL_MEM_READ_WRITE, N * 4, 0), *late = clSVMAlloc(context, CL_MEM_READ_WRITE, N * 4, 0);
+    HOLDS(cells && words && late);
+    cl_kernel sum = clCreateKernel(program, "sum", &r);
+    MUST(r);
+    cl_event gate = clCreateUserEvent(context, &r), last;
+    MUST(r);
+    MUST(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_WRITE, cells, 3 * sizeof *cells, 0, NULL, NULL));
+    for (cl_uint i = 0; i < 3; i++)
+        cells[i] = (struct cell){i < 2 ? &cells[i + 1] : NULL, 10 * (i + 1)};
+    MUST(clEnqueueSVMUnmap(queue, cells, 0, NULL, NULL));
+    cl_mem over = clCreateBuffer(context, CL_MEM_USE_HOST_PTR, N * 4, words, &r);
+    MUST(r);
+    const cl_uint five = 5;
+    const size_t one = 1;
+    MUST(clEnqueueSVMMemFill(queue, words, &five, 4, N * 4, 0, NULL, NULL));
+    launch(queue, over, 1, 0, NULL, NULL);
+    const void *pointers[] = {cells};
+    MUST(clSetKernelExecInfo(sum, CL_KERNEL_EXEC_INFO_SVM_PTRS, sizeof pointers, pointers));
+    MUST(clSetKernelArgSVMPointer(sum, 0, cells));
+    MUST(clSetKernelArgSVMPointer(sum, 1, &words[1]));
+    MUST(clEnqueueNDRangeKernel(queue, sum, 1, NULL, &one, NULL, 0, NULL, NULL));
+    MUST(clFinish(queue));
+    HOLDS(words[0] == 6 && words[1] == 60 && cells[2].n == 31);
+    /* What waits: a kernel, a copy out of shared memory, the end of an allocation. */
+    MUST(clEnqueueNDRangeKernel(other, sum, 1, NULL, &one, NULL, 1, &gate, &last));
+    MUST(clEnqueueSVMMemcpy(other, CL_FALSE, late, words, N * 4, 1, &last, NULL));
+    clReleaseEvent(last);
+    MUST(clEnqueueBarrierWithWaitList(other, 0, NULL, NULL));
+    MUST(clEnqueueSVMMemcpy(other, CL_FALSE, values, late, N * 4, 0, NULL, &last));
+    void *end[] = {late};
+    MUST(clEnqueueSVMFree(other, 1, end, freed, &told, 1, &last, NULL));
+    step("shared memory");
+    grow();
+    HOLDS(words[0] == 6 && words[1] == 60 && !told);
+    cells[0].n = 1000; /* fine grain or not: nobody else has it now */
+    MUST(clSetUserEventStatus(gate, CL_COMPLETE));
+    MUST(clFinish(other));
+    HOLDS(values[0] == 6 && values[1] == 1000 + 21 + 31 && told);
+    cl_uint *more = clSVMAlloc(context, CL_MEM_READ_WRITE, N * 4, 0);
+    HOLDS(more);
+    MUST(clEnqueueSVMMemFill(queue, more, &five, 4, N * 4, 0, NULL, NULL));
+    launch(queue, over, 4, 0, NULL, NULL);
+    MUST(clFinish(queue));
+    HOLDS(more[N - 1] == 5 && words[0] == 10 && has(over, 2, N - 2, 10));
+    step("shared memory, again");
+    MUST(clEnqueueSVMMemcpy(queue, CL_TRUE, values, more, N * 4, 0, NULL, NULL));
+    HOLDS(values[0] == 5 && words[0] == 10 && cells[0].n == 1001);
+    clReleaseEvent(gate), clReleaseEvent(last), clReleaseMemObject(over), clReleaseKernel(sum);
+    clSVMFree(context, cells), clSVMFree(context, words), clSVMFree(context, more);
+}
+
 /* Of several the one whose name says that it uses threads; who asks for one alone is offered the one that has the least to do. */
 static cl_device_id first_device(cl_platform_id platform)
 {
@@ -282,6 +362,7 @@ int main(void)
     user_event(queue, "user event, in order");
     user_event(other, "user event, out of order");
     let_go();
+    shared_memory(program);
     step("printf");
     grow();
     const cl_uint number = 42;

@@ -17,7 +17,7 @@ from daemon import Daemon, stage_ready, wait_until  # noqa: E402,F401
 from xxh3 import xxh3  # noqa: E402
 
 TIMEOUT_S = 120
-STEPS = ("buffers", "images", "user event, in order", "user event, out of order", "let go", "printf")
+STEPS = ("buffers", "images", "user event, in order", "user event, out of order", "let go", "shared memory", "shared memory, again", "printf")
 
 
 def gantry(daemon, *words, **options):

@@ -17,6 +17,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
 from daemon import Daemon, stage_ready  # noqa: E402
+from moves_harness import STEPS  # noqa: E402
 
 TIMEOUT_S = 120
 STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
@@ -55,7 +56,7 @@ class Moves(unittest.TestCase):
             program = subprocess.Popen([PROGRAM], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             self.addCleanup(program.kill)
             lines = []
-            for name in ("buffers", "images", "user event, in order", "user event, out of order", "let go", "printf"):
+            for name in STEPS:
                 line = program.stdout.readline().strip()
                 self.assertEqual(line, name)
                 self.move(daemon)

@@ -209,7 +209,7 @@ static void drop_others(struct load *l)
 {
     struct gn_vobject *o;
     for (uint32_t at = 0; (o = gn_object_next(l->v, &at)); at++)
-        if (o->records && !gn_known_find(&l->live, o->id))
+        if (o->records && !o->given && !gn_known_find(&l->live, o->id))
             gn_object_take_out(l->v, o->id, o->kind);
 }
 

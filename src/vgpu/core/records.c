@@ -222,12 +222,12 @@ static void order(struct heap *h)
     h->n = n;
 }
 
-/* Each chunk's slots that hold a whole object. The objects' lock. */
-static struct gn_vobject *whole_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
+/* What a chunk's slot holds, unless it is just being made. The objects' lock. */
+static struct gn_vobject *made_at(struct gn_vgpu *v, uint32_t chunk, uint32_t i)
 {
     struct gn_vobject *_Atomic *slots = atomic_load_explicit(&v->objects.chunks[chunk], memory_order_relaxed);
     struct gn_vobject *o = slots ? atomic_load_explicit(&slots[i], memory_order_relaxed) : NULL;
-    return o && o->whole ? o : NULL;
+    return o && (o->whole || o->given) ? o : NULL;
 }
 
 static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_vobject ***ret, uint32_t *ret_n)
@@ -253,8 +253,8 @@ static int hold_locked(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32
             all = more;
         }
         for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++) {
-            struct gn_vobject *o = whole_at(v, c, i);
-            if (!o)
+            struct gn_vobject *o = made_at(v, c, i);
+            if (!o || o->given)
                 continue;
             atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
             all[n++] = o;
@@ -292,7 +292,7 @@ int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_
         if (!atomic_load_explicit(&v->objects.chunks[c], memory_order_relaxed))
             continue;
         for (uint32_t i = 0; i < GN_OBJECT_CHUNK; i++)
-            add_all(&h, whole_at(v, c, i));
+            add_all(&h, made_at(v, c, i));
     }
     for (uint32_t i = 0; i < n_kept; i++)
         add_all(&h, kept[i]);

@@ -61,6 +61,7 @@ struct gn_vobject {
     /* objects lock */
     struct gn_record_link *records;
     bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes too much */
+    bool given;      /* no request made it: a platform, a device */
     bool whole;      /* it has its detail and its record: others than its maker may look at it */
     struct gn_vobject *next_dead;
 };
@@ -76,6 +77,8 @@ struct gn_objects {
 
 /* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no memory. */
 struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
+/* The same for what no request makes, at the start. */
+bool gn_object_give(struct gn_vgpu *v, uint64_t id, uint16_t kind, void *driver);
 /* With a reference, or NULL. *ret_lie is set when the id was never handed out: no honest guest sends such a one. */
 struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, bool *ret_lie);
 void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind);

@@ -196,17 +196,15 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, s
     const struct gn_mem_detail *detail = o->detail;
     cl_mem_object_type type = 0;
     cl_mem parent = NULL;
-    cl_bool svm = CL_FALSE;
     size_t size = 0, width = 0, height = 0, depth = 0, layers = 0;
-    if (o->kind != GN_KIND_MEM || !detail || (detail->home && !homes) || detail->borrowed)
+    if (o->kind != GN_KIND_MEM || !detail || (detail->home && !homes) || detail->borrowed || detail->svm)
         return false;
     *ret = (struct content){.mem = o->driver};
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
     cl->clGetMemObjectInfo(o->driver, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
     cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof size, &size, NULL);
     cl->clGetMemObjectInfo(o->driver, CL_MEM_FLAGS, sizeof ret->flags, &ret->flags, NULL);
-    (void)cl->clGetMemObjectInfo(o->driver, CL_MEM_USES_SVM_POINTER, sizeof svm, &svm, NULL);
-    if (parent || svm)
+    if (parent)
         return false;
     ret->bytes = size;
     if (detail->home && cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof ret->home, &ret->home, NULL))
@@ -236,8 +234,6 @@ static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects
         const struct gn_vobject *o = objects[i];
         cl_mem_object_type type = 0;
         cl_uint levels = 0;
-        if (o->kind == GN_KIND_SVM)
-            return "shared virtual memory, which cannot be moved yet";
         if (o->kind != GN_KIND_MEM)
             continue;
         gn_cl(v)->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);

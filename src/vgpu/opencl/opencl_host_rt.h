@@ -71,6 +71,7 @@ struct gn_mem_detail {
     /* Who writes the memory: this object's own, or, of a sub-buffer or an image over a buffer, those bytes of that buffer's. */
     struct gn_writes *writes;
     bool borrowed;
+    bool svm; /* it lies in shared virtual memory: of which the driver knows nothing, and which stays with the program */
     uint64_t origin, extent; /* in that memory; extent: at most */
 };
 

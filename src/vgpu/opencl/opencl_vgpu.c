@@ -46,11 +46,11 @@ static int start(struct gn_vgpu *v)
     v->detail = detail;
     v->n_devices = p->n_devices;
     v->devices = calloc(p->n_devices, sizeof *v->devices);
-    if (!v->devices || !detail->svm || !gn_object_put(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
+    if (!v->devices || !detail->svm || !gn_object_give(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
         return -1;
     for (cl_uint i = 0; i < p->n_devices; i++) {
         cl_device_type type = 0;
-        if (!gn_object_put(v, gn_id_make(i + 1, 1), GN_KIND_DEVICE, p->devices[i]))
+        if (!gn_object_give(v, gn_id_make(i + 1, 1), GN_KIND_DEVICE, p->devices[i]))
             return -1;
         /* What it is, not what it is shown as. */
         p->dispatch->clGetDeviceInfo(p->devices[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
@@ -84,12 +84,14 @@ cl_int gn_host_Devices(struct gn_vgpu *v, struct gn_request *r, const struct gn_
 static int mem_made(struct gn_vobject *o, const struct gn_request *r)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
+    const struct gn_msg *msg = gn_request_message(r);
     cl_mem_object_type type = 0;
     struct gn_mem_detail *detail = calloc(1, sizeof *detail);
     struct gn_home *home = gn_home_take();
     if (!detail)
         return -1;
     detail->home = home;
+    detail->svm = msg->op == GN_OP_Buffer && ((const struct gn_wire_Buffer *)(const void *)msg)->svm;
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
     detail->lines = type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)

@@ -15,6 +15,9 @@
  * they are given to the driver; what a kernel is given points at least into the window, where nothing of this
  * process's own lies. Pages stay mapped as long as the vGPU lives, so a late free takes nothing away under a
  * command.
+ *
+ * A vGPU that moves brings the window and what is live as records (records.h); the bytes stay where they are, in the
+ * program's segments, which its new worker maps at the same addresses.
  */
 #include "opencl_host.h"
 #include "slices_host.h"
@@ -130,30 +133,43 @@ static bool make_room_locked(struct gn_svm_host *s)
     return true;
 }
 
+static void forget_locked(struct gn_svm_host *s, size_t i)
+{
+    s->n_live--;
+    memmove(&s->live[i], &s->live[i + 1], (s->n_live - i) * sizeof *s->live);
+}
+
 void gn_svm_forget(struct gn_vgpu *v, uint64_t id)
 {
     struct gn_svm_host *s = host_of(v);
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_live; i++) {
         if (s->live[i].id == id) {
-            s->n_live--;
-            memmove(&s->live[i], &s->live[i + 1], (s->n_live - i) * sizeof *s->live);
+            forget_locked(s, i);
             break;
         }
     }
     pthread_mutex_unlock(&s->lock);
 }
 
+/* In a load what the program has freed meanwhile may still be there when its place is somebody else's. */
+static void forget_range_locked(struct gn_svm_host *s, const struct live *l)
+{
+    for (size_t i = s->n_live; i--;)
+        if (s->live[i].address < l->address + l->bytes && l->address < s->live[i].address + s->live[i].bytes)
+            forget_locked(s, i);
+}
+
 /* ---- the window */
 
-/* Does the driver write where a pointer of ours points? */
-static bool driver_takes(const cl_icd_dispatch *cl, cl_device_id device, void *page, size_t page_bytes)
+/* Does the driver write where a pointer of ours points? At `at`, where nothing is, or, NULL, anywhere. */
+static bool driver_takes(const cl_icd_dispatch *cl, cl_device_id device, void *at, size_t page_bytes)
 {
     const uint32_t word = PROBE_WORD;
     cl_int result = CL_SUCCESS;
     bool good = false;
-    if (mmap(page, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-        MAP_FAILED)
+    void *page = mmap(at, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+    if (page == MAP_FAILED)
         return false;
     cl_context context = cl->clCreateContext(NULL, 1, &device, NULL, NULL, &result);
     cl_command_queue queue = context ? cl->clCreateCommandQueue(context, device, 0, &result) : NULL;
@@ -165,6 +181,8 @@ static bool driver_takes(const cl_icd_dispatch *cl, cl_device_id device, void *p
         cl->clReleaseCommandQueue(queue);
     if (context)
         cl->clReleaseContext(context);
+    if (!at)
+        return munmap(page, page_bytes) == 0 && good;
     return mmap(page, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
                 0) != MAP_FAILED &&
            good;
@@ -229,10 +247,16 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
         any |= a->capabilities[i] != 0;
     }
     cl_int result = any ? open_window(v, s, a->address, a->bytes) : CL_SUCCESS;
-    for (cl_uint i = 0; !result && i < p->n_devices; i++)
-        if (a->capabilities[i] && !driver_takes(cl, p->devices[i], (void *)(uintptr_t)a->address, page))
+    /* A program that hosts its vGPU may have data there already. */
+    void *at = v->hosted ? NULL : (void *)(uintptr_t)a->address;
+    any = false;
+    for (cl_uint i = 0; !result && i < p->n_devices; i++) {
+        if (a->capabilities[i] && !driver_takes(cl, p->devices[i], at, page))
             a->capabilities[i] = 0;
-    return result;
+        any |= a->capabilities[i] != 0;
+    }
+    /* Where there is none, that is not what a vGPU is made from; and where there was one, a program was told so. */
+    return result || any ? result : CL_INVALID_OPERATION;
 }
 
 /* ---- allocations */
@@ -280,9 +304,11 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     cl->clSVMFree(a->context, tried);
     pthread_mutex_lock(&s->lock);
     bool room = make_room_locked(s);
-    bool good = a->pages && a->address >= w->pages.offset &&
-                segment_there_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset) &&
-                (!room || add_live_locked(s, &l));
+    bool there = a->pages && a->address >= w->pages.offset &&
+                 segment_there_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset);
+    if (there && r->anew)
+        forget_range_locked(s, &l);
+    bool good = there && (!room || add_live_locked(s, &l));
     pthread_mutex_unlock(&s->lock);
     if (!good)
         gn_vgpu_fault(v, "shared virtual memory does not lie where the guest says", "Svm");
@@ -295,13 +321,12 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
 cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r,
                                    const struct gn_args_clSetKernelExecInfo *a)
 {
-    const uint64_t *pointers = a->param_value;
-    (void)r;
+    const uint64_t *pointers = a->param_value; /* of a record, what they pointed to may have been freed since */
     if (!gn_cl(v)->clSetKernelExecInfo)
         return CL_INVALID_OPERATION;
     if (a->param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && pointers)
         for (size_t i = 0; i < a->param_value_size / sizeof *pointers; i++)
-            if (pointers[i] && !gn_svm_live(v, pointers[i], 0))
+            if (pointers[i] && !gn_svm_live(v, pointers[i], 0) && !(r->anew && gn_svm_address_ok(v, pointers[i])))
                 return CL_INVALID_VALUE;
     if (a->kernel_object && a->kernel_object->detail)
         gn_slices_kernel_knows_more(v, ((struct gn_kernel_detail *)a->kernel_object->detail)->sliced);

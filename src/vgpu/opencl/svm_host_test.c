@@ -134,6 +134,8 @@ static struct gn_opencl_vgpu detail = {.platform = &platform};
 static struct gn_vgpu_boot boot;
 static struct gn_counters counters;
 static struct gn_vgpu *v;
+static struct gn_request r; /* the last one */
+static bool anew;           /* it is a record's */
 static uint64_t window; /* addresses that are free here; in the test nobody but the vGPU holds them */
 
 static int open_vgpu(void **state)
@@ -141,6 +143,7 @@ static int open_vgpu(void **state)
     (void)state;
     memset(&driver, 0, sizeof driver);
     memset(&counters, 0, sizeof counters);
+    anew = false;
     driver.type = CL_DEVICE_TYPE_CPU;
     driver.svm = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS;
     v = calloc(1, sizeof *v);
@@ -189,7 +192,9 @@ static cl_int ask_window(uint64_t address, uint64_t bytes, cl_ulong *capabilitie
                                   .n_devices = N_DEVICES,
                                   .capabilities = capabilities,
                                   .largest = largest};
-    cl_int result = gn_host_SvmWindow(v, NULL, &a);
+    gn_request_init(&r, v);
+    r.anew = anew;
+    cl_int result = gn_host_SvmWindow(v, &r, &a);
     if (!result)
         assert_true(largest[0] == GIB && largest[1] == GIB);
     return result;
@@ -203,12 +208,12 @@ static void open_window(void)
 }
 
 /* An allocation as a guest would name it; `segment` counts from 0. */
-static struct gn_request r; /* the last one */
 static bool take(uint64_t id, uint64_t address, uint64_t size, uint32_t segment, uint64_t offset)
 {
     struct gn_wire_Svm w = {.id = id, .address = address, .size = size, .pages = {segment + 1, 0, offset}};
     cl_int result = CL_SUCCESS;
     gn_request_init(&r, v);
+    r.anew = anew;
     memcpy(r.bytes, &w, sizeof w);
     struct gn_args_Svm a = {.context = (cl_context)&some_object,
                             .size = size,
@@ -265,13 +270,13 @@ static void only_what_the_driver_can_is_offered(void **state)
     cl_ulong capabilities[N_DEVICES] = {1, 1};
     (void)state;
     driver.type = CL_DEVICE_TYPE_GPU;
-    assert_int_equal(ask_window(window, GIB, capabilities), CL_SUCCESS);
+    assert_int_equal(ask_window(window, GIB, capabilities), CL_INVALID_OPERATION);
     assert_true(!capabilities[0] && !capabilities[1]);
     assert_int_equal(driver.n_filled, 0);
 
     driver.type = CL_DEVICE_TYPE_CPU;
     driver.svm = 0;
-    assert_int_equal(ask_window(window, GIB, capabilities), CL_SUCCESS);
+    assert_int_equal(ask_window(window, GIB, capabilities), CL_INVALID_OPERATION);
     assert_true(!capabilities[0] && !capabilities[1]);
 
     driver.type = CL_DEVICE_TYPE_GPU;
@@ -286,7 +291,7 @@ static void a_driver_that_does_not_take_the_pointer_offers_nothing(void **state)
     cl_ulong capabilities[N_DEVICES] = {1, 1};
     (void)state;
     driver.deaf = true;
-    assert_int_equal(ask_window(window, GIB, capabilities), CL_SUCCESS);
+    assert_int_equal(ask_window(window, GIB, capabilities), CL_INVALID_OPERATION);
     assert_true(!capabilities[0] && !capabilities[1]);
     assert_int_equal(driver.n_filled, N_DEVICES);
 }
@@ -296,7 +301,7 @@ static void a_driver_that_refuses_the_pointer_offers_nothing(void **state)
     cl_ulong capabilities[N_DEVICES] = {1, 1};
     (void)state;
     driver.stern = true;
-    assert_int_equal(ask_window(window, GIB, capabilities), CL_SUCCESS);
+    assert_int_equal(ask_window(window, GIB, capabilities), CL_INVALID_OPERATION);
     assert_true(!capabilities[0] && !capabilities[1]);
 }
 
@@ -420,14 +425,49 @@ static void a_list_of_pointers_holds_live_ones_only(void **state)
     list[0] = window;
     list[1] = window + 32;
     list[2] = 0;
-    assert_int_equal(gn_host_clSetKernelExecInfo(v, NULL, &a), CL_SUCCESS);
+    assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_SUCCESS);
     list[2] = (uintptr_t)&some_object;
-    assert_int_equal(gn_host_clSetKernelExecInfo(v, NULL, &a), CL_INVALID_VALUE);
+    assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_INVALID_VALUE);
     list[2] = window + 4096;
-    assert_int_equal(gn_host_clSetKernelExecInfo(v, NULL, &a), CL_INVALID_VALUE);
+    assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_INVALID_VALUE);
+    /* Of a record: it was live once. */
+    r.anew = true;
+    assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_SUCCESS);
+    list[2] = (uintptr_t)&some_object;
+    assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_INVALID_VALUE);
     a.param_value = NULL;
-    assert_int_equal(gn_host_clSetKernelExecInfo(v, NULL, &a), CL_SUCCESS);
+    assert_int_equal(gn_host_clSetKernelExecInfo(v, &r, &a), CL_SUCCESS);
     assert_false(faulty());
+}
+
+static void a_load_may_bring_what_lies_where_something_freed_lay(void **state)
+{
+    (void)state;
+    anew = true;
+    open_window();
+    assert_true(take(1, window, 64, 0, 0));
+    assert_true(take(2, window + 64, 64, 0, 64));
+    assert_true(take(3, window + 32, 64, 0, 32));
+    assert_false(faulty());
+    assert_false(gn_svm_live(v, window, 1));
+    assert_true(gn_svm_live(v, window + 32, 64));
+    gn_svm_forget(v, 1);
+    gn_svm_forget(v, 2);
+    assert_true(gn_svm_live(v, window + 32, 64));
+    gn_svm_forget(v, 3);
+    assert_false(gn_svm_live(v, window + 32, 1));
+}
+
+static void a_program_that_hosts_its_vgpu_keeps_what_lies_in_its_window(void **state)
+{
+    char *mine = mmap((void *)(uintptr_t)window, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    (void)state;
+    mine[0] = mine[4096] = 'x';
+    v->hosted = true;
+    open_window();
+    assert_true(mine[0] == 'x' && mine[4096] == 'x');
+    v->hosted = false;
+    munmap(mine, 8192);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_vgpu, close_vgpu)
@@ -446,6 +486,8 @@ int main(void)
         CASE(a_lie_about_an_allocation_ends_the_vgpu),
         CASE(a_driver_without_memory_is_believed),
         CASE(a_list_of_pointers_holds_live_ones_only),
+        CASE(a_load_may_bring_what_lies_where_something_freed_lay),
+        CASE(a_program_that_hosts_its_vgpu_keeps_what_lies_in_its_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
