@@ -258,6 +258,14 @@ static int set_output(struct gn_ctl_args *args, const char *value, struct gn_err
     return *value ? 0 : gn_fail(err, EINVAL, "- is stdout", "the option --output needs a file's name");
 }
 
+static int set_recording(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    (void)value;
+    (void)err;
+    args->recording = true;
+    return 0;
+}
+
 static int set_vgpu(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->vgpu = value;
@@ -338,6 +346,7 @@ static const struct option {
     {"delay", GN_OPTION_TOP, true, set_delay},
     {"sort", GN_OPTION_TOP, true, set_sort},
     {"output", GN_OPTION_TRACE, true, set_output},
+    {"recording", GN_OPTION_TRACE, false, set_recording},
     {"seconds", GN_OPTION_TRACE, true, set_delay},
     {"vgpu", GN_OPTION_TRACE, true, set_vgpu},
     {"help", 0, false, set_help},

@@ -85,11 +85,13 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "kept is counted.\n"
      "\n"
      "  --output F, -o F  the file to write; - is stdout\n"
+     "  --recording       write what gantry sim --trace runs instead: a line a turn\n"
      "  --seconds S       stop after so long, 0.1 to 3600; otherwise at Ctrl-C\n"
      "  --vgpu ID         this one alone: its id, or as much of it as no other has\n" CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry trace -o turns.json --seconds 5\n"
-     "  gantry trace -o - --vgpu 5aee | gzip > turns.json.gz\n",
+     "  gantry trace -o - --vgpu 5aee | gzip > turns.json.gz\n"
+     "  gantry trace -o day.csv --recording --seconds 3600\n",
      GN_OPTION_CONNECT | GN_OPTION_TRACE, 0, gn_ctl_trace},
     {"devices", "[OPTION]...", "list the devices that gantryd offers",
      "Lists the devices that gantryd offers, one line each: number, name, type (\"cpu as\n"

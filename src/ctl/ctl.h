@@ -50,6 +50,7 @@ struct gn_ctl_args {
     uint64_t delay_ns; /* of top; 0: not given */
     const char *sort;
     const char *output, *vgpu; /* of trace; its --seconds are delay_ns */
+    bool recording;            /* of trace */
     uint32_t drain_timeout_ms;
     bool stop_and_copy;
     uint32_t rounds; /* 0: not given */
@@ -82,7 +83,7 @@ enum {
     GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most 3 words */
     GN_OPTION_SIM = 1u << 5,      /* those of struct gn_ctl_sim_args */
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
-    GN_OPTION_TRACE = 1u << 7,    /* output, seconds, vgpu */
+    GN_OPTION_TRACE = 1u << 7,    /* output, recording, seconds, vgpu */
     GN_OPTION_MOVE = 1u << 10,    /* drain-timeout, quiet */
     GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
     GN_OPTION_AWAY = 1u << 16,    /* token-file */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/trace.h"
+#include "ctl/trace_event.h"
 
 #define MAX_DEVICES 1024
 #define NO_VGPU     UINT32_MAX
@@ -273,9 +274,8 @@ static void take_event(struct gn_timeline *t, const struct gn_trace_event *e)
         return;
     if (e->kind == GN_TRACE_ATTACH) {
         const char *blank = memchr(e->text, ' ', e->n_text);
-        const size_t n = blank ? (size_t)(blank - e->text) : e->n_text;
-        snprintf(v->tenant, sizeof v->tenant, "%.*s", (int)n, e->text);
-        snprintf(v->program, sizeof v->program, "%.*s", blank ? (int)(e->n_text - n - 1) : 0, blank ? blank + 1 : "");
+        gn_trace_event_tenant(e, v->tenant);
+        snprintf(v->program, sizeof v->program, "%.*s", blank ? (int)(e->text + e->n_text - blank - 1) : 0, blank ? blank + 1 : "");
         snprintf(label, sizeof label, "vGPU ");
         label_of(v, label + 5, sizeof label - 5);
         write_name(t, "process_name", pid_of(t, v), 0, label);
@@ -310,18 +310,8 @@ struct gn_timeline *gn_timeline_begin(FILE *to, uint64_t began_ns, const json_t 
     return t;
 }
 
-static uint64_t number_of(const json_t *o, const char *key)
+int gn_timeline_add(struct gn_timeline *t, const struct gn_trace_event *event)
 {
-    const json_t *n = key ? json_object_get(o, key) : NULL;
-    return json_is_true(n) ? 1 : json_integer_value(n) > 0 ? (uint64_t)json_integer_value(n) : 0;
-}
-
-int gn_timeline_add(struct gn_timeline *t, const json_t *event)
-{
-    const enum gn_trace_kind kind = gn_trace_kind_named(json_string_value(json_object_get(event, "what")));
-    const char *id = json_string_value(json_object_get(event, "vgpu")), *text = json_string_value(json_object_get(event, "text"));
-    if (!kind)
-        return 0;
     if (t->n_events == t->room_events) {
         const size_t room = t->room_events ? 2 * t->room_events : 1024;
         struct pending *grown = realloc(t->events, room * sizeof *grown);
@@ -330,16 +320,7 @@ int gn_timeline_add(struct gn_timeline *t, const json_t *event)
         t->events = grown;
         t->room_events = room;
     }
-    struct gn_trace_event *e = &t->events[t->n_events].event;
-    t->events[t->n_events++].number = t->n_added++;
-    *e = (struct gn_trace_event){.at_ns = number_of(event, "at_ns"),
-                                 .a = number_of(event, gn_trace_kinds[kind].a),
-                                 .b = number_of(event, gn_trace_kinds[kind].b),
-                                 .vgpu = id ? (uint32_t)strtoul(id, NULL, 16) : 0,
-                                 .device = (uint16_t)number_of(event, "device"),
-                                 .kind = (uint8_t)kind};
-    if (text)
-        gn_trace_set_text(e, text);
+    t->events[t->n_events++] = (struct pending){.event = *event, .number = t->n_added++};
     return 0;
 }
 

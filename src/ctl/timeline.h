@@ -13,11 +13,12 @@
  * open. Begin and end stand in pairs, and on a device's track nothing overlaps, whatever was lost. One thread.
  */
 struct gn_timeline;
+struct gn_trace_event;
 
 /* devices: gantryd's listing; to: the caller's. NULL: no memory. */
 struct gn_timeline *gn_timeline_begin(FILE *to, uint64_t began_ns, const json_t *devices);
-/* An event of a "trace" reply; what is none is passed over. 0 or -ENOMEM. */
-int gn_timeline_add(struct gn_timeline *t, const json_t *event);
+/* 0 or -ENOMEM. */
+int gn_timeline_add(struct gn_timeline *t, const struct gn_trace_event *event);
 /* Whatever is older than this has been added: it is put in order and written. */
 void gn_timeline_settle(struct gn_timeline *t, uint64_t until_ns);
 /* So many were lost until then. */

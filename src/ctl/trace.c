@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gantry trace`: asks gantryd to trace, fetches what it has several times a second, and writes that as a timeline. */
+/* `gantry trace`: asks gantryd to trace, fetches what it has several times a second, and writes that as a timeline or a recording. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,9 @@
 #include "base/clock.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
+#include "ctl/recording.h"
 #include "ctl/timeline.h"
+#include "ctl/trace_event.h"
 #include "link/link.h"
 
 #define POLL_NS 50000000u
@@ -28,8 +30,9 @@ static void end(int signal)
 struct tracer {
     struct gn_link *link;
     FILE *to;
-    struct gn_timeline *line;
-    uint64_t began_ns, now_ns, n_events, n_lost;
+    struct gn_timeline *line;       /* one of the two */
+    struct gn_recording *recording;
+    uint64_t began_ns, now_ns, n_events, n_turns, n_lost;
 };
 
 /* One request about tracing; *ret_more: there is more to be had at once. */
@@ -49,7 +52,9 @@ static int fetch(struct tracer *t, char *text, bool *ret_more, struct gn_error *
             t->began_ns = t->now_ns;
         json_array_foreach(json_object_get(trace, "events"), i, e)
         {
-            if (rc == 0 && t->line && gn_timeline_add(t->line, e))
+            struct gn_trace_event event;
+            const bool known = gn_trace_event_read(e, &event);
+            if (rc == 0 && known && ((t->line && gn_timeline_add(t->line, &event)) || (t->recording && gn_recording_add(t->recording, &event))))
                 rc = gn_fail(err, ENOMEM, "trace one vGPU alone", "out of memory");
             t->n_events++;
         }
@@ -75,14 +80,18 @@ static int fetch_all(struct tracer *t, char *text, struct gn_error *err)
     return rc;
 }
 
-static int begin(struct tracer *t, const char *vgpu, struct gn_error *err)
+static int begin(struct tracer *t, bool recording, const char *vgpu, struct gn_error *err)
 {
     char *text = gn_control_request("devices");
     json_t *devices = NULL;
     int rc = text ? gn_ctl_ask_on(t->link, text, &devices, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
-    /* The first reply already holds events: the timeline begins with now, which is before them. */
-    if (rc == 0 && !(t->line = gn_timeline_begin(t->to, gn_now_ns(), json_object_get(devices, "devices"))))
+    /* The first reply already holds events: what is written begins with now, which is before them. */
+    if (rc == 0 && recording)
+        t->recording = gn_recording_begin(t->to, gn_now_ns());
+    else if (rc == 0)
+        t->line = gn_timeline_begin(t->to, gn_now_ns(), json_object_get(devices, "devices"));
+    if (rc == 0 && !t->line && !t->recording)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     json_decref(devices);
     return rc ? rc : fetch_all(t, gn_control_trace_request(vgpu), err);
@@ -108,7 +117,10 @@ static int finish(struct tracer *t, const char *path, struct gn_error *err)
 {
     if (t->line)
         gn_timeline_end(t->line, t->now_ns);
+    if (t->recording)
+        t->n_turns = gn_recording_end(t->recording);
     t->line = NULL;
+    t->recording = NULL;
     const bool failed = ferror(t->to) || fflush(t->to);
     const int code = errno;
     if (t->to != stdout)
@@ -124,7 +136,7 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
     struct gn_error err = {{0}, {0}}, other;
     struct tracer t = {.link = NULL};
     if (!path) {
-        gn_fail(&err, EINVAL, "-o FILE; - is stdout", "say where to write the timeline");
+        gn_fail(&err, EINVAL, "-o FILE; - is stdout", "say where to write it");
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }
     int rc = gn_link_connect_control(args->connect, &t.link, &err);
@@ -138,7 +150,7 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
     sigaction(SIGINT, &how, NULL);
     sigaction(SIGTERM, &how, NULL);
     sigaction(SIGHUP, &how, NULL);
-    rc = begin(&t, args->vgpu, &err);
+    rc = begin(&t, args->recording, args->vgpu, &err);
     if (rc == 0)
         rc = follow(&t, args->delay_ns ? gn_now_ns() + args->delay_ns : UINT64_MAX, &err);
     if (rc == 0)
@@ -155,6 +167,9 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
             to_stdout ? "" : " in ", to_stdout ? "" : path);
     if (t.n_lost)
         fprintf(stderr, "; %llu came too fast and were lost", (unsigned long long)t.n_lost);
-    fputs(to_stdout ? "\n" : "; ui.perfetto.dev and chrome://tracing open it\n", stderr);
+    if (args->recording)
+        fprintf(stderr, "; %llu turns\n", (unsigned long long)t.n_turns);
+    else
+        fputs(to_stdout ? "\n" : "; ui.perfetto.dev and chrome://tracing open it\n", stderr);
     return GN_EXIT_OK;
 }

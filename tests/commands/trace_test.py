@@ -137,6 +137,32 @@ class Trace(CommandTest):
                          ["attach", "tenant blue", "policy rr", "end"])
         self.assertEqual(len(spans[DEVICES, 1]), 1)
 
+    def test_a_recording_is_what_sim_runs(self):
+        a, b = self.attach(), self.attach()
+        self.take(a)
+        p = self.start("-o", self.path, "--recording")
+        for _ in range(20):
+            self.hand_over(a, b)
+        _, err = self.finish(p)
+        self.assertRegex(err, r"; \d+ turns$")
+        with open(self.path, encoding="utf-8") as f:
+            names, *lines = [line.strip().split(",") for line in f]
+        self.assertEqual(names, ["start_ns", "vgpu", "tenant", "kernel_ns"])
+        self.assertEqual({line[1] for line in lines}, {a.id + ".0", b.id + ".0"})
+        self.assertEqual({line[2] for line in lines}, {"default"})
+        # Forty turns have ended; one for which nothing is charged is none.
+        self.assertLessEqual(len(lines), 40)
+        self.assertGreater(len(lines), 0)
+        self.assertTrue(err.rstrip().endswith("; {} turns".format(len(lines))))
+        for vgpu in (a, b):
+            starts = [int(line[0]) for line in lines if line[1].startswith(vgpu.id)]
+            self.assertEqual(starts, sorted(starts))
+        ran = self.prefix.run("sim", "--trace", self.path, "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        said = json.loads(ran.stdout)
+        self.assertIn("default", ran.stdout)
+        self.assertEqual(said["version"], 1)
+
     def test_one_alone(self):
         a, b = self.attach(), self.attach()
         p = self.start("-o", self.path, "--vgpu", b.id)
