@@ -222,6 +222,12 @@ class Program:
             self.process.kill()
         self.process.wait()
 
+    def last_words(self):
+        """All that has been said on its stderr, by its worker, too, once both have ended."""
+        while self._read():
+            pass
+        return self.errors.decode(errors="replace")
+
     def __enter__(self):
         return self
 
