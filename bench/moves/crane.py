@@ -2,15 +2,19 @@
 """Crane's figures 5 to 8: what tracking costs in passthrough, and loads that are switched to remote and back while they run."""
 
 import os
+import re
+import shutil
 import statistics
+import subprocess
+import tempfile
 import time
 
 from fairness.machine import Program
 from fairness.measures import rounds_until
 from harness.passthrough import Passthrough, measure
 from harness.plot import bars, curves
-from harness.stats import geometric_mean
-from harness.targets import BenchError
+from harness.stats import abba, geometric_mean, ratios
+from harness.targets import BenchError, Gantry
 
 from .rows import row
 
@@ -110,3 +114,55 @@ class Switches:
             ("to remote", {name: x["out"]["bytes_sent"] / 2**20 for name, x in d.items()}),
             ("back", {name: x["back"]["bytes_sent"] / 2**20 for name, x in d.items()}),
             ("memory", {name: x["memory_bytes"] / 2**20 for name, x in d.items()})])
+
+
+class AsGpu(Passthrough):
+    """x264 asks for a GPU."""
+
+    def options(self, folder):
+        return ["--device", "pthread,present-as=gpu"]
+
+
+class Frames:
+    title = "x264 --opencl, the whole of it remote, over the whole of it in passthrough"
+    figures = ("Crane 6",)
+    staged = True
+    SIZE, FRAMES = "640x352", 50
+
+    def run(self, context):
+        missing = [name for name in ("x264", "ffmpeg") if not shutil.which(name)]
+        if missing:
+            raise BenchError(f"{missing[0]} is not installed")
+        with tempfile.TemporaryDirectory(prefix="gn-bench-x264-") as folder, AsGpu(context.stage, context.driver) as daemon:
+            video = os.path.join(folder, "in.y4m")
+            subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", f"testsrc2=size={self.SIZE}:rate=25", "-frames:v", str(self.FRAMES),
+                            "-pix_fmt", "yuv420p", video], stdin=subprocess.DEVNULL, check=True, timeout=120)
+            sides = {"passthrough": daemon.environment(), "remote": Gantry.environment(daemon)}
+
+            def once(side):
+                context.progress(side)
+                done = subprocess.run(["x264", "--opencl", "--opencl-clbin", os.path.join(folder, side), "--threads", "1",
+                                       "--lookahead-threads", "1", "--no-progress", "-o", os.path.join(folder, "out.264"), video],
+                                      env=sides[side], stdin=subprocess.DEVNULL, capture_output=True,
+                                      text=True, timeout=300)
+                rate = re.search(r"encoded (\d+) frames, ([\d.]+) fps", done.stderr)
+                if done.returncode or "OpenCL acceleration enabled" not in done.stderr or not rate or int(rate[1]) != self.FRAMES:
+                    raise BenchError(f"x264 in {side} did not encode with OpenCL: {done.stderr[-300:]}")
+                return float(rate[2])
+
+            for side in sides:
+                once(side)  # the first one compiles
+            return {"remote": ratios(abba(context.pairs, lambda: once("passthrough"), lambda: once("remote"))),
+                    "passthrough": ratios(abba(context.pairs, lambda: once("passthrough"), lambda: once("passthrough")))}
+
+    def rows(self, d):
+        for side, bar in (("remote", 0.9), ("passthrough", None)):
+            r = d[side]
+            rate = statistics.median(b for _, b in r["pairs"])
+            yield row("Crane 6", f"x264: frames a second in {side} over passthrough, {len(r['pairs'])} pairs", "a third, 20.1 of 60 frames",
+                      f"{r['median']:.3f} ({r['min']:.2f}..{r['max']:.2f}), {rate:.1f} a second", bar=f"at least {bar}" if bar else "",
+                      met=r["median"] >= bar if bar else None)
+
+    def scripts(self, d):
+        yield "crane-6-x264", bars("Crane figure 6: x264, over passthrough", "frames a second, over passthrough", list(d), [
+            ("median", {side: r["median"] for side, r in d.items()})], ideal=1)

@@ -22,12 +22,12 @@ from harness import plot  # noqa: E402
 from harness.machine import processor  # noqa: E402
 from harness.table import MET, MISSED  # noqa: E402
 from harness.targets import BenchError, Native  # noqa: E402
-from moves.crane import Switches, Tracking  # noqa: E402
+from moves.crane import Frames, Switches, Tracking  # noqa: E402
 from moves.pages import Course, Filter, Hashes, Samples, Stops  # noqa: E402
 from moves.speed import Speed  # noqa: E402
 
 EXPERIMENTS = {"hashes": Hashes(), "stops": Stops(), "speed": Speed(), "samples": Samples(), "filter": Filter(), "course": Course(),
-               "tracking": Tracking(), "switches": Switches()}
+               "tracking": Tracking(), "switches": Switches(), "frames": Frames()}
 
 
 class Context:

@@ -2,9 +2,11 @@
 /*
  * A libOpenCL.so for a program that dlopens it (x264), found by name in LD_LIBRARY_PATH; in all else it is Debian's loader.
  *
- * It shows all devices as GPUs to who asks for those: the native reference for `present-as=gpu`. And memory that is made without contents
- * is zero: x264 reads what nothing has written (oclgrind --uninitialized names its kernel downscale2), so that what it encodes may
- * depend on what lay in the driver's memory before.
+ * It shows all devices as GPUs to who asks for those: the native reference for `present-as=gpu`. And what x264 reads without having
+ * written it is always zero, so that what it encodes depends on its input alone:
+ * - memory that is made without contents (oclgrind --uninitialized names its kernel downscale2);
+ * - local memory: its kernel hierarchical_motion counts on four work-items that write at the same moment. Where they run one after the other
+ *   the first one, whose result counts, reads what the kernel before has left there, and that is another one behind a move.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
@@ -15,6 +17,43 @@
 static void *real(const char *name)
 {
     return dlsym(dlopen("libOpenCL.so.1", RTLD_NOW), name);
+}
+
+/* A kernel that leaves nothing in local memory. x264 has one context and one device. */
+static cl_kernel wiper(cl_command_queue queue)
+{
+    static const char *source = "kernel void wipe(local volatile ulong *all, ulong n) { for (ulong i = 0; i < n; i++) all[i] = 0; }";
+    static cl_kernel wipe;
+    cl_context context;
+    cl_device_id device;
+    cl_ulong bytes;
+
+    if (wipe)
+        return wipe;
+    if (clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
+        clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL) != CL_SUCCESS ||
+        clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof bytes, &bytes, NULL) != CL_SUCCESS)
+        return NULL;
+    cl_ulong n = bytes / sizeof n;
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, NULL);
+    clBuildProgram(program, 0, NULL, NULL, NULL, NULL);
+    wipe = clCreateKernel(program, "wipe", NULL);
+    clSetKernelArg(wipe, 0, n * sizeof n, NULL);
+    clSetKernelArg(wipe, 1, sizeof n, &n);
+    return wipe;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint n, const size_t *offset,
+                                                       const size_t *global, const size_t *local, cl_uint n_wait, const cl_event *wait,
+                                                       cl_event *event)
+{
+    cl_int (*enqueue)(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint, const cl_event *,
+                      cl_event *);
+    const size_t one = 1;
+
+    *(void **)&enqueue = real("clEnqueueNDRangeKernel");
+    cl_int r = enqueue(queue, wiper(queue), 1, NULL, &one, &one, 0, NULL, NULL);
+    return r != CL_SUCCESS ? r : enqueue(queue, kernel, n, offset, global, local, n_wait, wait, event);
 }
 
 static cl_mem_flags with_contents(cl_mem_flags flags, size_t bytes, void **host)

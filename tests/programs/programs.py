@@ -173,10 +173,9 @@ class FfmpegFilter(Program):
 
 
 class X264(Program):
-    """Asks for a GPU: Gantry shows the device as one, and natively a loader of ours does (as_gpu.c). On one PoCL thread, since with more
-    it gives another stream each time, natively too. And in memory that is zero at first, by the same loader and by the C library: it reads what
-    nothing has written (oclgrind --uninitialized names downscale2 and mb_intra_cost_satd_8x8), and 2 of 13 native runs
-    whose driver compiled its kernels before gave another stream."""
+    """Asks for a GPU: Gantry shows the device as one, and natively a loader of ours does. On one PoCL thread, since with more it gives another
+    stream each time, natively too; and with zeros in all that it reads without having written it, by the same loader (as_gpu.c says what)
+    and by the C library."""
 
     needs = ("x264", "ffmpeg", "gcc")
     packages = "x264 ffmpeg gcc ocl-icd-opencl-dev"
