@@ -176,6 +176,7 @@ struct gn_control_wish {
     const char *device; /* another one, in this gantryd: NAME-PART[:INDEX] or FROM=TO; NULL: the same */
     const char *ticket; /* in hex, where `to` is the address of another gantryd; NULL: none */
     const char *name;   /* in hex, over tcp: what the ticket is the key of; NULL: none */
+    bool secure;        /* over tcp: that gantryd was reached by TLS */
     uint32_t drain_timeout_ms;
     uint32_t rounds;
     uint64_t bandwidth_bytes; /* a second; 0: no limit */

@@ -21,6 +21,8 @@ char *gn_control_move_request(const struct gn_control_wish *wish)
         json_object_set_new(root, "device", json_string(wish->device));
     if (root && wish->name)
         json_object_set_new(root, "name", json_string(wish->name));
+    if (root && wish->secure)
+        json_object_set_new(root, "secure", json_true());
     return gn_json_text(root, 0);
 }
 
@@ -38,6 +40,7 @@ int gn_control_parse_wish(const struct json_t *root, struct gn_control_wish *ret
     ret->ticket = text_of(root, "ticket");
     ret->device = text_of(root, "device");
     ret->name = text_of(root, "name");
+    ret->secure = json_is_true(json_object_get(root, "secure"));
     ret->stop = json_is_true(json_object_get(root, "stop"));
     ret->drain_timeout_ms = GN_CONTROL_DRAIN_MS;
     ret->rounds = GN_CONTROL_ROUNDS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A vGPU to another gantryd, by whoever may operate both: shows the one what the other one has, carries the ticket back, and gives each an
- * end of one socket; or, of a program that is attached over tcp, connects to the other one for it. The two don't speak with each other.
+ * end of one socket; or, where the other one is reached over tcp, connects to it for that. The two don't speak with each other.
  * docs/moves.md.
  */
 #include <errno.h>
@@ -13,8 +13,10 @@
 #include "base/fault.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
+#include "ctl/shuttle.h"
 #include "link/address.h"
 #include "link/link.h"
+#include "link/tls.h"
 #include "link/token.h"
 
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
@@ -40,6 +42,7 @@ struct receipt {
     json_t *reply;
     const char *ticket, *name; /* name: over tcp */
     int fd;                    /* for the old worker; -1: not yet */
+    struct gn_shuttle *shuttle; /* in between; NULL: nothing is */
 };
 
 static int read_receipt(struct receipt *r, bool named, struct gn_error *err)
@@ -75,6 +78,14 @@ static int announce_far(const char *address, struct gn_link *there, json_t *abou
         rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's ticket is malformed");
     if (!rc)
         rc = gn_link_dial_stream(address, name, ticket, gn_link_is_secure(there), &ret->fd, err);
+    /* A program's worker that speaks TLS goes on with it itself. */
+    if (!rc && gn_link_is_secure(there) && !json_is_true(json_object_get(about, "remote"))) {
+        struct gn_tls_psk key;
+        memcpy(key.identity, name, sizeof key.identity);
+        memcpy(key.key, ticket, sizeof key.key);
+        rc = gn_shuttle_start(&ret->fd, &key, &ret->shuttle, err);
+        explicit_bzero(&key, sizeof key);
+    }
     explicit_bzero(ticket, sizeof ticket);
     return rc;
 }
@@ -129,11 +140,9 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, json_t
     if (!rc)
         rc = ask(here, gn_control_about_request(wish->vgpu), &told, err);
     json_t *about = json_object_get(told, "about");
-    if (!rc && tcp != json_is_true(json_object_get(about, "remote")))
-        rc = tcp ? gn_fail(err, EOPNOTSUPP, "name unix:PATH of another gantryd of this machine",
-                           "its program shares its memory with its vGPU, and cannot go on over tcp yet")
-                 : gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
-                           "its program is attached over tcp, and cannot reach a socket of this machine");
+    if (!rc && !tcp && json_is_true(json_object_get(about, "remote")))
+        rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+                     "its program is attached over tcp, and cannot reach a socket of this machine");
     if (!rc && tcp)
         rc = show_token(wish, about, err);
     if (!rc)
@@ -147,12 +156,14 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, json_t
     with_ticket.to = address;
     with_ticket.ticket = receipt.ticket;
     with_ticket.name = receipt.name;
+    with_ticket.secure = !rc && tcp && gn_link_is_secure(there);
     GN_FAULT("ctl-announced");
     /* The ticket is good as long as this connection with the other one lasts, until it is claimed. */
     if (!rc)
         rc = ask(here, gn_control_move_request(&with_ticket), ret, err);
     if (there)
         gn_link_close(there);
+    gn_shuttle_stop(receipt.shuttle);
     json_decref(receipt.reply);
     json_decref(told);
     return rc;

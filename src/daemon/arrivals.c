@@ -146,14 +146,11 @@ static bool is_stream(int fd)
            getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX;
 }
 
-/* Its link stays of the kind that it is. */
+/* A link over tcp stays one; another becomes what this gantryd is reached by. */
 static int judge_link(const struct gn_conn *c, const struct gn_control_about *about, struct gn_error *err)
 {
     if (about->remote && !c->remote)
         return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd", "its program is attached over tcp, and cannot reach a socket of this machine");
-    if (!about->remote && c->remote)
-        return gn_fail(err, EOPNOTSUPP, "name unix:PATH of another gantryd of this machine",
-                       "its program shares its memory with its vGPU, and cannot go on over tcp yet");
     if (about->remote && about->secure != c->peer.secure)
         return gn_fail(err, EACCES, about->secure ? "give --token-file, and the other gantryd that tenant's token" : "attach the program with a token (GANTRY_TOKEN)",
                        about->secure ? "its program speaks TLS, and would not go on without" : "its program is attached without TLS, and the other gantryd was reached with");
@@ -187,9 +184,9 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
         rc = find_platform(d, t, about, &there, err);
     if (!rc)
         rc = judge_memory(d, t, there.platform, about, err);
-    if (!rc && !about->remote)
+    if (!rc && !c->remote)
         rc = gn_move_take_file(c, &fd, err);
-    if (!rc && !about->remote && !is_stream(fd))
+    if (!rc && !c->remote && !is_stream(fd))
         rc = gn_fail(err, EINVAL, "use the gantry command that came with it", "what the vGPU is to come through is no socket");
     struct gn_arrival *a = rc ? NULL : calloc(1, sizeof *a);
     if (!rc && !a)
@@ -213,8 +210,8 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->need_bytes = about->need_bytes;
     a->limit_bytes = about->limit_bytes;
     a->stream_fd = fd;
-    a->remote = about->remote;
-    a->secure = about->secure;
+    a->remote = c->remote;
+    a->secure = c->remote && c->peer.secure;
     a->until_ns = gn_now_ns() + TICKET_NS;
     gn_list_append(&d->arrivals, &a->link);
     ret->named = a->remote;

@@ -22,6 +22,11 @@
 #define CLAIM_NS   UINT64_C(30000000000) /* for the program to come to the other one, and a worker to be up there */
 #define NO_END_NS (UINT64_MAX / 2)
 
+static bool is_tcp(const char *address)
+{
+    return strncmp(address, "tcp:", 4) == 0;
+}
+
 static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_link_move *ret, struct gn_error *err)
 {
     memset(ret, 0, sizeof *ret);
@@ -30,30 +35,26 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
     if (strlen(wish->to) >= sizeof ret->address)
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
     memcpy(ret->address, wish->to, strlen(wish->to));
-    if (v->remote && (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
+    if (is_tcp(wish->to) && (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
         return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no name of the gantryd at \"%.100s\"", wish->to);
     return 0;
 }
 
-/* Its link stays of the kind that it is. */
+/* A link over tcp stays one. */
 static int judge_address(const struct gn_vgpu_record *v, const char *to, struct gn_error *err)
 {
-    const bool tcp = strncmp(to, "tcp:", 4) == 0;
-    if (v->remote && !tcp)
+    if (v->remote && !is_tcp(to))
         return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd", "its program is attached over tcp, and cannot reach a socket of this machine");
-    if (!v->remote && tcp)
-        return gn_fail(err, EOPNOTSUPP, "name unix:PATH of another gantryd of this machine",
-                       "its program shares its memory with its vGPU, and cannot go on over tcp yet");
     return 0;
 }
 
 /* Where the old worker writes to. */
-static bool is_stream_for(const struct gn_vgpu_record *v, int fd)
+static bool is_stream_for(bool tcp, int fd)
 {
     int kind = 0, domain = 0;
     socklen_t n = sizeof kind;
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &n) == 0 && kind == SOCK_STREAM &&
-           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && (v->remote ? domain == AF_INET || domain == AF_INET6 : domain == AF_UNIX);
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && (tcp ? domain == AF_INET || domain == AF_INET6 : domain == AF_UNIX);
 }
 
 int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
@@ -76,8 +77,9 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
     int fd = -1;
     if (!rc)
         rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
-    if (!rc && !is_stream_for(v, fd))
-        rc = gn_fail(err, EINVAL, "use the gantry command that came with it", "what the vGPU is to go through is no socket of the kind that its program has");
+    /* A worker that was started without TLS has somebody in between who speaks it. */
+    if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
+        rc = gn_fail(err, EINVAL, "use the gantry command that came with it", "what the vGPU is to go through is no socket of the kind that its way is");
     if (rc) {
         if (fd >= 0)
             close(fd);
@@ -98,8 +100,9 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
             m->number = (uint32_t)gn_now_ns();
     memcpy(m->address, what.address, sizeof m->address);
     m->how.mark = m->number;
-    if (v->remote) {
-        m->how.flags = GN_WORKER_SAVE_FAR | (v->secure ? GN_WORKER_SAVE_TLS : 0);
+    if (is_tcp(wish->to)) {
+        what.secure = v->remote ? v->secure : wish->secure;
+        m->how.flags = GN_WORKER_SAVE_FAR | (v->remote && v->secure ? GN_WORKER_SAVE_TLS : 0);
         memcpy(m->how.key, what.ticket, sizeof m->how.key);
         memcpy(m->how.name, what.name, sizeof m->how.name);
     }

@@ -147,14 +147,14 @@ int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait, const int f
 int gn_link_wait_heard(struct gn_link *l, struct gn_error *err);
 
 /*
- * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that it leaves, `to` the one with the other, of
- * the same kind. A connection there, for a claim; ring_fd stays the caller's, and is of no use over tcp.
+ * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that it leaves, `to` the one with the other: over
+ * tcp when l is, and maybe when it is not. A connection there, for a claim; ring_fd stays the caller's, and is of no use over tcp.
  */
 int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err);
 int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, struct gn_error *err);
 /* What it has said since: GN_LINK_CLAIMED (*ret_claimed), GN_LINK_READY (*ret_ready), 0: nothing, or -errno: it is over. Never waits. */
 int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed, struct gn_link_ready *ret_ready, struct gn_error *err);
-/* A segment that the other one has made; fd stays the caller's. */
+/* A segment that the other one has made; fd stays the caller's. Over tcp nothing: records tell of those. */
 int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd);
 /* COMES, or STAY and why. */
 int gn_link_say_comes(struct gn_link *l, uint32_t number);
@@ -168,6 +168,8 @@ int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error 
 int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, const struct gn_link_claimed *claimed,
                     const struct gn_link_ready *ready);
 void gn_link_say_left(struct gn_link *l);
+/* Over tcp, of what was claimed: how long a session there is kept whose connections broke. */
+uint32_t gn_link_grace_ms(const struct gn_link *to);
 
 /*
  * For `gantry`: the connection that a vGPU's contents go through to the gantryd at this address (tcp), which has given the name and the

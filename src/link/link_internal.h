@@ -23,6 +23,7 @@ struct gn_link_end {
     struct gn_address address;
     bool lost, attached;
     bool secure; /* TLS, on data connections too */
+    uint32_t grace_ms; /* of a session that was claimed there */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
     const struct gn_link_move *ticket; /* of a connection for a claim that TLS is to protect; NULL */
     struct gn_tcp left;                /* with the one that was left, until it is told; fd -1 */

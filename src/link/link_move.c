@@ -17,11 +17,10 @@ int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *wh
     const struct gn_link_end *u = gn_link_end_of(l);
     struct gn_address a;
     int rc = gn_address_parse(what->address, &a, err);
-    if (!rc && a.tcp != u->tcp)
-        rc = gn_fail(err, EOPNOTSUPP, u->tcp ? "name tcp:HOST:PORT of another gantryd" : "name the socket of a gantryd of this machine",
-                     u->tcp ? "a program on another machine cannot reach a gantryd's socket"
-                            : "a program that shares its memory with its vGPU cannot be moved to a gantryd over tcp");
-    return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM, u->tcp && u->secure ? what : NULL, ret, err);
+    if (!rc && u->tcp && !a.tcp)
+        rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd", "a program on another machine cannot reach a gantryd's socket");
+    const bool secure = u->tcp ? u->secure : a.tcp && what->secure;
+    return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM, secure ? what : NULL, ret, err);
 }
 
 static int send_frame(struct gn_link *l, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)
@@ -47,6 +46,7 @@ static bool take_claimed(struct gn_link_end *u, const struct gn_frame *f, struct
         return false;
     memcpy(u->session, c.session, sizeof u->session);
     memcpy(u->key, c.key, sizeof u->key);
+    u->grace_ms = c.grace_ms;
     *ret = c.claimed;
     explicit_bzero(&c, sizeof c);
     return true;
@@ -72,7 +72,7 @@ int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed,
 int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd)
 {
     const struct gn_link_segment_made made = {.index = index, .bytes = bytes};
-    return send_frame(to, GN_LINK_PASS, 0, &made, sizeof made, &fd, 1);
+    return gn_link_end_of(to)->tcp ? 0 : send_frame(to, GN_LINK_PASS, 0, &made, sizeof made, &fd, 1);
 }
 
 int gn_link_say_comes(struct gn_link *l, uint32_t number)
@@ -123,6 +123,8 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
     u->socket = other->socket;
     u->reader = other->reader;
     u->reader.tcp = &u->socket;
+    u->base.ops = other->base.ops;
+    u->tcp = u->attached = true;
     u->lost = false;
     u->features = GN_LINK_FEATURE_CLAIM; /* of connections to come: here it is known by its session's key */
     u->secure = other->secure;
@@ -138,7 +140,7 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, cons
                     const struct gn_link_ready *ready)
 {
     struct gn_link_end *u = gn_link_end_of(l), *other = gn_link_end_of(to);
-    if (u->tcp)
+    if (other->tcp)
         return go_over_tcp(u, other, number, claimed, ready);
     const int left = fcntl(u->socket.fd, F_DUPFD_CLOEXEC, 0);
     /* What may fail comes before the word that cannot be taken back. */
@@ -160,4 +162,9 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, cons
     (void)gn_frame_send(left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, number, ready, sizeof *ready, NULL, 0);
     close(left);
     return 0;
+}
+
+uint32_t gn_link_grace_ms(const struct gn_link *to)
+{
+    return gn_link_end_of(to)->grace_ms;
 }

@@ -189,8 +189,10 @@ struct gn_link_move {
     char address[GN_LINK_ADDRESS_BYTES];
     uint8_t ticket[GN_LINK_TICKET_BYTES];
     uint8_t name[GN_LINK_SESSION_BYTES];
+    uint32_t secure; /* 1: over tcp, where that gantryd was reached by TLS; a program that speaks TLS itself needs no telling */
+    uint32_t zero;
 };
-_Static_assert(sizeof(struct gn_link_move) == 336, "move");
+_Static_assert(sizeof(struct gn_link_move) == 344, "move");
 
 /* program -> the other gantryd */
 struct gn_link_claim {

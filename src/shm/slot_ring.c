@@ -225,6 +225,15 @@ bool gn_ring_passed(struct gn_ring_producer *p, uint64_t end)
     return (int32_t)(seq - lap(next_use, p->capacity)) >= 0;
 }
 
+uint64_t gn_ring_stopped_at(struct gn_ring_producer *p)
+{
+    const uint64_t tail = atomic_load_explicit(&p->tail, memory_order_acquire);
+    uint64_t at = tail > p->capacity ? tail - p->capacity : 0;
+    while (at < tail && gn_ring_passed(p, at + 1))
+        at++;
+    return at;
+}
+
 /* ---- consumer ---- */
 
 int gn_ring_consumer_init(struct gn_ring_consumer *c, struct gn_ring *ring, uint32_t capacity, uint64_t start,

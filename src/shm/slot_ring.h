@@ -98,6 +98,12 @@ int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes
  */
 bool gn_ring_passed(struct gn_ring_producer *p, uint64_t end);
 
+/*
+ * Where the next consumer goes on when the last one has ended, or stands for good, with all released that it has received: the oldest
+ * position that was not. Any thread.
+ */
+uint64_t gn_ring_stopped_at(struct gn_ring_producer *p);
+
 /* The receiving end: private memory, one thread. */
 struct gn_ring_consumer {
     struct gn_ring *ring;

@@ -194,6 +194,29 @@ static void a_later_consumer_goes_on_where_the_first_stopped(void **state)
 
 /* ---- a hostile producer ---- */
 
+static void where_a_consumer_stopped_can_be_told(void **state)
+{
+    const uint64_t starts[] = {0, 7, UINT64_C(0x1ffffffe0)};
+    for (size_t s = 0; s < GN_ARRAY_SIZE(starts); s++) {
+        struct fixture *f = at(starts[s]);
+        uint64_t end = starts[s];
+        assert_int_equal(gn_ring_stopped_at(&f->p), end);
+        for (unsigned k = 0; k < 100; k++) {
+            const unsigned n = 1 + k * 37 % GN_RING_MAX_BYTES;
+            uint64_t later;
+            assert_int_equal(send_pattern(f, k, n, n, &later), 0);
+            assert_int_equal(gn_ring_stopped_at(&f->p), end);
+            receive_pattern(f, k, n);
+            /* Not released yet: whoever comes next would be given it again. */
+            assert_int_equal(gn_ring_stopped_at(&f->p), end);
+            gn_ring_release(&f->c);
+            assert_int_equal(gn_ring_stopped_at(&f->p), later);
+            end = later;
+        }
+        done(f);
+    }
+}
+
 static void expect_fault(struct fixture *f)
 {
     assert_int_equal(gn_ring_wait(&f->c), 0);
@@ -435,6 +458,7 @@ int main(void)
         cmocka_unit_test(passed_stays_true_however_late_it_is_asked),
         cmocka_unit_test(the_sender_s_processor_arrives),
         cmocka_unit_test(a_later_consumer_goes_on_where_the_first_stopped),
+        cmocka_unit_test(where_a_consumer_stopped_can_be_told),
         cmocka_unit_test(every_impossible_seq_is_a_fault),
         cmocka_unit_test(every_impossible_length_is_a_fault),
         cmocka_unit_test(an_unpublished_inner_slot_is_a_fault),

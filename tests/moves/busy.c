@@ -4,10 +4,12 @@
  * its end is the same however often its vGPU was moved meanwhile.
  *
  *     busy all [STEPS]   everything: goes on until a line comes, or for so many steps; prints how many they were, and what memory holds
+ *     busy home [STEPS]  the same, with buffers in the program's memory where Gantry keeps them there
  *     busy still         memory that kernels and the host have written, then nothing: waits for a line
  *     busy few           the same, and then only writes that touch FEW pages of it, until a line comes
  *
- * Memory that Gantry would keep in the program has no contents to move: so buffers are made with (empty) properties here.
+ * Memory that Gantry would keep in the program has no contents to move to a worker on the same machine: so buffers are made with (empty)
+ * properties otherwise.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -58,6 +60,7 @@ static cl_kernel stir, join, draw;
 static cl_mem bufs[N_BUFS], parts[N_BUFS], images[2], shorts[N_SHORT];
 static uint32_t host[WORDS];
 static uint64_t seed = 1;
+static bool at_home;
 
 static uint32_t dice(uint32_t n)
 {
@@ -69,7 +72,9 @@ static cl_mem buffer(cl_mem_flags flags, size_t bytes, void *from)
 {
     const cl_mem_properties none[] = {0};
     cl_int r;
-    cl_mem mem = clCreateBufferWithProperties(context, none, flags | (from ? CL_MEM_COPY_HOST_PTR : 0), bytes, from, &r);
+    flags |= from ? CL_MEM_COPY_HOST_PTR : 0;
+    cl_mem mem = at_home ? clCreateBuffer(context, flags, bytes, from, &r)
+                         : clCreateBufferWithProperties(context, none, flags, bytes, from, &r);
     MUST(r);
     return mem;
 }
@@ -321,8 +326,9 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     setvbuf(stdout, NULL, _IONBF, 0);
+    at_home = strcmp(what, "home") == 0;
     set_up();
-    if (strcmp(what, "all") == 0) {
+    if (at_home || strcmp(what, "all") == 0) {
         const long steps = argc > 2 ? atol(argv[2]) : 0;
         printf("goes\n");
         all(steps);

@@ -158,7 +158,7 @@ class Daemons(unittest.TestCase):
         self.refused(a, "there is no vGPU", "migrate", "zz", b.address)
         self.refused(a, "no gantryd listens", "migrate", vgpu, "unix:" + os.path.join(self.work, "nobody"))
         self.refused(a, "there already", "migrate", vgpu, a.address)
-        self.refused(a, "shares its memory", "migrate", vgpu, "tcp:127.0.0.1:1")
+        self.refused(a, "no gantryd listens", "migrate", vgpu, "tcp:127.0.0.1:1")
         self.refused(a, "it has 2 devices of its platform", "migrate", vgpu, b.address)
         self.assertEqual(b.vgpus(), [])
         self.ends_well(program)

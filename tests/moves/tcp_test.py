@@ -119,15 +119,6 @@ class Tcp(TcpCase):
         self.assertEqual(b.vgpus(), [])
         self.ends_well(program)
 
-    def test_one_of_this_machine_stays_there(self):
-        a, b = self.daemon("a"), self.daemon("b")
-        local, a.tcp_address = a.tcp_address, None
-        program = self.program(a)
-        self.assertEqual(program.at(), STEPS[0])
-        self.refused(a, "shares its memory", "migrate", a.vgpus()[0]["id"], b.tcp_address)
-        self.refused(a, "shares its memory", "migrate", a.vgpus()[0]["id"], local)
-        self.ends_well(program)
-
     def test_who_may_send_one(self):
         a, b, plain = self.secure("a"), self.secure("b", OTHER), self.daemon("plain")
         program = self.program(a, GANTRY_TENANT="blue", GANTRY_TOKEN=TOKEN)

@@ -239,14 +239,30 @@ def emit_header(api, out):
         if c.check:
             params = ", ".join(p.declare() for p in c.params if p.mode not in ("waits", "event"))
             out(f"int gn_check_{c.name}({params});")
+    out("\n/* Where a message's inputs are named: offsets of its gn_spans, the last one 0. */")
+    out("const uint16_t *gn_opencl_inputs(uint16_t op);")
     out("\nextern struct _cl_icd_dispatch gn_opencl_dispatch;")
     out("\n/* The function behind an entry point's name, or NULL. */")
     out("void *gn_opencl_function(const char *name);\n\n#endif")
 
 
+def inputs(api, out):
+    out("const uint16_t *gn_opencl_inputs(uint16_t op)\n{")
+    out("    static const uint16_t none[1];\n    switch (op) {")
+    for c in api.calls:
+        if not c.travels:
+            continue
+        names = ["head.waits"] if c.served == "command" else []
+        names += [p.name for p in c.wire_params() if p.mode in ("in", "string", "list", "handles")]
+        if names:
+            places = ", ".join(f"offsetof(struct gn_wire_{c.name}, {n})" for n in names)
+            out(f"    case GN_OP_{c.name}: {{\n        static const uint16_t at[] = {{{places}, 0}};\n        return at;\n    }}")
+    out("    default:\n        return none;\n    }\n}\n")
+
+
 def emit_source(api, out):
     out("/* SPDX-License-Identifier: Apache-2.0 */\n/* Written by apigen: do not edit. */")
-    out('#include "opencl_guest.h"\n#include "opencl_wire.h"\n\n#include <string.h>\n')
+    out('#include "opencl_guest.h"\n#include "opencl_wire.h"\n\n#include <stddef.h>\n#include <string.h>\n')
     for c in api.calls:
         if c.travels:
             out(prototype(c))
@@ -254,6 +270,7 @@ def emit_source(api, out):
     for c in api.calls:
         if generated(c):
             stub(c, out)
+    inputs(api, out)
     out("struct _cl_icd_dispatch gn_opencl_dispatch = {")
     for c in api.calls:
         if not c.message and c.name not in ("clGetPlatformIDs", "clUnloadCompiler"):

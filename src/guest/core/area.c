@@ -31,6 +31,7 @@ struct gn_area_segment {
     uint32_t n_leaves, top;
     uint32_t head[MAX_ORDER + 1];
     uint8_t *order;        /* of the free block that starts at a leaf, + 1; 0: none starts here */
+    uint8_t *taken;        /* the same of blocks in hand */
     uint32_t *next, *prev; /* in the list of its order */
 };
 
@@ -77,6 +78,7 @@ static bool segment_take(struct gn_area_segment *a, uint64_t bytes, struct gn_bl
         have--;
         push(a, leaf + (1u << have), have);
     }
+    a->taken[leaf] = (uint8_t)(order + 1);
     ret->order = order;
     ret->offset = leaf * a->leaf_bytes;
     ret->bytes = bytes;
@@ -87,6 +89,7 @@ static bool segment_take(struct gn_area_segment *a, uint64_t bytes, struct gn_bl
 static void segment_put(struct gn_area_segment *a, const struct gn_block *b)
 {
     uint32_t leaf = (uint32_t)(b->offset / a->leaf_bytes), order = b->order;
+    a->taken[leaf] = 0;
     while (order < a->top) {
         uint32_t buddy = leaf ^ (1u << order);
         if (buddy >= a->n_leaves || a->order[buddy] != order + 1)
@@ -112,10 +115,12 @@ static struct gn_area_segment *segment_new(struct gn_segment segment)
         a->top++;
     a->n_leaves = 1u << a->top;
     a->order = calloc(a->n_leaves, sizeof *a->order);
+    a->taken = calloc(a->n_leaves, sizeof *a->taken);
     a->next = calloc(a->n_leaves, sizeof *a->next);
     a->prev = calloc(a->n_leaves, sizeof *a->prev);
-    if (!a->order || !a->next || !a->prev) {
+    if (!a->order || !a->taken || !a->next || !a->prev) {
         free(a->order);
+        free(a->taken);
         free(a->next);
         free(a->prev);
         free(a);
@@ -146,6 +151,21 @@ int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes)
     }
     pthread_mutex_unlock(&a->lock);
     return fd;
+}
+
+uint64_t gn_area_rest_of_block(struct gn_area *a, const struct gn_area_ref *ref)
+{
+    uint64_t rest = 0;
+    pthread_mutex_lock(&a->lock);
+    const struct gn_area_segment *s = ref->segment && ref->segment <= a->n_segments ? a->segments[ref->segment - 1] : NULL;
+    const uint64_t leaf = s ? ref->offset / s->leaf_bytes : 0;
+    for (uint32_t order = 0; s && leaf < s->n_leaves && order <= s->top && !rest; order++) {
+        const uint64_t first = leaf >> order << order;
+        if (s->taken[first] == order + 1)
+            rest = (first + (UINT64_C(1) << order)) * s->leaf_bytes - ref->offset;
+    }
+    pthread_mutex_unlock(&a->lock);
+    return rest;
 }
 
 char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_bytes)
@@ -231,12 +251,13 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     if (gn_session_lost(s))
         return -EPIPE;
     pthread_mutex_lock(&s->link_lock);
-    int r = use == GN_AREA_WINDOW ? window_size(&s->area, &size) : 0;
+    struct gn_remote *tcp = gn_session_over_tcp(s);
+    /* Addresses that the vGPU has as well can't be had on another machine. */
+    int r = use != GN_AREA_WINDOW ? 0 : tcp ? -ENOMEM : window_size(&s->area, &size);
     if (use == GN_AREA_HOME)
         size = grown(size, s->area.home_bytes);
     if (!r)
-        r = s->remote ? gn_remote_segment(s->remote, size, &fd, &index)
-                      : gn_link_segment(s->link, size, &fd, &index, &err);
+        r = tcp ? gn_remote_segment(tcp, size, &fd, &index) : gn_link_segment(s->link, size, &fd, &index, &err);
     /* gantryd is gone, and the watcher has not heard of it yet. */
     if (r == -EPIPE)
         gn_lost_declare(&s->lost);
@@ -339,8 +360,8 @@ static void give_pages_back(struct gn_session *s, const struct gn_area_segment *
     uint64_t bytes = a->leaf_bytes << b->order;
     if (bytes >= PAGES_BACK_BYTES)
         (void)madvise(b->base, bytes, MADV_REMOVE);
-    if (bytes >= PAGES_BACK_BYTES && s->remote)
-        gn_remote_free(s->remote, b->segment, b->offset, bytes);
+    if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s))
+        gn_remote_free(gn_session_over_tcp(s), b->segment, b->offset, bytes);
 }
 
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event)

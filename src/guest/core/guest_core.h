@@ -146,6 +146,8 @@ void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
 char *gn_area_segment_base(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
 /* The descriptor of a segment, which stays the area's; -1: there is none. */
 int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes);
+/* How much there is from here to the end of the block in hand; 0: none is. */
+uint64_t gn_area_rest_of_block(struct gn_area *a, const struct gn_area_ref *ref);
 /* Puts it back when the event is over, whose index (gn_event_index_take) then goes back too. */
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event);
 /* Puts back what is free by now. */
@@ -237,6 +239,14 @@ struct gn_guest_api {
     void (*destroy)(struct gn_session *s, uint64_t id, uint16_t kind);
     /* On the session's watcher thread, signals blocked: a frame came; a loss was declared (frame NULL). */
     void (*heard)(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
+    /* Brings to its end what may have ended in the vGPU. Any thread. */
+    void (*settle)(struct gn_session *s);
+    /*
+     * Of a message (relay.c): where the gn_spans of its inputs lie, until a 0; and what else of the data area goes along. False: nothing.
+     * *ret_bytes 0: as much as its block has.
+     */
+    const uint16_t *(*inputs)(uint16_t op);
+    bool (*brings)(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref, uint64_t *ret_bytes);
 };
 
 struct gn_remote;
@@ -248,6 +258,11 @@ struct gn_session {
     struct gn_link *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
     struct gn_remote *remote; /* the vGPU is on another machine: remote.h. NULL: it shares our memory */
     struct gn_host_here *_Atomic here; /* the vGPU is in this process: host_here.h. NULL: it is not */
+    /* The vGPU shared our memory, and has gone to another machine: what is put into the ring is sent there (relay.c). NULL: it has not. */
+    struct gn_remote *_Atomic far;
+    /* The program uses memory that the vGPU has as well, without a message: how often now; it may no more, since the vGPU is about to go, or has gone. */
+    _Atomic uint32_t n_at_home;
+    _Atomic bool homes_shut;
     int socket;
     uint32_t vgpu_id;
     uint32_t platform; /* gantryd's number for it, when it attached */
@@ -298,6 +313,36 @@ static inline bool gn_session_lost(const struct gn_session *s)
  * worker_end, the worker's end of the session's socket. True: a worker has it again. The watcher.
  */
 bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end);
+/* Over tcp, from the start or by now; NULL: the vGPU shares our memory. */
+static inline struct gn_remote *gn_session_over_tcp(struct gn_session *s)
+{
+    return s->remote ? s->remote : atomic_load_explicit(&s->far, memory_order_acquire);
+}
+/* Before anything is read or written in a buffer's home. False: it is not the vGPU's memory, or will not be soon. */
+static inline bool gn_session_enter_home(struct gn_session *s)
+{
+    /* Either we see that they are shut, or who shuts them sees us. */
+    atomic_fetch_add_explicit(&s->n_at_home, 1, memory_order_seq_cst);
+    if (!atomic_load_explicit(&s->homes_shut, memory_order_seq_cst))
+        return true;
+    atomic_fetch_sub_explicit(&s->n_at_home, 1, memory_order_release);
+    return false;
+}
+static inline void gn_session_leave_home(struct gn_session *s)
+{
+    atomic_fetch_sub_explicit(&s->n_at_home, 1, memory_order_release);
+}
+/* The same for what cannot do without: waits while it is not known yet. False: the vGPU is on another machine. */
+bool gn_session_await_home(struct gn_session *s);
+/*
+ * relay.c: the vGPU goes from where it shares our memory to another machine. Ready for it: what a connection needs is there, and nobody
+ * is at home; or -errno and why not, -ECANCELED when `is_off`. Then it is either called off, or done: link_lock, and the lock of the link over tcp.
+ */
+int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_remote **ret, struct gn_error *err);
+void gn_relay_call_off(struct gn_session *s, struct gn_remote *r);
+void gn_relay_begin(struct gn_session *s, struct gn_remote *r, uint32_t grace_ms);
+/* Sends what is in the ring, and what comes there, until the vGPU is lost. The calling thread. */
+void gn_relay_run(struct gn_session *s);
 /* moving.c: the vGPU goes to another gantryd. A word of gantryd's, which link.h calls for; any thread that reads what it says. */
 void gn_session_moving_init(struct gn_session *s);
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);

@@ -3,7 +3,8 @@
  * A program whose vGPU goes to another gantryd (docs/moves.md): a thread of its own connects there, shows the ticket, and waits until
  * everything is loaded there and the one that is left stands still. Then it decides, by one word, and the session's link is the new one.
  * Before that nothing of the session is touched: whatever fails, the one that is left is told, and goes on. Threads that call or wait
- * notice none of this; who needs a segment of memory meanwhile gets it from the old gantryd and passes it to the new one (area.c).
+ * notice none of this; who needs a segment of memory meanwhile gets it from the old gantryd and passes it to the new one (area.c). When the
+ * new one is on another machine, and the old one was not, this thread then sends what the others put into the ring (relay.c).
  */
 #include "guest/core/guest_core.h"
 #include "guest/core/remote.h"
@@ -31,6 +32,8 @@ struct gn_moving {
     struct gn_link_move what;
     struct gn_link_claimed claimed;
     struct gn_link_ready ready;
+    bool tcp;               /* that is what the other one is reached by */
+    struct gn_remote *turns; /* and the vGPU shares our memory yet: for when it does not any more */
 };
 
 void gn_session_moving_init(struct gn_session *s)
@@ -44,11 +47,12 @@ void gn_session_moving_init(struct gn_session *s)
 static bool has_heard_all(const struct gn_moving *m)
 {
     const struct gn_session *s = m->s;
-    return s->move_leave == m->number && (!s->remote || s->move_stands == m->number);
+    return s->move_leave == m->number && (!gn_session_over_tcp(m->s) || s->move_stands == m->number);
 }
 
-static bool is_off(const struct gn_moving *m)
+static bool is_off(void *ctx)
 {
+    const struct gn_moving *m = ctx;
     struct gn_session *s = m->s;
     pthread_mutex_lock(&s->moving_lock);
     const bool off = s->move_off == m->number || (s->move_deserted && !has_heard_all(m));
@@ -68,7 +72,7 @@ static bool may_leave(const struct gn_moving *m)
 /* Whoever uses the link has this. Over tcp the watcher does, without link_lock, whose holder may wait for what the watcher brings. */
 static pthread_mutex_t *lock_of_link(struct gn_session *s)
 {
-    return s->remote ? gn_remote_link_lock(s->remote) : &s->link_lock;
+    return gn_session_over_tcp(s) ? gn_remote_link_lock(gn_session_over_tcp(s)) : &s->link_lock;
 }
 
 /* Whatever the other gantryd has said. 0, or -errno and why: nothing comes of it. */
@@ -108,7 +112,7 @@ static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err
         return rc;
     memcpy(claim.ticket, m->what.ticket, sizeof claim.ticket);
     pthread_mutex_lock(lock_of_link(s));
-    claim.n_segments = s->remote ? 0 : s->area.n_segments - 1;
+    claim.n_segments = m->tcp ? 0 : s->area.n_segments - 1;
     rc = gn_link_claim(to, &claim, s->ring_segment.fd, err);
     if (!rc)
         s->to = *ret = to; /* what comes from now on is passed on */
@@ -171,8 +175,12 @@ static int move(struct gn_moving *m, struct gn_error *err)
     if (!to)
         return rc;
     GN_FAULT("program-before-go");
-    pthread_mutex_lock(lock_of_link(s));
+    pthread_mutex_t *lock = lock_of_link(s), *new_lock = m->turns ? gn_remote_link_lock(m->turns) : NULL;
+    pthread_mutex_lock(lock);
+    if (new_lock)
+        pthread_mutex_lock(new_lock);
     s->to = NULL;
+    const uint32_t grace_ms = gn_link_grace_ms(to);
     if (rc) {
         gn_link_close(to);
     } else if ((rc = gn_link_go_over(s->link, to, m->number, &m->claimed, &m->ready))) {
@@ -181,13 +189,17 @@ static int move(struct gn_moving *m, struct gn_error *err)
         s->vgpu_id = m->claimed.vgpu_id;
         s->platform = m->claimed.platform.index;
         memcpy(s->address, m->what.address, sizeof s->address);
-        if (s->remote)
-            gn_remote_go_over(s->remote);
-        else
+        if (m->turns)
+            gn_relay_begin(s, m->turns, grace_ms);
+        if (gn_session_over_tcp(s))
+            gn_remote_go_over(gn_session_over_tcp(s));
+        if (!s->remote)
             turn(s);
     }
     GN_FAULT("program-gone-over");
-    pthread_mutex_unlock(lock_of_link(s));
+    if (new_lock)
+        pthread_mutex_unlock(new_lock);
+    pthread_mutex_unlock(lock);
     return rc;
 }
 
@@ -201,7 +213,11 @@ static void *mover(void *arg)
         pthread_cond_wait(&s->moving_wake, &s->moving_lock);
     s->moving = m;
     pthread_mutex_unlock(&s->moving_lock);
-    int rc = is_off(m) ? -ECANCELED : move(m, &err);
+    m->tcp = strncmp(m->what.address, "tcp:", 4) == 0;
+    int rc = is_off(m) ? -ECANCELED : m->tcp && !gn_session_over_tcp(s) ? gn_relay_prepare(s, is_off, m, &m->turns, &err) : 0;
+    if (!rc && (rc = move(m, &err)) && m->turns)
+        gn_relay_call_off(s, m->turns);
+    const bool relays = !rc && m->turns;
     if (rc && rc != -ECANCELED) {
         pthread_mutex_lock(lock_of_link(s));
         (void)gn_link_say_stays(s->link, m->number, &err);
@@ -218,6 +234,8 @@ static void *mover(void *arg)
     close(m->wake);
     explicit_bzero(m, sizeof *m);
     free(m);
+    if (relays)
+        gn_relay_run(s);
     return NULL;
 }
 

@@ -425,6 +425,38 @@ int gn_remote_send(struct gn_remote *r, struct gn_call *c)
     return rc == -EPIPE ? GN_RESULT_LOST : rc ? GN_RESULT_NO_MEMORY : 0;
 }
 
+int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes, const struct gn_passed *all, uint32_t n)
+{
+    struct gn_out_part parts[GN_MAX_PASSED + 1];
+    uint64_t batch = 0;
+    int n_parts = 0, rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        const struct gn_passed *p = &all[i];
+        const uint16_t segment = (uint16_t)(p->ref.segment - 1);
+        const void *from = p->ref.segment ? area_at(r->s, segment, p->ref.offset, p->bytes) : NULL;
+        if (!from)
+            return -EPROTO;
+        if (p->bytes <= INLINE_BYTES || p->copied)
+            parts[n_parts++] = (struct gn_out_part){{(uint32_t)p->bytes, GN_RECORD_DATA, segment, p->ref.offset}, from};
+        else
+            rc = gn_out_bulk(&r->out, segment, p->ref.offset, from, p->bytes, true, &batch);
+    }
+    parts[n_parts++] = (struct gn_out_part){{n_bytes, GN_RECORD_MESSAGE, 0, batch}, msg};
+    return rc ? rc : append_all(r, parts, n_parts);
+}
+
+void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms)
+{
+    struct gn_area *a = &r->s->area;
+    r->grace_ns = (uint64_t)grace_ms * 1000000u;
+    r->n_segments = a->n_segments - 1;
+    for (uint32_t i = 1; i < a->n_segments; i++) {
+        struct gn_stream_record record = {0, GN_RECORD_SEGMENT, (uint16_t)i, 0};
+        (void)gn_area_segment_base(a, i, &record.at);
+        (void)gn_out_append(&r->out, &record, NULL);
+    }
+}
+
 int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from, uint64_t bytes)
 {
     if (ref->segment == GN_SPAN_NULL || !bytes)

@@ -18,6 +18,24 @@ struct gn_remote;
 int gn_remote_make_memory(struct gn_attached *a);
 /* Connects with the worker. From here on waits of this session go through it. */
 int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err);
+/*
+ * Not connected yet, of a session whose vGPU is about to go to another machine (relay.c): waits do not go through it, since who waits may
+ * have begun before; the watcher reads.
+ */
+int gn_remote_new(struct gn_session *s, struct gn_remote **ret);
+/* One that nothing has come of. */
+void gn_remote_free_new(struct gn_remote *r);
+/* Tells of the data segments that there are already, and from then on of more. They fit: nothing else has been sent. */
+void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms);
+/* A message of the ring, with what goes along. What lies in the data area stays there until its answer, or its event, has come; else
+ * (`copied`) until this returns. 0 or -errno. Waits while too much is under way. */
+struct gn_passed {
+    struct gn_area_ref ref;
+    uint64_t bytes;
+    bool copied;
+};
+#define GN_MAX_PASSED 12u
+int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes, const struct gn_passed *all, uint32_t n);
 /* The session's watcher thread. */
 void *gn_remote_watch(void *session);
 /* Held by whoever uses the session's link. */

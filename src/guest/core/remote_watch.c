@@ -80,7 +80,7 @@ static int watch_fd(struct gn_remote *r, int fd, uint32_t events, int op)
     return epoll_ctl(r->epoll_fd, op, fd, &e) < 0 ? -errno : 0;
 }
 
-int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err)
+int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
 {
     struct gn_remote *r = aligned_alloc(64, gn_align_up(sizeof *r, 64));
     if (!r)
@@ -88,7 +88,6 @@ int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_
     memset(r, 0, sizeof *r);
     r->hook = gn_remote_hook;
     r->s = s;
-    r->grace_ns = (uint64_t)a->grace_ms * 1000000u;
     r->tcp = (struct gn_tcp)GN_TCP_NONE;
     pthread_mutex_init(&r->landings_lock, NULL);
     pthread_mutex_init(&r->wants_lock, NULL);
@@ -111,10 +110,30 @@ int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_
         rc = watch_fd(r, r->flush_fd, EPOLLIN, EPOLL_CTL_ADD);
     if (!rc)
         rc = watch_fd(r, r->lease_fd, EPOLLIN, EPOLL_CTL_ADD);
-    if (!rc)
-        rc = connect_data(r, gn_now_ns() + OPEN_NS, err);
+    if (rc)
+        gn_remote_forked(r); /* what it allocated is left, as a session's mappings are that never was */
+    else
+        *ret = r;
+    return rc;
+}
+
+void gn_remote_free_new(struct gn_remote *r)
+{
+    gn_remote_forked(r);
+    gn_out_fini(&r->out);
+    gn_in_fini(&r->in);
+    free(r);
+}
+
+int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err)
+{
+    struct gn_remote *r;
+    int rc = gn_remote_new(s, &r);
+    if (rc)
+        return rc;
+    r->grace_ns = (uint64_t)a->grace_ms * 1000000u;
+    rc = connect_data(r, gn_now_ns() + OPEN_NS, err);
     if (rc) {
-        /* A session that never was: what it allocated is left, as its mappings are. */
         gn_remote_forked(r);
         return rc;
     }
@@ -263,6 +282,9 @@ static bool come_back(struct gn_remote *r)
     gn_remote_leave_role(r);
     if (!rc)
         gn_remote_wake_all(r);
+    /* Who waits may not look at the connection, of a session that shared its memory before. */
+    if (!rc)
+        gn_remote_flush(r);
     return !rc;
 }
 
@@ -314,7 +336,7 @@ static bool hear_gantryd(struct gn_remote *r, uint32_t events)
 void *gn_remote_watch(void *session)
 {
     struct gn_session *s = session;
-    struct gn_remote *r = s->remote;
+    struct gn_remote *r = gn_session_over_tcp(s);
     int control = gn_link_poll_fd(s->link);
     uint32_t armed = UINT32_MAX, seen_turns = 0;
     bool new_connection = true, reads = true;

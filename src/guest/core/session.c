@@ -54,9 +54,9 @@ static void after_fork_child(void)
             gn_link_close(s->to);
         if (s->turn_fd >= 0)
             close(s->turn_fd);
-        if (s->remote)
-            gn_remote_forked(s->remote);
-        else
+        if (gn_session_over_tcp(s))
+            gn_remote_forked(gn_session_over_tcp(s));
+        if (!s->remote)
             close(s->socket);
         struct gn_host_here *here = atomic_load_explicit(&s->here, memory_order_relaxed);
         if (here)
@@ -129,6 +129,13 @@ static void *watch(void *arg)
                 went_on = wait_for_it(s, &reader, &frame);
             else
                 s->api->heard(s, frame.op, frame.payload, frame.n_payload);
+        }
+        /* Its worker may have ended because the vGPU is on another machine; what it has said before has all been heard. */
+        if (r < 0 && went_on)
+            (void)gn_session_outlives_gantryd(s);
+        if (gn_session_over_tcp(s)) {
+            gn_frame_reader_fini(&reader);
+            return gn_remote_watch(s);
         }
         if (!went_on || r < 0)
             break;
@@ -289,8 +296,8 @@ __attribute__((destructor)) static void say_bye(void)
     if (pthread_mutex_trylock(&sessions.lock))
         return;
     for (uint32_t i = 0; i < sessions.n; i++)
-        if (sessions.open[i]->remote)
-            gn_remote_bye(sessions.open[i]->remote);
+        if (gn_session_over_tcp(sessions.open[i]))
+            gn_remote_bye(gn_session_over_tcp(sessions.open[i]));
 }
 
 int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n)

@@ -100,7 +100,8 @@ static struct gn_cl_mapping *mapping_of_whole(struct gn_cl_mem *m)
 static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
 {
     size_t at = map->origin[0];
-    if (m->home) {
+    if (m->home && gn_session_enter_home(m->o.session)) {
+        map->at_home = true;
         map->ptr = m->home + at;
         return 0;
     }
@@ -207,7 +208,7 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
 /*
  * A map of a buffer that is at home: there is nothing to do but to wait for what comes before it. A marker
  * would wait for too much in an out-of-order queue, and a driver has no say about a marker: a byte is read
- * then.
+ * then. Until that is over the home must stay where it is.
  */
 static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
                     const cl_event *waits, cl_event *event)
@@ -217,18 +218,33 @@ static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool 
     struct gn_session *s = q->o.session;
     int32_t error = 0;
     gn_session_copied(s, GN_COPIED_NEVER);
-    if (!n && !event && t->doubt == GN_SURE && gn_queue_idle(q))
+    if (!n && !event && t->doubt == GN_SURE && gn_queue_idle(q)) {
+        gn_session_leave_home(s);
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    }
     if (t->doubt != GN_SURE || (!n && !gn_queue_in_order(q))) {
         struct gn_transfer byte = *t;
         byte.region[0] = 1;
         byte.host = (struct gn_layout){blocking ? &here : &nowhere, 1, 1, 1, 1, 1, false};
-        return gn_transfer_staged(q, &byte, blocking, n, waits, event);
+        cl_event own = NULL;
+        cl_int result = gn_transfer_staged(q, &byte, blocking, n, waits, blocking ? event : &own);
+        if (blocking || result) {
+            gn_session_leave_home(s);
+            return result;
+        }
+        if (event) {
+            gn_object_ref((struct gn_object *)own);
+            *event = own;
+        }
+        gn_settle_home_later(s->detail, (struct gn_object *)own);
+        return CL_SUCCESS;
     }
     struct gn_command_show show = {GN_NO_EVENT, 0, GN_SURE};
     struct gn_object *e = gn_event_new(&q->o, t->type, &show);
-    if (!e)
+    if (!e) {
+        gn_session_leave_home(s);
         return CL_OUT_OF_HOST_MEMORY;
+    }
     cl_int result = gn_send_marker(q, n, waits, &show);
     if (result) {
         gn_event_finish(&s->events[e->id], result, NULL);
@@ -237,6 +253,12 @@ static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool 
             error = CL_OUT_OF_RESOURCES;
         gn_settle(s->detail);
         result = gn_blocking_result(error);
+    }
+    if (blocking || result) {
+        gn_session_leave_home(s);
+    } else {
+        gn_object_ref(e);
+        gn_settle_home_later(s->detail, e);
     }
     if (event && !result)
         *event = (cl_event)e;
@@ -255,7 +277,7 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
     int32_t error = 0;
     /* Shared memory is already there. */
     reads = reads && !t->mem->svm && !written_here(t->mem, map);
-    if (t->mem->home && t->mem->type == CL_MEM_OBJECT_BUFFER)
+    if (map->at_home)
         return reach(q, t, blocking, n, waits, event);
     if (reads && t->mem->flags & CL_MEM_HOST_WRITE_ONLY)
         return read_by_copy(q, map, t, blocking, n, waits, event);
@@ -304,6 +326,8 @@ static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl
     t->host.ptr = ptr;
     if (!result)
         result = fill(q, map, t, blocking, n, waits, event);
+    else if (map->at_home)
+        gn_session_leave_home(q->o.session);
     if (result) {
         gn_mapping_put(q->o.session, map->mapping);
         free(map);
@@ -493,7 +517,9 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     if (!map)
         return CL_INVALID_VALUE;
     struct gn_transfer t = unmap_transfer(m, map);
-    bool at_home = m->home && m->type == CL_MEM_OBJECT_BUFFER;
+    /* What it has written there is seen by who shuts the homes, or goes to the vGPU like what lies elsewhere. */
+    atomic_thread_fence(memory_order_seq_cst);
+    bool at_home = map->at_home && !atomic_load_explicit(&s->homes_shut, memory_order_seq_cst);
     bool writes = (map->flags & WRITES_MAP) && !m->svm && !at_home;
     if (at_home && !event && !num_events_in_wait_list) {
         /* What was written is there, and nobody can tell when that became so. */

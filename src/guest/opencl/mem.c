@@ -74,8 +74,8 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
                                   : GN_SVM_NOT;
     m->svm = place == GN_SVM_INSIDE;
     cl_bool at_home = CL_FALSE;
-    bool home = !properties && gn_home_wanted(c, flags, size, host_ptr) &&
-                !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
+    bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) && gn_session_enter_home(c->o.session);
+    bool home = entered && !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
     /* Contents that the driver would refuse with the rest are not read. */
     bool wanted = host_ptr && !m->svm && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
                   !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
@@ -96,6 +96,8 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
         result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size, host_ptr != NULL, &ref,
                                 ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0,
                                 home, &at_home);
+    if (entered)
+        gn_session_leave_home(c->o.session);
     if (!result && home && at_home) {
         m->far = c->o.session->remote != NULL;
         m->home = m->far ? NULL : block.base;

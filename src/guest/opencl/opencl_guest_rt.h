@@ -82,6 +82,7 @@ struct gn_cl_map {
     void *ptr;
     struct gn_cl_mapping *mapping; /* NULL: at the program's own address */
     cl_map_flags flags;
+    bool at_home; /* ptr is where the buffer lies */
     size_t origin[3], region[3];   /* of an image in pixels, of a buffer in bytes */
     size_t row_pitch, slice_pitch; /* of an image, in the mapping */
 };
@@ -254,6 +255,8 @@ static inline void gn_queue_sent(struct gn_cl_queue *q)
 }
 /* Everything that this process still has to do for transfers that are over. */
 void gn_settle(struct gn_cl_session *s);
+/* brought.c: struct gn_guest_api's. */
+bool gn_opencl_brings(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref, uint64_t *ret_bytes);
 
 void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping);
 

@@ -72,7 +72,7 @@ void gn_follow_stdout(struct gn_cl_session *s)
 {
     uint64_t file[2];
     /* What is printed elsewhere comes as text, and goes to the stdout of that moment. */
-    if (s->session->remote || atomic_load_explicit(&s->session->here, memory_order_relaxed) || !stdout_file(file))
+    if (gn_session_over_tcp(s->session) || atomic_load_explicit(&s->session->here, memory_order_relaxed) || !stdout_file(file))
         return;
     pthread_mutex_lock(&s->stdout_lock);
     if (memcmp(file, s->stdout_file, sizeof file) != 0) {

@@ -137,6 +137,12 @@ static void destroy(struct gn_session *s, uint64_t id, uint16_t kind)
     gn_send_DestroyObject(s, id, kind);
 }
 
+static void settle(struct gn_session *s)
+{
+    if (s->detail)
+        gn_settle(s->detail);
+}
+
 const struct gn_guest_api gn_opencl_api = {
     .name = "opencl",
     .n_kinds = GN_KIND_MAX,
@@ -157,4 +163,7 @@ const struct gn_guest_api gn_opencl_api = {
     .gone = gone,
     .destroy = destroy,
     .heard = gn_heard,
+    .settle = settle,
+    .inputs = gn_opencl_inputs,
+    .brings = gn_opencl_brings,
 };

@@ -211,7 +211,12 @@ void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size
     if (!m)
         return NULL;
     /* Blocks are aligned to their own size. */
+    if (!gn_session_await_home(s)) {
+        gn_object_drop(&m->o);
+        return NULL;
+    }
     if (gn_block_take(s, GN_AREA_WINDOW, size > alignment ? size : alignment, &m->block)) {
+        gn_session_leave_home(s);
         gn_object_drop(&m->o);
         return NULL;
     }
@@ -220,6 +225,7 @@ void *CL_API_CALL gn_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size
     struct gn_block block = m->block;
     struct gn_area_ref ref = gn_block_ref(&block, 0);
     cl_int result = gn_send_Svm(s, &m->o, context, flags, size, alignment, (uintptr_t)m->ptr, &ref);
+    gn_session_leave_home(s);
     if (result)
         gn_object_drop(&m->o);
     else if (!enter(s->detail, m))

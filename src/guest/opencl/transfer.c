@@ -49,6 +49,7 @@ struct staged {
     struct gn_block block;
     struct gn_layout to; /* ptr NULL: nothing to copy */
     struct gn_cl_mapping *mapping;
+    bool at_home; /* gn_session_leave_home in the end */
 };
 
 cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block,
@@ -96,6 +97,25 @@ void gn_settle_mapping_later(struct gn_cl_session *s, struct gn_object *event, s
     pthread_mutex_unlock(&s->settle_lock);
 }
 
+void gn_settle_home_later(struct gn_cl_session *s, struct gn_object *event)
+{
+    struct staged *st = calloc(1, sizeof *st);
+    if (!st) {
+        int32_t error = 0;
+        (void)gn_event_wait(&s->session->events[event->id], &s->session->waiter, &error);
+        gn_session_leave_home(s->session);
+        gn_object_unref(event);
+        return;
+    }
+    st->event = event;
+    st->block.segment = GN_NO_BLOCK;
+    st->at_home = true;
+    pthread_mutex_lock(&s->settle_lock);
+    gn_list_append(&s->staged, &st->link);
+    atomic_fetch_add_explicit(&s->n_staged, 1, memory_order_release);
+    pthread_mutex_unlock(&s->settle_lock);
+}
+
 /* Copies under the lock: whoever comes second must not return before the bytes are there. */
 void gn_settle(struct gn_cl_session *s)
 {
@@ -122,6 +142,8 @@ void gn_settle(struct gn_cl_session *s)
     {
         gn_block_put(s->session, &st->block);
         gn_mapping_put(s->session, st->mapping);
+        if (st->at_home)
+            gn_session_leave_home(s->session);
         gn_object_unref(st->event);
         free(st);
     }
@@ -400,10 +422,13 @@ cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool b
     cl_int result;
     gn_settle(q->o.session->detail);
     if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE &&
-        (!event || bytes > PIECE_BYTES) &&
-        gn_home_copy(q, t->mem->home + t->origin[0], t->host.ptr, bytes, t->write, t->type, n, waits, event,
-                     &result))
-        return result;
+        (!event || bytes > PIECE_BYTES) && gn_session_enter_home(q->o.session)) {
+        const bool done = gn_home_copy(q, t->mem->home + t->origin[0], t->host.ptr, bytes, t->write, t->type,
+                                       n, waits, event, &result);
+        gn_session_leave_home(q->o.session);
+        if (done)
+            return result;
+    }
     if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->far && t->doubt == GN_SURE && !event &&
         bytes >= GN_HOME_FAR_BYTES && gn_home_far_copy(q, t, n, waits, &result))
         return result;

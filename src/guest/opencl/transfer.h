@@ -59,6 +59,8 @@ cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl
 cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block,
                        const struct gn_layout *to);
 /* The same for what an unmap leaves: a reference of the caller's on the mapping is given back. */
+/* The map of a buffer at home has begun: until the event is over it is being used. Takes a reference of the event's. */
+void gn_settle_home_later(struct gn_cl_session *s, struct gn_object *event);
 void gn_settle_mapping_later(struct gn_cl_session *s, struct gn_object *event, struct gn_cl_mapping *mapping);
 
 #endif

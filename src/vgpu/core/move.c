@@ -108,7 +108,7 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
     const int fd = a->fd;
     if (a->how.flags & GN_WORKER_SAVE_FAR) {
         struct gn_tcp to = tcp_of(a);
-        int rc = gn_remote_host_hand(v->remote, &to, STALL_MS, err);
+        int rc = gn_far_hand(v, &to, STALL_MS, err);
         if (rc)
             return rc;
         rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
@@ -278,7 +278,9 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         rc = gn_stream_writer_create(&sink, &options, &w, err);
     /* What lies in the program's memory stays with a program that waits. */
     if (!rc)
-        rc = gn_save_new(v, w, (file && !stops) || v->remote, a->how.n_ahead, &s, err);
+        rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR), a->how.n_ahead, &s, err);
+    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+        gn_save_for_far(s);
     gn_frame_reader_init(&made, a->fd);
     if (a->how.flags & GN_WORKER_SAVE_FAR)
         made.tcp = &far.tcp;
@@ -351,9 +353,9 @@ static void *away_thread(void *arg)
     GN_FAULT("move-begun");
     const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
     int rc = 0;
-    if ((v->remote != NULL) != ((a->how.flags & GN_WORKER_SAVE_FAR) != 0))
+    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR))
         rc = gn_fail(&err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
-    else if (v->remote)
+    else if (a->how.flags & GN_WORKER_SAVE_FAR)
         rc = greet_far(a, &err);
     else if (!(a->how.flags & GN_WORKER_SAVE_FILE))
         rc = hand_over(v, a->fd, &err);
@@ -361,8 +363,8 @@ static void *away_thread(void *arg)
     if (!rc)
         rc = save_to(v, a, &said, &closed, &err);
     struct gn_tcp left = tcp_of(a); /* -1: another has it */
-    if (!rc && v->remote)
-        gn_remote_host_keep(v->remote, left);
+    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+        v->sent_to = left;
     else if (!rc)
         gn_tcp_close(&left);
     free(a);

@@ -310,6 +310,9 @@ int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t at, uint64_t b
     struct gn_vgpu *v = h->v;
     struct gn_segment segment = {.fd = -1, .bytes = bytes};
     uint32_t index = atomic_load_explicit(&v->n_segments, memory_order_relaxed);
+    /* A program that has come from this machine's memory tells of all that it has: some have come from its old worker. */
+    if (at && at < index)
+        return v->segments[at].bytes == bytes ? 0 : -EPROTO;
     if (at != index || index >= GN_MAX_SEGMENTS || !bytes || bytes > GN_LINK_SEGMENT_LIMIT)
         return -EPROTO;
     /* Nobody else's, but shared memory by its kind: so that its pages can be given back one by one. */
@@ -719,7 +722,7 @@ int gn_remote_host_start(struct gn_vgpu *v)
     static struct gn_remote_host host;
     struct gn_remote_host *h = &host;
     h->v = v;
-    h->tcp = h->next = h->sent_to = (struct gn_tcp)GN_TCP_NONE;
+    h->tcp = h->next = (struct gn_tcp)GN_TCP_NONE;
     h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     h->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     pthread_mutex_init(&h->next_lock, NULL);

@@ -45,7 +45,6 @@ struct gn_remote_host {
         struct gn_session_file facts;
     } file;
     bool bye;
-    struct gn_tcp sent_to; /* of a move, written and not decided; fd -1. Who saves, then the control thread */
 };
 
 /* Something comes to lie there. False: the program has more than it may, and the vGPU ends. */

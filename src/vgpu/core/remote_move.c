@@ -3,7 +3,8 @@
  * A session over tcp, from one worker to another (docs/moves.md). What the program has sent goes on where the old worker stopped reading:
  * it keeps what is not acknowledged, and sends from there what the new one has not taken. What the old one has said has all reached the
  * program before it goes over, so of that nothing is handed. In the data area lies what messages have brought that are not over yet;
- * which those are only the program knows, so all goes that has come and is not zero, but for objects' memory, which the stream has.
+ * which those are only the program knows, so all goes that has come and is not zero, but for objects' memory, which the stream has. Of a
+ * program that shared its memory with the old worker no records are under way, and all of the data area that there is may have come.
  * Run by who saves and by who loads; the socket thread stands, or is not there yet.
  */
 #include "vgpu/core/remote_host_inside.h"
@@ -15,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PAGE_BYTES 4096u
 #define RUN_BYTES  (12u * PAGE_BYTES) /* of one frame */
@@ -65,8 +67,8 @@ static int find_homes(struct gn_vgpu *v, struct homes *ret)
     return 0;
 }
 
-/* Is all of the page an object's? */
-static bool is_home(const struct homes *h, const unsigned char *page)
+/* How many bytes from here are an object's, in whole pages. */
+static uint64_t home_bytes(const struct homes *h, const unsigned char *page)
 {
     uint32_t low = 0, high = h->n;
     while (low < high) {
@@ -76,48 +78,105 @@ static bool is_home(const struct homes *h, const unsigned char *page)
         else
             high = middle;
     }
-    return low && page + PAGE_BYTES <= h->all[low - 1].base + h->all[low - 1].bytes;
+    const struct home *home = low ? &h->all[low - 1] : NULL;
+    return home && home->base + home->bytes > page ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES : 0;
 }
 
-/* Hands every run of pages in the chunk, or only counts them. */
-static int each_run(struct gn_remote_host *h, const struct homes *homes, uint32_t segment, uint64_t chunk, struct gn_tcp *to, int timeout_ms,
-                    uint32_t *ret_n)
+static bool is_zero(const unsigned char *page)
 {
-    unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
-    const struct gn_segment *s = &h->v->segments[segment];
-    const unsigned char *base = s->base;
-    const uint64_t end = (chunk + 1) * GN_REMOTE_CHUNK_BYTES < s->bytes ? (chunk + 1) * GN_REMOTE_CHUNK_BYTES : s->bytes;
+    return memcmp(page, zeros, PAGE_BYTES) == 0;
+}
+
+struct run {
+    uint32_t segment, bytes;
+    uint64_t at;
+};
+
+/* Found first, and then handed: the program may write there meanwhile. */
+struct handing {
+    struct gn_vgpu *v;
+    struct homes homes;
+    struct run *runs;
+    uint32_t n, capacity;
+};
+
+static int add_run(struct handing *h, const struct run *run)
+{
+    if (h->n == h->capacity) {
+        const uint32_t more = h->capacity ? 2 * h->capacity : 256;
+        struct run *runs = h->n < MAX_AREAS ? realloc(h->runs, more * sizeof *runs) : NULL;
+        if (!runs)
+            return -ENOMEM;
+        h->runs = runs;
+        h->capacity = more;
+    }
+    h->runs[h->n++] = *run;
+    return 0;
+}
+
+/* Every run of pages between the two. */
+static int find_runs(struct handing *h, uint32_t segment, uint64_t at, uint64_t end)
+{
+    const unsigned char *base = h->v->segments[segment].base;
     int rc = 0;
-    for (uint64_t at = chunk * GN_REMOTE_CHUNK_BYTES; at < end && !rc;) {
+    while (at < end && !rc) {
+        const uint64_t skip = home_bytes(&h->homes, base + at);
         uint64_t n = 0;
-        while (n < RUN_BYTES && at + n < end && !is_home(homes, base + at + n) && memcmp(base + at + n, zeros, PAGE_BYTES) != 0)
+        while (!skip && n < RUN_BYTES && at + n < end && !is_zero(base + at + n) && !home_bytes(&h->homes, base + at + n))
             n += PAGE_BYTES;
-        if (!n) {
-            at += PAGE_BYTES;
-            continue;
-        }
-        const struct gn_worker_hand_area area = {.segment = segment, .at = at};
-        ++*ret_n;
-        if (to) {
-            memcpy(frame, &area, sizeof area);
-            memcpy(frame + sizeof area, base + at, n);
-            rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_AREA, 0, 0, frame, sizeof area + n);
-        }
-        at += n;
+        if (n)
+            rc = add_run(h, &(struct run){segment, (uint32_t)n, at});
+        at += skip ? skip : n ? n : PAGE_BYTES;
     }
     return rc;
 }
 
-static int each_area(struct gn_remote_host *h, const struct homes *homes, struct gn_tcp *to, int timeout_ms, uint32_t *ret_n)
+/* What the program has sent, by chunks. */
+static int find_touched(struct handing *h, uint32_t segment, const unsigned char *touched)
+{
+    const uint64_t bytes = h->v->segments[segment].bytes, chunks = touched ? (bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
+    int rc = 0;
+    for (uint64_t c = 0; c < chunks && !rc; c++) {
+        const uint64_t end = (c + 1) * GN_REMOTE_CHUNK_BYTES;
+        if (touched[c / 8] & 1u << c % 8)
+            rc = find_runs(h, segment, c * GN_REMOTE_CHUNK_BYTES, end < bytes ? end : bytes);
+    }
+    return rc;
+}
+
+/* What there is of memory that the program has as well. */
+static int find_used(struct handing *h, uint32_t segment)
+{
+    const struct gn_segment *s = &h->v->segments[segment];
+    int rc = 0;
+    for (off_t at = 0, end; !rc && (at = lseek(s->fd, at, SEEK_DATA)) >= 0; at = end) {
+        end = lseek(s->fd, at, SEEK_HOLE);
+        if (end <= at || (uint64_t)end > s->bytes)
+            end = (off_t)s->bytes;
+        rc = find_runs(h, segment, (uint64_t)at / PAGE_BYTES * PAGE_BYTES, (uint64_t)end / PAGE_BYTES * PAGE_BYTES);
+    }
+    return rc;
+}
+
+static int find_areas(struct handing *h)
 {
     const uint32_t n = atomic_load_explicit(&h->v->n_segments, memory_order_acquire);
     int rc = 0;
-    *ret_n = 0;
-    for (uint32_t i = 0; i < n && !rc; i++) {
-        const uint64_t chunks = h->touched[i] ? (h->v->segments[i].bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
-        for (uint64_t c = 0; c < chunks && !rc; c++)
-            if (h->touched[i][c / 8] & 1u << c % 8)
-                rc = each_run(h, homes, i, c, to, timeout_ms, ret_n);
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = h->v->remote ? find_touched(h, i, h->v->remote->touched[i]) : find_used(h, i);
+    return rc;
+}
+
+static int hand_areas(const struct handing *h, struct gn_tcp *to, int timeout_ms)
+{
+    unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
+    int rc = 0;
+    for (uint32_t i = 0; i < h->n && !rc; i++) {
+        const struct run *run = &h->runs[i];
+        const struct gn_worker_hand_area area = {.segment = run->segment, .at = run->at};
+        memcpy(frame, &area, sizeof area);
+        memcpy(frame + sizeof area, (const char *)h->v->segments[run->segment].base + run->at, run->bytes);
+        rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_AREA, 0, 0, frame, sizeof area + run->bytes);
     }
     return rc;
 }
@@ -135,34 +194,28 @@ static int hand_held(struct gn_remote_host *h, struct gn_tcp *to, int timeout_ms
     return rc;
 }
 
-int gn_remote_host_hand(struct gn_remote_host *h, struct gn_tcp *to, int timeout_ms, struct gn_error *err)
+int gn_far_hand(struct gn_vgpu *v, struct gn_tcp *to, int timeout_ms, struct gn_error *err)
 {
-    struct gn_worker_hand_far far = {.received = h->in.received, .small = h->in.small, .n_batches = h->n_batches};
-    struct homes homes = {0};
-    uint32_t handed;
-    gn_list_for_each(held, &h->held, struct gn_remote_held, link) far.n_held++;
-    int rc = find_homes(h->v, &homes);
+    struct gn_remote_host *h = v->remote;
+    struct gn_worker_hand_far far = {.n_held = 0};
+    struct handing handing = {.v = v};
+    if (h) {
+        far = (struct gn_worker_hand_far){.received = h->in.received, .small = h->in.small, .n_batches = h->n_batches};
+        gn_list_for_each(held, &h->held, struct gn_remote_held, link) far.n_held++;
+    }
+    int rc = find_homes(v, &handing.homes);
     if (!rc)
-        rc = each_area(h, &homes, NULL, 0, &far.n_areas);
+        rc = find_areas(&handing);
+    far.n_areas = handing.n;
     if (!rc)
         rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_FAR, 0, 0, &far, sizeof far);
-    if (!rc)
+    if (!rc && h)
         rc = hand_held(h, to, timeout_ms);
     if (!rc)
-        rc = each_area(h, &homes, to, timeout_ms, &handed);
-    free(homes.all);
+        rc = hand_areas(&handing, to, timeout_ms);
+    free(handing.homes.all);
+    free(handing.runs);
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
-}
-
-void gn_remote_host_keep(struct gn_remote_host *h, struct gn_tcp to)
-{
-    gn_tcp_close(&h->sent_to);
-    h->sent_to = to;
-}
-
-void gn_remote_host_resume(struct gn_remote_host *h)
-{
-    gn_tcp_close(&h->sent_to);
 }
 
 /* ---- to the new one */

@@ -33,6 +33,7 @@ struct gn_save {
     uint32_t n_segments; /* told, the first one among them, which is there from the start */
     bool follows, settled;
     bool others; /* it goes to other devices */
+    bool far;    /* to where none of the program's memory is */
     struct gn_save_figures figures;
     /* this step's; held */
     struct gn_record **now;
@@ -181,7 +182,7 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
         most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
     if (s->others)
         most.entries_bytes += (uint64_t)s->n_told * ENTRY_BYTES;
-    if (v->remote)
+    if (s->far)
         most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
     if (!stands)
         return gn_stream_announce(s->w, &most);
@@ -243,7 +244,7 @@ static int tell_segments(struct gn_save *s)
     struct gn_vgpu *v = s->v;
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
     int rc = 0;
-    for (; v->remote && s->n_segments < n && !rc; s->n_segments++) {
+    for (; s->far && s->n_segments < n && !rc; s->n_segments++) {
         const uint64_t bytes = v->segments[s->n_segments].bytes;
         rc = gn_stream_entry_begin(s->w, GN_STREAM_SESSION, s->n_segments, GN_SAVED_SEGMENT, NULL, 0);
         if (!rc)
@@ -369,6 +370,11 @@ int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint3
 void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about)
 {
     s->about = about;
+}
+
+void gn_save_for_far(struct gn_save *s)
+{
+    s->far = true;
 }
 
 void gn_save_free(struct gn_save *s)

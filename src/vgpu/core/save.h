@@ -112,6 +112,8 @@ struct gn_saved_about {
     const struct gn_stream_stop *stop; /* NULL: the program goes on */
 };
 void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
+/* Before any step: whoever loads shares no memory with the program, and is told what data segments there are. */
+void gn_save_for_far(struct gn_save *s);
 /* Of a move, before all else and while the program runs: its devices, so that whoever loads can say no. */
 int gn_save_devices(struct gn_save *s, struct gn_error *err);
 /* They are others: objects are told of once more in the end, and all but contents goes ahead even where contents don't (n_ahead 0). */

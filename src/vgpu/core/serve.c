@@ -223,8 +223,7 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         return true;
     case GN_WORKER_EVENT_RESUME:
         atomic_store_explicit(&v->stands_saved, false, memory_order_seq_cst);
-        if (v->remote)
-            gn_remote_host_resume(v->remote);
+        gn_tcp_close(&v->sent_to);
         gn_gate_open(v);
         return true;
     case GN_WORKER_EVENT_GO:
@@ -515,6 +514,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     v->help = help;
     v->counters = boot->counters.base;
     v->events = boot->events.base;
+    v->sent_to = (struct gn_tcp)GN_TCP_NONE;
     atomic_init(&v->program_cpu, GN_CPU_UNKNOWN);
     atomic_init(&v->n_holds, 1);
     CPU_ZERO(&v->processors);

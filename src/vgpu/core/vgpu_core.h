@@ -3,6 +3,7 @@
 #define GN_VGPU_CORE_H
 
 #include "base/list.h"
+#include "link/tcp.h"
 #include "shm/counters.h"
 #include "shm/event_table.h"
 #include "shm/session_layout.h"
@@ -477,6 +478,7 @@ struct gn_vgpu {
     struct gn_counters *counters;
     struct gn_lease lease;
     struct gn_remote_host *remote; /* NULL: the program shares our memory */
+    struct gn_tcp sent_to; /* of a move over tcp, written and not decided: the connection stays until this worker ends, or goes on. Who saves, then the control thread */
     struct gn_list batch_waiters;  /* lock */
     void *detail; /* the API's */
 };

@@ -276,8 +276,8 @@ static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint
         return false;
     *ret_bytes = c.bytes;
     *ret_writes = ((const struct gn_mem_detail *)o->detail)->writes;
-    /* What a program on another machine sends there is no command's: it is found by hash. */
-    if (c.home && v->remote)
+    /* What the program writes or sends there is no command's: it is found by hash. */
+    if (c.home)
         gn_writes_by_kernel(v, *ret_writes);
     return true;
 }

@@ -3,6 +3,7 @@
 #include "opencl_guest.h"
 #include "opencl_wire.h"
 
+#include <stddef.h>
 #include <string.h>
 
 cl_int gn_send_clGetDeviceInfo(struct gn_session *session, cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
@@ -317,6 +318,63 @@ cl_int CL_API_CALL gn_clEnqueueMigrate(cl_command_queue command_queue, cl_uint n
         return CL_OUT_OF_HOST_MEMORY;
     result = gn_send_clEnqueueMigrate(object->session, command_queue, num_mem_objects, mem_objects, num_events_in_wait_list, event_wait_list, &show);
     return gn_command_sent(object, shown, event, result);
+}
+
+const uint16_t *gn_opencl_inputs(uint16_t op)
+{
+    static const uint16_t none[1];
+    switch (op) {
+    case GN_OP_Context: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_Context, devices), 0};
+        return at;
+    }
+    case GN_OP_clCreateBuffer: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clCreateBuffer, properties), 0};
+        return at;
+    }
+    case GN_OP_clCreateProgram: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clCreateProgram, name), 0};
+        return at;
+    }
+    case GN_OP_Build: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_Build, device_list), offsetof(struct gn_wire_Build, options), 0};
+        return at;
+    }
+    case GN_OP_clSetProgramConstant: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clSetProgramConstant, value), 0};
+        return at;
+    }
+    case GN_OP_clSetDevices: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clSetDevices, devices), 0};
+        return at;
+    }
+    case GN_OP_Kernels: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_Kernels, ids), 0};
+        return at;
+    }
+    case GN_OP_clEnqueueRead: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clEnqueueRead, head.waits), 0};
+        return at;
+    }
+    case GN_OP_clEnqueueFill: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clEnqueueFill, head.waits), offsetof(struct gn_wire_clEnqueueFill, pattern), 0};
+        return at;
+    }
+    case GN_OP_clEnqueueMigrate: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clEnqueueMigrate, head.waits), offsetof(struct gn_wire_clEnqueueMigrate, mem_objects), 0};
+        return at;
+    }
+    case GN_OP_Launch: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_Launch, head.waits), offsetof(struct gn_wire_Launch, args), 0};
+        return at;
+    }
+    case GN_OP_Finish: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_Finish, head.waits), 0};
+        return at;
+    }
+    default:
+        return none;
+    }
 }
 
 struct _cl_icd_dispatch gn_opencl_dispatch = {

@@ -44,6 +44,9 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
 cl_int gn_made_clCreateBuffer(struct gn_object *made, cl_context context, const cl_properties *properties, size_t size);
 int gn_check_clEnqueueFill(cl_command_queue command_queue, cl_mem buffer, const void *pattern, size_t pattern_size);
 
+/* Where a message's inputs are named: offsets of its gn_spans, the last one 0. */
+const uint16_t *gn_opencl_inputs(uint16_t op);
+
 extern struct _cl_icd_dispatch gn_opencl_dispatch;
 
 /* The function behind an entry point's name, or NULL. */

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that share memory with their vGPUs, which go to a gantryd that is reached over tcp while they run: their link is tcp from then on.
+What they compute is what they compute undisturbed; what cannot go is refused, and goes on.
+
+    far_test.py STAGE PROGRAM BUSY SHARING LOAD     STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load
+"""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from moves_harness import STEPS, TIMEOUT_S, TcpCase, gantry, stage_ready, start_again, wait_until
+
+TcpCase.stage, TcpCase.path, BUSY, SHARING, LOAD = (os.path.abspath(p) for p in sys.argv[1:6])
+TOKEN = "blue-has-a-token-that-is-long-enough"
+
+
+class Far(TcpCase):
+    def here(self, name="a", **options):
+        """Programs reach it by its socket; it listens over tcp as well, so that they may go on to it."""
+        return self.daemon(name, **options)
+
+    def shared(self, daemon, **env):
+        return self.program(daemon, GANTRY_CONNECT=daemon.address, MOVED_WITHOUT_SVM="1", **env)
+
+    def start(self, daemon, *words):
+        program = subprocess.Popen(words, env=dict(daemon.program_env(), GANTRY_CONNECT=daemon.address), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (program.kill(), program.wait(), program.stdin.close(), program.stdout.close()))
+        return program
+
+    def move(self, here, there, *how, link="shm"):
+        before = here.vgpus()
+        self.assertEqual([v["link"] for v in before], [link])
+        status, said = gantry(here, "migrate", before[0]["id"], there.tcp_address, *how)
+        self.assertEqual(status, 0, said)
+        self.assertEqual(said["move"]["to"], there.tcp_address)
+        self.assertGreater(said["move"]["downtime_ns"], 0)
+        after = there.vgpus()
+        self.assertEqual(here.vgpus(), [])
+        self.assertEqual([(v["id"], v["link"]) for v in after], [(before[0]["id"], "tcp")])
+        for same in ("tenant", "weight", "memory_limit_bytes", "program"):
+            self.assertEqual(after[0].get(same), before[0].get(same))
+
+    def refused(self, here, what, *words):
+        before = here.vgpus()
+        status, said = gantry(here, *words)
+        self.assertEqual(status, 1, said)
+        self.assertIn(what, json.dumps(said["error"]))
+        self.assertEqual([(v["worker_pid"], v["link"]) for v in here.vgpus()], [(v["worker_pid"], v["link"]) for v in before])
+
+    def test_at_each_step(self):
+        a, b = self.here(), self.daemon("b")
+        for i, name in enumerate(STEPS):
+            if name.startswith("shared memory"):
+                continue
+            with self.subTest(step=name):
+                program = self.shared(a)
+                self.assertEqual(program.at(), STEPS[0])
+                for later in STEPS[1:i + 1]:
+                    program.on()
+                    self.assertEqual(program.at(), later)
+                self.move(a, b, *[(), ("--stop-and-copy",), ("--rounds", "2")][i % 3])
+                # It is an ordinary one now: it goes on over tcp, also to where it was.
+                if i % 2:
+                    self.move(b, a, link="tcp")
+                self.ends_well(program, i + 1)
+                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+
+    def test_all_that_writes(self):
+        """With buffers that lie in memory which the program writes by itself."""
+        a, b = self.here(), self.daemon("b")
+        for what, *how in (("home",), ("home", "--stop-and-copy"), ("home", "--rounds", "3"), ("all",)):
+            with self.subTest(what=what, how=how):
+                program = self.start(a, BUSY, what)
+                self.assertEqual(program.stdout.readline().strip(), "goes")
+                self.move(a, b, *how)
+                disturbed, _ = program.communicate("on\n", timeout=TIMEOUT_S)
+                self.assertEqual(program.returncode, 0, disturbed)
+                program = self.start(a, BUSY, what, disturbed.split("\n")[0])
+                self.assertEqual(program.stdout.readline().strip(), "goes")
+                self.assertEqual(program.communicate(timeout=TIMEOUT_S)[0], disturbed)
+                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+
+    def test_loads_that_run(self):
+        a, b = self.here(), self.daemon("b")
+        for load in ("histogram", "scan"):
+            with self.subTest(load=load):
+                program = self.start(a, LOAD, load, "--seconds", "5", "--check", "--no-profile")
+                self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
+                self.move(a, b)
+                out, _ = program.communicate(timeout=TIMEOUT_S)
+                self.assertEqual(program.returncode, 0, out)
+                self.assertIn("result: right", out)
+                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+
+    def test_through_tls(self):
+        token = os.path.join(self.work, "token")
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write(TOKEN + "\n")
+        config = os.path.join(self.work, "b.conf")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write("[tenant default]\ntoken-file = {}\n".format(token))
+        a, b = self.here(), self.daemon("b", "--config", config, insecure=False)
+        program = self.shared(a)
+        self.assertEqual(program.at(), STEPS[0])
+        self.refused(a, "credentials", "migrate", a.vgpus()[0]["id"], b.tcp_address)
+        self.move(a, b, "--token-file", token)
+        self.ends_well(program)
+
+    def test_what_cannot_go_is_refused(self):
+        a, b = self.here(), self.daemon("b")
+        for word, why in (("svm", "shared virtual memory"), ("maps", "mapping or copying")):
+            with self.subTest(word):
+                program = self.start(a, SHARING, word)
+                if program.stdout.readline().strip() == "skipped":
+                    continue
+                self.refused(a, why, "migrate", a.vgpus()[0]["id"], b.tcp_address)
+                out, _ = program.communicate("on\n", timeout=TIMEOUT_S)
+                self.assertEqual((out, program.returncode), ("right\n", 0))
+                self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+        b.ctl("tenant", "set", "default", "--memory", "1M")
+        program = self.shared(a)
+        self.assertEqual(program.at(), STEPS[0])
+        self.refused(a, "of device memory", "migrate", a.vgpus()[0]["id"], b.tcp_address)
+        self.refused(a, "there already", "migrate", a.vgpus()[0]["id"], a.tcp_address)
+        self.assertEqual(b.vgpus(), [])
+        self.ends_well(program)
+
+    def test_the_other_one_dies_on_the_way(self):
+        a, b = self.here(), self.daemon("b")
+        program = self.start(a, BUSY, "home")
+        self.assertEqual(program.stdout.readline().strip(), "goes")
+        before = a.vgpus()[0]
+        # Slow enough to last for minutes.
+        move = subprocess.Popen([os.path.join(a.stage, "bin/gantry"), "migrate", "--json", "--bandwidth", "64K", "--connect", a.address, before["id"],
+                                 b.tcp_address], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.assertTrue(wait_until(lambda: (a.vgpus()[0].get("moving") or {}).get("phase") == "ahead", TIMEOUT_S))
+        start_again(b)
+        out, _ = move.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(move.returncode, 1, out)
+        self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
+        self.assertEqual((a.vgpus()[0]["worker_pid"], a.vgpus()[0]["link"]), (before["worker_pid"], "shm"))
+        # What the worker had begun to write it gives up when it finds out that nobody reads.
+        self.assertTrue(wait_until(lambda: gantry(a, "migrate", before["id"], b.tcp_address)[0] == 0, TIMEOUT_S))
+        self.assertEqual([(v["id"], v["link"]) for v in b.vgpus()], [(before["id"], "tcp")])
+        disturbed, _ = program.communicate("on\n", timeout=TIMEOUT_S)
+        program = self.start(a, BUSY, "home", disturbed.split("\n")[0])
+        self.assertEqual(program.communicate(timeout=TIMEOUT_S)[0], "goes\n" + disturbed)
+
+
+if __name__ == "__main__":
+    why = stage_ready(TcpCase.stage)
+    if why:
+        print(why)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1] + sys.argv[6:], verbosity=2)
