@@ -3,7 +3,7 @@
  * bench-pages: the engine of moves by itself. Parts: `hash` (gMig figure 5), `filter` (figures 11 and 12: time a page with the filter over
  * that without, by share of changed pages), `overlap` (15 and 16: hashing and sending at once over the longer of the two),
  * `load NAME` (9, 10, 12 to 14: what the filter tells of a load's own pages, and what it takes), `stops NAME` (6, 7, 16: how long it would
- * stand), `course` (15). Prints one JSON object.
+ * stand), `course` (15), `device` (the kernels that hash pages beside the processor). Prints one JSON object.
  */
 #include "pages.h"
 
@@ -266,9 +266,11 @@ int main(int argc, char **argv)
         bench_stops(load, between);
     else if (strcmp(part, "course") == 0)
         bench_course(n_pages);
+    else if (strcmp(part, "device") == 0)
+        bench_device();
     else {
         fprintf(stderr, "usage: bench-pages hash | filter [--pairs N] [--mib N] | overlap [--pairs N] [--mib N] | load NAME [--rounds N] | "
-                        "stops NAME [--rounds N] | course [--mib N]\n");
+                        "stops NAME [--rounds N] | course [--mib N] | device\n");
         return 2;
     }
     printf("\n");

@@ -101,5 +101,6 @@ void bench_overlap(unsigned pairs, uint64_t n_pages);
 void bench_load(const char *name, unsigned rounds_between);
 void bench_stops(const char *name, unsigned rounds_between);
 void bench_course(uint64_t n_pages);
+void bench_device(void);
 
 #endif

@@ -194,9 +194,9 @@ struct gn_control_move {
     /* Parts of the drain: until no call went on, the driver was done, its ends were told. Of the save: what there is, and contents. Then
      * until all was loaded, and until the new host was told to go. */
     uint64_t stand_ns, driver_ns, ends_ns, tables_ns, contents_ns, loaded_ns, commit_ns;
-    uint64_t bytes;
-    /* All there are; sent by name; in the stop told by their samples, and hashed; sent before it, and in it. */
-    uint64_t pages, pages_zero, pages_sampled, pages_hashed, pages_precopy, pages_stop;
+    uint64_t bytes, read_bytes; /* sent; in the stop read out of memory objects */
+    /* All there are; sent by name; in the stop told by their samples, and hashed, of these by the device; sent before it, and in it. */
+    uint64_t pages, pages_zero, pages_sampled, pages_hashed, pages_device, pages_precopy, pages_stop;
 };
 
 /*

@@ -123,6 +123,8 @@ char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, 
                                                            .pages_zero = m->out.pages_zero,
                                                            .pages_sampled = m->out.sampled,
                                                            .pages_hashed = m->out.hashed,
+                                                           .pages_device = m->out.device,
+                                                           .read_bytes = m->out.read_bytes,
                                                            .pages_precopy = m->out.pages_ahead,
                                                            .pages_stop = m->out.pages_stop,
                                                            .bytes = m->out.bytes});

@@ -176,13 +176,14 @@ struct gn_worker_moved {
     uint64_t bytes, pages, pages_zero;    /* of the stream */
     uint64_t ahead_ns;                    /* what could be ahead took so long */
     uint64_t hold_ns;                     /* and then, until the driver had nothing to do, the program going on */
-    uint64_t pages_total, pages_ahead, pages_stop, sampled, hashed;
+    uint64_t pages_total, pages_ahead, pages_stop, sampled, hashed, device;
+    uint64_t read_bytes;           /* out of memory objects in the stop */
     uint64_t stood_ns, drained_ns; /* no call went on; the driver had nothing to do, its ends not all told */
     uint64_t told_ns;              /* all but contents was written */
     char what[384];
     char fix[256];
 };
-_Static_assert(sizeof(struct gn_worker_moved) == 776, "moved");
+_Static_assert(sizeof(struct gn_worker_moved) == 792, "moved");
 
 enum { GN_WORKER_HAND_SESSION, GN_WORKER_HAND_EVENTS, GN_WORKER_HAND_DATA, GN_WORKER_HAND_STDOUT, GN_WORKER_HAND_STDERR, GN_WORKER_HAND_FDS };
 

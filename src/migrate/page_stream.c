@@ -14,7 +14,7 @@ static int add(struct gn_page_stream *s, void *cookie, uint64_t offset, const vo
         .first_page = offset / s->page_bytes,
         .n_pages = (uint32_t)((n + s->page_bytes - 1) / s->page_bytes),
         .bytes = data,
-        .hashes = s->hashed ? digests : NULL,
+        .hashes = digests,
     };
     return 0;
 }
@@ -37,8 +37,8 @@ static int flush(void *ctx)
     return n ? gn_stream_put_pages(s->writer, s->memory, s->runs, n) : 0;
 }
 
-struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer, const struct gn_page_hasher *hasher)
+struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer, uint32_t page_bytes)
 {
-    *s = (struct gn_page_stream){.writer = writer, .page_bytes = hasher->page_bytes, .hashed = hasher->kind == GN_PAGE_HASH_XXH3};
+    *s = (struct gn_page_stream){.writer = writer, .page_bytes = page_bytes};
     return (struct gn_page_sink){.data = put_data, .zero = put_zero, .flush = flush, .ctx = s};
 }

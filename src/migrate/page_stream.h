@@ -13,14 +13,13 @@
 struct gn_page_stream {
     struct gn_stream_writer *writer;
     uint32_t page_bytes;
-    bool hashed; /* the tables' hasher is XXH3, so its digests are the stream's hashes */
 
     uint64_t memory;
     uint32_t n_runs;
     struct gn_stream_run runs[GN_PAGE_GROUP];
 };
 
-struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer, const struct gn_page_hasher *hasher);
+struct gn_page_sink gn_page_stream_sink(struct gn_page_stream *s, struct gn_stream_writer *writer, uint32_t page_bytes);
 
 static inline void *gn_page_stream_cookie(uint64_t memory)
 {

@@ -68,7 +68,7 @@ static void what_is_read_is_what_was_there(void **state)
             pthread_mutex_unlock(&w.lock);
         }
         struct gn_stream_writer *writer = begin(&w, &f);
-        w.sink = gn_page_stream_sink(&ps, writer, &w.hasher);
+        w.sink = gn_page_stream_sink(&ps, writer, w.hasher.page_bytes);
         for (unsigned round = 0; round < 3; round++) {
             struct gn_round_options o = round < 2 ? LIVE : STOP;
             o.keep = seed % 2;

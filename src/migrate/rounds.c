@@ -34,7 +34,9 @@ struct slot {
 /* Digests of one buffer by its device, this round's. */
 struct device_digests {
     unsigned char *all; /* NULL: the buffer is hashed here */
-    uint64_t groups;    /* worked out so far, under device_lock */
+    /* under device_lock */
+    uint64_t groups; /* worked out so far */
+    bool failed;     /* the others are hashed here */
 };
 
 struct gn_rounds {
@@ -114,26 +116,27 @@ static bool worth_asking(const struct gn_page_table *t, uint64_t from, uint64_t 
     return false;
 }
 
-static int ask_device(struct gn_rounds *r, struct slot *s, struct gn_verify_how *how)
+static void ask_device(struct gn_rounds *r, struct slot *s, struct gn_verify_how *how)
 {
     struct device_digests *d = &r->device[s->item];
     const struct gn_round_item *item = &r->items[s->item];
     struct gn_page_table *t = item->table;
-    int error = 0;
 
     if (!d->all)
-        return 0;
+        return;
     pthread_mutex_lock(&r->device_lock);
-    while (!error && d->groups <= s->group) {
+    while (!d->failed && d->groups <= s->group) {
         uint64_t from = d->groups, to = from + DEVICE_SPAN < t->n_groups ? from + DEVICE_SPAN : t->n_groups;
         uint64_t first = from * GN_PAGE_GROUP, last = to * GN_PAGE_GROUP < t->n_pages ? to * GN_PAGE_GROUP : t->n_pages;
-        if (worth_asking(t, from, to))
-            error = item->source.digest(item->source.ctx, first, last - first, d->all + first * t->hasher->digest_bytes);
-        d->groups = to;
+        if (worth_asking(t, from, to) &&
+            item->source.digest(item->source.ctx, first, last - first, d->all + first * t->hasher->digest_bytes))
+            d->failed = true;
+        else
+            d->groups = to;
     }
+    if (s->group < d->groups)
+        how->device_digests = d->all + s->group * GN_PAGE_GROUP * t->hasher->digest_bytes;
     pthread_mutex_unlock(&r->device_lock);
-    how->device_digests = d->all + s->group * GN_PAGE_GROUP * t->hasher->digest_bytes;
-    return error;
 }
 
 static void work_on(struct gn_rounds *r, struct slot *s, struct gn_verify_how *how)
@@ -142,9 +145,8 @@ static void work_on(struct gn_rounds *r, struct slot *s, struct gn_verify_how *h
     s->v.send = 0;
     memset(&s->v.stats, 0, sizeof s->v.stats);
     s->v.batch.n_pages = 0;
-    s->error = ask_device(r, s, how);
-    if (!s->error)
-        s->error = gn_verify_group(item->table, &item->source, s->group, how, &s->v);
+    ask_device(r, s, how);
+    s->error = gn_verify_group(item->table, &item->source, s->group, how, &s->v);
 }
 
 static void finish_locked(struct gn_rounds *r, struct slot *s)
@@ -235,7 +237,7 @@ static int send_slot(struct gn_rounds *r, const struct slot *s, struct gn_pacer 
         } else {
             uint64_t run = (n == GN_PAGE_GROUP ? UINT64_MAX : (UINT64_C(1) << n) - 1) << first;
             uint32_t digest_bytes = item->table->hasher->digest_bytes;
-            bool known = digest_bytes && (s->v.known & run) == run;
+            bool known = item->table->hasher->kind == GN_PAGE_HASH_XXH3 && (s->v.known & run) == run;
             error = r->sink->data(r->sink->ctx, item->cookie, offset, s->v.content + first * r->page_bytes, bytes,
                                   known ? s->v.digests + first * digest_bytes : NULL);
         }

@@ -213,6 +213,35 @@ static void device_digests_spare_the_bus(void **state)
         assert_in_range(w.digests, 2, 4);
         assert_int_equal(w.read_bytes, 2 * PAGE + 9);
         assert_int_equal(s.sent_bytes + 0, 2 * PAGE + 9);
+        assert_int_equal(s.verify.read_bytes, 2 * PAGE + 9);
+        assert_int_equal(s.verify.device, 10000);
+        assert_int_equal(s.verify.hashed, 10000);
+        assert_all_there(&w);
+        world_fini(&w);
+    }
+}
+
+/* What came before it failed holds; the rest is read. */
+static void a_device_that_hashes_no_more(void **state)
+{
+    for (unsigned threads = 0; threads < 3; threads++) {
+        struct world w;
+        struct gn_round_stats s;
+        world_init(&w, GN_PAGE_HASH_NH, PAGE, threads, 6);
+        struct buffer *b = world_add(&w, 10000 * PAGE, true, DEVICE);
+        pthread_mutex_lock(&w.lock);
+        kernel_runs_locked(b, 20000);
+        pthread_mutex_unlock(&w.lock);
+        assert_int_equal(world_round(&w, LIVE, &s), 0);
+        w.read_bytes = 0;
+        b->here[5 * PAGE] ^= 1;
+        b->here[9000 * PAGE] ^= 1;
+        w.fail_digest_at = 2;
+        assert_int_equal(world_round(&w, STOP, &s), 0);
+        assert_int_equal(w.digests, 2);
+        assert_int_equal(s.verify.device, 4096);
+        assert_int_equal(s.sent_pages, 2);
+        assert_int_equal(w.read_bytes, (1 + 10000 - 4096) * (uint64_t)PAGE);
         assert_all_there(&w);
         world_fini(&w);
     }
@@ -335,6 +364,7 @@ int main(void)
         cmocka_unit_test(marks_cover_what_they_say),
         cmocka_unit_test(sub_buffers_are_verified_alone),
         cmocka_unit_test(device_digests_spare_the_bus),
+        cmocka_unit_test(a_device_that_hashes_no_more),
         cmocka_unit_test(coming_back_sends_what_changed),
         cmocka_unit_test(what_was_known_before_is_forgotten),
         cmocka_unit_test(without_a_hash_all_is_sent),

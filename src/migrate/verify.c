@@ -68,6 +68,7 @@ static int fetch(const struct group *v, uint64_t bits)
             memcpy(dst, (const unsigned char *)v->source->memory + offset, bytes);
         } else {
             int r = v->source->read(v->source->ctx, offset, dst, bytes);
+            v->slot->stats.read_bytes += bytes;
             if (r)
                 return r;
         }
@@ -213,6 +214,7 @@ static int verify_pages(const struct group *v, uint64_t direct, uint64_t verifie
 
     if (verified && v->how->device_digests) {
         changed = verify_on_device(v, verified);
+        slot->stats.device = count(verified);
         r = fetch(v, direct | changed);
         if (r)
             return r;
@@ -308,9 +310,11 @@ void gn_verify_stats_add(struct gn_verify_stats *sum, const struct gn_verify_sta
     sum->host += s->host;
     sum->sampled += s->sampled;
     sum->hashed += s->hashed;
+    sum->device += s->device;
     sum->missed += s->missed;
     sum->clean += s->clean;
     sum->zero += s->zero;
+    sum->read_bytes += s->read_bytes;
     sum->verify_ns += s->verify_ns;
     sum->hash_ns += s->hash_ns;
     sum->sample_ns += s->sample_ns;

@@ -20,8 +20,8 @@ struct gn_page_source {
     int (*read)(void *ctx, uint64_t offset, void *dst, uint64_t n);
     /*
      * Where the memory is not the host's (gMig 5.1): the digests of n_pages whole pages (and the buffer's short last one) by the
-     * table's own hasher, worked out on the device. NULL: the pages are read and hashed here. 0 or -errno. Used from the second
-     * round on: in the first all pages cross the bus anyway.
+     * table's own hasher, worked out on the device. NULL: the pages are read and hashed here. 0; or -errno, then the rest of
+     * this round's are hashed here. Used from the second round on: in the first all pages cross the bus anyway.
      */
     int (*digest)(void *ctx, uint64_t first_page, uint64_t n_pages, void *ret);
     void *ctx;
@@ -39,9 +39,11 @@ struct gn_verify_stats {
     uint64_t host;     /* sent without hashing: the host wrote it (T_d) */
     uint64_t sampled;  /* sent because its sample differs */
     uint64_t hashed;   /* hashed and compared (T_h) */
+    uint64_t device;   /* of these, by the device */
     uint64_t missed;   /* of these, changed: the sample had not told */
     uint64_t clean;    /* of these, unchanged */
     uint64_t zero;     /* of the pages sent, those that are named instead */
+    uint64_t read_bytes; /* of the content, by the source's read() */
     uint64_t verify_ns, hash_ns, sample_ns; /* of the thread: all of it; hashing; sampling */
 };
 

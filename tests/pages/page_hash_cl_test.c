@@ -66,20 +66,23 @@ static void both_shapes_equal_the_plain_loop(void **state)
             int r = gn_cl_page_hash_create(dev.cl, dev.context, dev.device, h.key, page, shape, &d, &err);
             if (r)
                 fail_msg("%s", err.what);
-            for (size_t e = 0; e < sizeof ends / sizeof *ends; e++) {
+            for (size_t i = 0; i < 3 * (sizeof ends / sizeof *ends); i++) {
+                const size_t e = i / 3, content = i % 3;
                 uint64_t n = (uint64_t)(e % 5) * page + ends[e];
                 if (n == 0)
                     n = 5 * page;
                 uint64_t pages = (n + page - 1) / page, first = e % 2 && pages > 1 ? 1 : 0;
                 unsigned char *bytes = random_bytes(n), want[32], *got = calloc(pages, 32);
+                if (content)
+                    memset(bytes, content == 1 ? 0 : 0xff, n);
                 cl_mem mem = buffer_of(bytes, n);
-                assert_int_equal(gn_cl_page_hash_run(d, mem, n, first, pages - first, got), 0);
-                for (uint64_t i = first; i < pages; i++) {
-                    gn_page_digest(&h, bytes + i * page, n - i * page < page ? n - i * page : page, want);
-                    assert_memory_equal(got + (i - first) * 32, want, 32);
+                assert_int_equal(gn_cl_page_hash_run(d, mem, n, first, pages - first, got, NULL), 0);
+                for (uint64_t p = first; p < pages; p++) {
+                    gn_page_digest(&h, bytes + p * page, n - p * page < page ? n - p * page : page, want);
+                    assert_memory_equal(got + (p - first) * 32, want, 32);
                 }
-                assert_int_equal(gn_cl_page_hash_run(d, mem, n, 0, pages + 1, got), -EINVAL);
-                assert_int_equal(gn_cl_page_hash_run(d, mem, n, UINT64_MAX, 2, got), -EINVAL);
+                assert_int_equal(gn_cl_page_hash_run(d, mem, n, 0, pages + 1, got, NULL), -EINVAL);
+                assert_int_equal(gn_cl_page_hash_run(d, mem, n, UINT64_MAX, 2, got, NULL), -EINVAL);
                 clReleaseMemObject(mem);
                 free(bytes);
                 free(got);
@@ -107,7 +110,7 @@ static int read_mem(void *ctx, uint64_t offset, void *dst, uint64_t n)
 static int digest_mem(void *ctx, uint64_t first, uint64_t n, void *ret)
 {
     struct moved *m = ctx;
-    return gn_cl_page_hash_run(m->d, m->mem, m->bytes, first, n, ret);
+    return gn_cl_page_hash_run(m->d, m->mem, m->bytes, first, n, ret, NULL);
 }
 
 static int put(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
@@ -163,6 +166,57 @@ static void only_changed_pages_cross_the_bus(void **state)
     }
 }
 
+static cl_int CL_API_CALL no_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset, const size_t *global,
+                                    const size_t *local, cl_uint n, const cl_event *waits, cl_event *event)
+{
+    return CL_OUT_OF_RESOURCES;
+}
+
+/* A launch that was taken, and did not end well. */
+static cl_int CL_API_CALL ended_badly(cl_event event, cl_event_info what, size_t size, void *value, size_t *size_ret)
+{
+    memcpy(value, &(const cl_int){-9999}, sizeof(cl_int));
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL no_build(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
+                                   void(CL_CALLBACK *done)(cl_program, void *), void *data)
+{
+    return CL_BUILD_PROGRAM_FAILURE;
+}
+
+/* Each is said, and no digest is believed. */
+static void a_driver_that_fails(void **state)
+{
+    cl_icd_dispatch table = *dev.cl;
+    struct gn_page_hasher h;
+    struct gn_cl_page_hash *d = NULL;
+    struct gn_error err = {0};
+    unsigned char digests[3 * 32], *bytes = random_bytes(3 * 4096);
+    cl_mem mem = buffer_of(bytes, 3 * 4096);
+    assert_int_equal(gn_page_hasher_init(&h, GN_PAGE_HASH_NH, 4096, 0, false, NULL), 0);
+    assert_int_equal(gn_cl_page_hash_create(&table, dev.context, dev.device, h.key, 4096, -1, &d, NULL), 0);
+    assert_int_equal(gn_cl_page_hash_run(d, mem, 3 * 4096, 0, 3, digests, NULL), 0);
+    table.clEnqueueNDRangeKernel = no_launch;
+    assert_int_equal(gn_cl_page_hash_run(d, mem, 3 * 4096, 0, 3, digests, &err), -ENOMEM);
+    assert_non_null(strstr(err.what, "clEnqueueNDRangeKernel"));
+    table.clEnqueueNDRangeKernel = dev.cl->clEnqueueNDRangeKernel;
+    table.clGetEventInfo = ended_badly;
+    assert_int_equal(gn_cl_page_hash_run(d, mem, 3 * 4096, 0, 3, digests, &err), -EIO);
+    assert_non_null(strstr(err.what, "-9999"));
+    table.clGetEventInfo = dev.cl->clGetEventInfo;
+    assert_int_equal(gn_cl_page_hash_run(d, mem, 3 * 4096, 0, 3, digests, NULL), 0);
+    gn_cl_page_hash_destroy(d);
+    d = NULL;
+    table.clBuildProgram = no_build;
+    assert_int_equal(gn_cl_page_hash_create(&table, dev.context, dev.device, h.key, 4096, -1, &d, &err), -EIO);
+    assert_non_null(strstr(err.what, "clBuildProgram"));
+    assert_null(d);
+    gn_page_hasher_fini(&h);
+    clReleaseMemObject(mem);
+    free(bytes);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     struct gn_cl_page_hash *d = NULL;
@@ -191,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_shapes_equal_the_plain_loop),
         cmocka_unit_test(only_changed_pages_cross_the_bus),
+        cmocka_unit_test(a_driver_that_fails),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,8 @@
 #include "base/checked.h"
 
 #define GROUP_ITEMS 64u
+#define ROW_ITEMS   4u   /* of a shape that a device builds code for by its size: so always the same one */
+#define LEAST_PAGES 4096u /* digests that there is room for, so that room is made once */
 #define TEXT(...) #__VA_ARGS__
 
 /*
@@ -39,7 +41,8 @@ static const char source[] = TEXT(
         return left < PAGE_WORDS ? left : PAGE_WORDS;
     }
 
-    __kernel void by_item(__global const ulong *words, ulong bytes, ulong first, ulong n, __global const uint *key, __global ulong *out) {
+    __kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1)))
+    void by_item(__global const ulong *words, ulong bytes, ulong first, ulong n, __global const uint *key, __global ulong *out) {
         ulong index = get_global_id(0);
         if (index >= n)
             return;
@@ -104,7 +107,7 @@ struct gn_cl_page_hash {
     cl_context context;
     uint32_t page_bytes;
     bool by_group;
-    size_t max_groups;
+    size_t row_items, max_groups;
 
     /* one run at a time */
     pthread_mutex_t lock;
@@ -136,6 +139,7 @@ static int look_at_device(struct gn_cl_page_hash *h, cl_device_id device, int gr
     if (!little || !compiler)
         return gn_fail(err, ENODEV, "pages will be read and hashed by the processor", "the device %s, so it cannot hash pages",
                        little ? "has no compiler" : "is big-endian");
+    h->row_items = most < ROW_ITEMS ? 1 : ROW_ITEMS;
     h->by_group = group_shape < 0 ? !(type & CL_DEVICE_TYPE_CPU) && most >= GROUP_ITEMS : group_shape != 0;
     if (h->by_group && most < GROUP_ITEMS)
         return gn_fail(err, ENODEV, "use the other shape", "the device has no work-groups of %u items", GROUP_ITEMS);
@@ -157,7 +161,8 @@ static int build(struct gn_cl_page_hash *h, cl_device_id device, const uint32_t 
     h->program = h->cl->clCreateProgramWithSource(h->context, 1, &text, NULL, &rc);
     if (rc)
         return say(err, rc, "clCreateProgramWithSource");
-    snprintf(options, sizeof options, "-DPAGE_WORDS=%uUL -DGROUP_ITEMS=%u", h->page_bytes / 8, GROUP_ITEMS);
+    snprintf(options, sizeof options, "-DPAGE_WORDS=%uUL -DGROUP_ITEMS=%u -DROW_ITEMS=%zu", h->page_bytes / 8, GROUP_ITEMS,
+             h->row_items);
     rc = h->cl->clBuildProgram(h->program, 1, &device, options, NULL, NULL);
     if (rc)
         return say(err, rc, "clBuildProgram");
@@ -191,6 +196,11 @@ int gn_cl_page_hash_create(const cl_icd_dispatch *cl, cl_context context, cl_dev
     return 0;
 }
 
+const char *gn_cl_page_hash_shape(const struct gn_cl_page_hash *h)
+{
+    return h->by_group ? "a work-group a page" : "a work-item a page";
+}
+
 void gn_cl_page_hash_destroy(struct gn_cl_page_hash *h)
 {
     if (!h)
@@ -209,26 +219,29 @@ void gn_cl_page_hash_destroy(struct gn_cl_page_hash *h)
     free(h);
 }
 
-static int room_for(struct gn_cl_page_hash *h, uint64_t n_pages)
+static int room_for(struct gn_cl_page_hash *h, uint64_t n_pages, struct gn_error *err)
 {
     cl_int rc;
     if (h->out_pages >= n_pages)
         return 0;
+    if (n_pages < LEAST_PAGES)
+        n_pages = LEAST_PAGES;
     if (h->out)
         h->cl->clReleaseMemObject(h->out);
     h->out_pages = 0;
     h->out = h->cl->clCreateBuffer(h->context, CL_MEM_WRITE_ONLY, n_pages * GN_CL_PAGE_DIGEST_BYTES, NULL, &rc);
     if (rc) {
         h->out = NULL;
-        return say(NULL, rc, "clCreateBuffer");
+        return say(err, rc, "clCreateBuffer");
     }
     h->out_pages = n_pages;
     return 0;
 }
 
-static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first, uint64_t n_pages, void *ret)
+static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first, uint64_t n_pages, void *ret,
+               struct gn_error *err)
 {
-    int r = room_for(h, n_pages);
+    int r = room_for(h, n_pages, err);
     if (r)
         return r;
     const cl_ulong bytes = buffer_bytes, from = first, n = n_pages;
@@ -240,26 +253,35 @@ static int run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, 
     for (cl_uint i = 0; i < GN_ARRAY_SIZE(args); i++) {
         cl_int rc = h->cl->clSetKernelArg(h->kernel, i, args[i].n, args[i].value);
         if (rc)
-            return say(NULL, rc, "clSetKernelArg");
+            return say(err, rc, "clSetKernelArg");
     }
     size_t groups = n_pages < h->max_groups ? (size_t)n_pages : h->max_groups;
-    size_t global = h->by_group ? groups * GROUP_ITEMS : (size_t)n_pages, local = GROUP_ITEMS;
-    cl_int rc = h->cl->clEnqueueNDRangeKernel(h->queue, h->kernel, 1, NULL, &global, h->by_group ? &local : NULL, 0, NULL, NULL);
+    size_t local = h->by_group ? GROUP_ITEMS : h->row_items;
+    size_t global = h->by_group ? groups * local : ((size_t)n_pages + local - 1) / local * local;
+    cl_event over = NULL;
+    cl_int status = CL_QUEUED;
+    cl_int rc = h->cl->clEnqueueNDRangeKernel(h->queue, h->kernel, 1, NULL, &global, &local, 0, NULL, &over);
     if (rc)
-        return say(NULL, rc, "clEnqueueNDRangeKernel");
-    rc = h->cl->clEnqueueReadBuffer(h->queue, h->out, CL_TRUE, 0, n_pages * GN_CL_PAGE_DIGEST_BYTES, ret, 0, NULL, NULL);
-    return rc ? say(NULL, rc, "clEnqueueReadBuffer") : 0;
+        return say(err, rc, "clEnqueueNDRangeKernel");
+    rc = h->cl->clEnqueueReadBuffer(h->queue, h->out, CL_TRUE, 0, n_pages * GN_CL_PAGE_DIGEST_BYTES, ret, 1, &over, NULL);
+    /* A launch that was taken may fail later, and what is read then are digests of earlier pages. */
+    const cl_int told = h->cl->clGetEventInfo(over, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    h->cl->clReleaseEvent(over);
+    if (!rc && (told || status != CL_COMPLETE))
+        return say(err, told ? told : status, "the kernel's end");
+    return rc ? say(err, rc, "clEnqueueReadBuffer") : 0;
 }
 
-int gn_cl_page_hash_run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first, uint64_t n_pages, void *ret)
+int gn_cl_page_hash_run(struct gn_cl_page_hash *h, cl_mem buffer, uint64_t buffer_bytes, uint64_t first, uint64_t n_pages, void *ret,
+                        struct gn_error *err)
 {
     uint64_t all = buffer_bytes / h->page_bytes + (buffer_bytes % h->page_bytes != 0);
     if (!gn_range_ok(first, n_pages, all))
-        return -EINVAL;
+        return gn_fail(err, EINVAL, "hash only what is there", "pages are to be hashed that lie beyond their buffer");
     if (n_pages == 0)
         return 0;
     pthread_mutex_lock(&h->lock);
-    int r = run(h, buffer, buffer_bytes, first, n_pages, ret);
+    int r = run(h, buffer, buffer_bytes, first, n_pages, ret, err);
     pthread_mutex_unlock(&h->lock);
     return r;
 }

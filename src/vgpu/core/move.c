@@ -318,6 +318,8 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         said->pages_stop = figures->pages_stop;
         said->sampled = figures->sampled;
         said->hashed = figures->hashed;
+        said->device = figures->device;
+        said->read_bytes = figures->read_bytes;
         said->told_ns = figures->told_ns;
         said->driver_stays = v->hosted && v->driver_stays;
     }

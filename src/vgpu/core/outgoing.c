@@ -30,7 +30,7 @@ struct item {
 struct gn_outgoing {
     struct gn_vgpu *v;
     bool homes;
-    struct gn_page_hasher hasher;
+    struct gn_page_hasher hasher, there; /* of what is hashed here; and by its device, if that is asked */
     struct gn_rounds *rounds;
     struct item *items;
     uint32_t n, capacity;
@@ -48,8 +48,11 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
     out->homes = homes;
     int rc = gn_page_hasher_init(&out->hasher, GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
     if (!rc)
+        rc = gn_page_hasher_init(&out->there, GN_PAGE_HASH_NH, PAGE_BYTES, 0, false, err);
+    if (!rc)
         rc = gn_rounds_create(PAGE_BYTES, N_HASHERS, &out->rounds, err);
     if (rc) {
+        gn_page_hasher_fini(&out->there);
         gn_page_hasher_fini(&out->hasher);
         free(out);
         return rc;
@@ -74,6 +77,7 @@ void gn_outgoing_free(struct gn_outgoing *out)
         let_go(out, &out->items[i]);
     if (out->v->api->contents)
         out->v->api->contents->end(out->v);
+    gn_page_hasher_fini(&out->there);
     gn_page_hasher_fini(&out->hasher);
     gn_known_fini(&out->places);
     free(out->items);
@@ -99,17 +103,18 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes, st
     }
     i = &out->items[out->n];
     *i = (struct item){.object = o, .writes = writes, .bytes = bytes, .here = true};
-    int rc = gn_writes_follow(out->v, writes, &out->hasher, bytes, &i->table);
+    int rc = out->v->api->contents->open(out->v, o, &out->there, &i->source, err);
     if (rc)
-        return rc == -ENOMEM ? no_memory(err) : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s", strerror(-rc));
-    rc = out->v->api->contents->open(out->v, o, &i->source, err);
-    if (!rc && gn_known_put(&out->places, o->id, out->n)) {
-        out->v->api->contents->shut(out->v, &i->source);
-        rc = no_memory(err);
-    }
-    if (rc) {
-        gn_writes_unfollow(out->v, writes);
         return rc;
+    rc = gn_writes_follow(out->v, writes, i->source.digest ? &out->there : &out->hasher, bytes, &i->table);
+    if (rc) {
+        out->v->api->contents->shut(out->v, &i->source);
+        return rc == -ENOMEM ? no_memory(err) : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s", strerror(-rc));
+    }
+    if (gn_known_put(&out->places, o->id, out->n)) {
+        gn_writes_unfollow(out->v, writes);
+        out->v->api->contents->shut(out->v, &i->source);
+        return no_memory(err);
     }
     atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
     out->n++;
@@ -219,6 +224,16 @@ static struct progress begin_progress(const struct gn_outgoing *out, struct gn_s
     return (struct progress){c, w};
 }
 
+/* Devices get ready to hash where something will be hashed, before anything has been read: so nothing grows old meanwhile. */
+static void get_ready(struct gn_outgoing *out)
+{
+    for (uint32_t i = 0; i < out->n; i++) {
+        struct item *it = &out->items[i];
+        if (it->source.digest && atomic_load_explicit(&it->writes->by_kernels, memory_order_relaxed) == GN_KERNELS_DO)
+            out->v->api->contents->ready(out->v, &it->source);
+    }
+}
+
 int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind, uint64_t bytes_per_s,
                       struct gn_round_stats *ret, struct gn_error *err)
 {
@@ -227,7 +242,7 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
         .kind = kind, .sample = GN_SAMPLE_AUTO, .bytes_per_s = bytes_per_s, .done = done, .done_ctx = &progress};
     struct gn_round_item *items = calloc(out->n ? out->n : 1, sizeof *items);
     struct gn_page_stream stream;
-    struct gn_page_sink sink = gn_page_stream_sink(&stream, w, &out->hasher);
+    struct gn_page_sink sink = gn_page_stream_sink(&stream, w, PAGE_BYTES);
     memset(ret, 0, sizeof *ret);
     if (!items)
         return no_memory(err);
@@ -235,6 +250,8 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
         items[i] = (struct gn_round_item){.table = out->items[i].table,
                                           .source = out->items[i].source,
                                           .cookie = gn_page_stream_cookie(out->items[i].object->id)};
+    if (kind == GN_ROUND_LIVE)
+        get_ready(out);
     out->v->api->contents->fresh(out->v);
     int rc = gn_stream_round_begin(w, kind == GN_ROUND_STOP ? GN_STREAM_STOP : GN_STREAM_PRECOPY);
     GN_FAULT("save-contents");

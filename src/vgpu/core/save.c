@@ -533,6 +533,8 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
         s->figures.pages_zero += stats.verify.zero;
         s->figures.sampled = stats.verify.sampled;
         s->figures.hashed = stats.verify.hashed;
+        s->figures.device = stats.verify.device;
+        s->figures.read_bytes = stats.verify.read_bytes;
         s->figures.hash_ns = stats.verify.hash_ns;
         s->figures.send_ns = stats.send_ns;
     }

@@ -46,6 +46,7 @@ struct gn_saved_waiting {
 };
 
 /* The API's half: what its memory objects hold. Out: by who saves, on one thread, but for a source, which is one other thread's. */
+struct gn_page_hasher;
 struct gn_page_source;
 struct gn_record;
 struct gn_writes;
@@ -66,8 +67,10 @@ struct gn_vgpu_contents {
     bool (*look)(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes);
     /* Where it lies in the data area; NULL: it does not. */
     const void *(*home)(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes);
-    /* How to come by them, until it is shut. The object is held meanwhile. */
-    int (*open)(struct gn_vgpu *v, struct gn_vobject *o, struct gn_page_source *ret, struct gn_error *err);
+    /* How to come by them, until it is shut. The object is held meanwhile. `there`: the hasher whose digests a device works out, where it can. */
+    int (*open)(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret, struct gn_error *err);
+    /* Ahead, as long as time does not matter: what the source's digests take. Without, it may have none. */
+    void (*ready)(struct gn_vgpu *v, struct gn_page_source *source);
     void (*shut)(struct gn_vgpu *v, struct gn_page_source *source);
     /* What sources have kept of what they read is old from now on. */
     void (*fresh)(struct gn_vgpu *v);
@@ -96,7 +99,8 @@ struct gn_save_figures {
     uint64_t pages_total;             /* of all memories at the end */
     uint64_t pages_zero;              /* sent by naming them; in all rounds */
     uint64_t pages_ahead, pages_stop; /* sent, zero ones among them */
-    uint64_t sampled, hashed;         /* in the stop: told by their samples; hashed */
+    uint64_t sampled, hashed, device; /* in the stop: told by their samples; hashed; of these, by the device */
+    uint64_t read_bytes;              /* out of the objects in the stop */
     uint64_t ahead_ns;
     uint64_t hash_ns, send_ns; /* of the stop's round */
     uint64_t told_ns;          /* when all of the stop had been told but contents; CLOCK_MONOTONIC */

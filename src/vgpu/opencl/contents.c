@@ -7,6 +7,7 @@
  * Nothing goes of what is a view of another object (sub-buffers, images over buffers), and of what lies in the data area: that stays
  * where the program is. Run by the thread that saves, by its hashing thread (sources), and by the thread that loads.
  */
+#include "digests_host.h"
 #include "opencl_host.h"
 #include "vgpu/core/gate.h"
 #include "vgpu/core/save.h"
@@ -30,6 +31,7 @@ struct context_queue {
     cl_mem between; /* PIECE_BYTES, or as large as an image; NULL: not needed yet */
     uint64_t between_bytes;
     bool in_place; /* what is mapped is the memory itself */
+    struct gn_digests *digests; /* by the device; NULL: hashed here */
 };
 
 /* A memory that comes. */
@@ -74,6 +76,7 @@ static void end(struct gn_vgpu *v)
     for (uint32_t i = 0; c && i < c->n; i++) {
         struct context_queue *q = c->queues[i];
         gn_cl(v)->clFinish(q->queue);
+        gn_digests_free(q->digests);
         if (q->between)
             gn_cl(v)->clReleaseMemObject(q->between);
         gn_cl(v)->clReleaseCommandQueue(q->queue);
@@ -159,7 +162,9 @@ static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
     /* The program may let go of it meanwhile. */
     cl->clRetainContext(context);
     q->context = context;
-    q->in_place = look_in_place(v, q);
+    q->in_place = !gn_digests_forced() && look_in_place(v, q);
+    if (!q->in_place)
+        q->digests = gn_digests_new(v, context);
     c->queues[c->n++] = q;
     return q;
 }
@@ -298,6 +303,7 @@ struct source {
     struct content content;
     struct context_queue *queue;
     void *mapped; /* else */
+    const struct gn_page_hasher *there;
 };
 
 /* Images are read whole: their rows are not their pages. */
@@ -337,7 +343,20 @@ static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
     return 0;
 }
 
-static int open_source(struct gn_vgpu *v, struct gn_vobject *o, struct gn_page_source *ret, struct gn_error *err)
+static int digest_source(void *ctx, uint64_t first_page, uint64_t n_pages, void *ret)
+{
+    const struct source *s = ctx;
+    return gn_digests_of(s->queue->digests, s->content.mem, s->content.bytes, first_page, n_pages, ret);
+}
+
+static void ready(struct gn_vgpu *v, struct gn_page_source *source)
+{
+    const struct source *s = source->ctx;
+    gn_digests_ready(s->queue->digests, s->there);
+}
+
+static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret,
+                       struct gn_error *err)
 {
     struct source *s = calloc(1, sizeof *s);
     cl_int result = CL_SUCCESS;
@@ -347,10 +366,13 @@ static int open_source(struct gn_vgpu *v, struct gn_vobject *o, struct gn_page_s
     }
     s->v = v;
     s->id = o->id;
+    s->there = there;
     if (!s->content.home && !s->content.image && s->queue->in_place && !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
         s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0, s->content.bytes, 0,
                                                  NULL, NULL, &result);
-    *ret = (struct gn_page_source){.memory = s->mapped, .read = read_source, .ctx = s};
+    /* A kernel may not read what is for kernels to write alone. */
+    const bool hashes = s->queue->digests && !s->content.home && !s->content.image && !(s->content.flags & CL_MEM_WRITE_ONLY);
+    *ret = (struct gn_page_source){.memory = s->mapped, .read = read_source, .digest = hashes ? digest_source : NULL, .ctx = s};
     return 0;
 }
 
@@ -738,6 +760,7 @@ const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
                                                     .look = look,
                                                     .home = home,
                                                     .open = open_source,
+                                                    .ready = ready,
                                                     .shut = shut_source,
                                                     .fresh = fresh,
                                                     .settle = settle,
