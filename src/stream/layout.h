@@ -161,7 +161,7 @@ struct gn_stream_command_state {
     uint32_t event; /* UINT32_MAX: none */
     uint32_t zero;
     uint64_t done;  /* of a launch that was cut: work-groups of it that have run */
-    uint64_t submit_ns, start_ns; /* of one that was cut, the program's CLOCK_MONOTONIC; else 0 */
+    uint64_t submit_ns, start_ns; /* of one that was cut, the sender's CLOCK_MONOTONIC; else 0 */
 };
 static_assert(sizeof(struct gn_stream_command_state) == 32, "stream");
 

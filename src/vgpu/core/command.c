@@ -89,6 +89,14 @@ void gn_command_unref(struct gn_command *c)
     free(c);
 }
 
+void gn_command_forget(struct gn_command *c)
+{
+    gn_list_remove(&c->link);
+    /* Of one that was cut the queue keeps what the driver has had last. */
+    drop_objects(c);
+    gn_command_unref(c);
+}
+
 /* ---- the end of a command */
 
 void gn_device_wake(struct gn_vdevice *d)
@@ -171,23 +179,28 @@ static void over(struct gn_command *c, int32_t error)
     struct gn_vqueue *q = c->queue;
 
     GN_FAULT("worker-command-over");
-    if (c->followed) {
+    if (c->followed)
         v->api->wrote(v, c);
+    if (c->followed || c->teaches)
         atomic_fetch_sub_explicit(&v->n_followed, 1, memory_order_seq_cst);
-    }
     gn_count(&v->counters->pending, -1);
-    if (c->covers) {
+    if (c->covers || c->teaches) {
+        struct gn_turn *turn = &q->device->turn;
         uint64_t start_ns = 0, end_ns = 0;
-        if (q->measured && c->driver_event && error >= 0 && gn_turn_measures(&q->device->turn))
+        if (q->measured && c->driver_event && error >= 0 && (c->teaches || gn_turn_measures(turn)))
             v->api->ran(v, c->driver_event, &start_ns, &end_ns);
-        if (c->covers == 1 && v->slicer && c->class == v->slicer->class && error >= 0)
-            v->slicer->took(v, c, 0, end_ns > start_ns ? end_ns - start_ns : gn_turn_service_ns(&q->device->turn, c->submit_ns));
-        gn_turn_over(q->device, c->covers, c->submit_ns, start_ns, end_ns);
+        if ((c->teaches || (c->covers == 1 && v->slicer && c->class == v->slicer->class)) && error >= 0)
+            v->slicer->took(v, c, 0, end_ns > start_ns ? end_ns - start_ns : gn_turn_service_ns(turn, c->submit_ns));
+        if (c->covers)
+            gn_turn_over(q->device, c->covers, c->submit_ns, start_ns, end_ns);
+        else
+            gn_turn_ended(turn);
     }
     c->times.submit_ns = c->submit_ns;
     if (q->profiling && c->driver_event && error >= 0)
         v->api->times(v, c->driver_event, &c->times);
-    if (c->cut && c->cut->times.start_ns) {
+    /* What another machine's clock has said of its first part is not believed where it would be over before it began. */
+    if (c->cut && c->cut->times.start_ns && c->cut->times.start_ns <= c->times.end_ns) {
         c->times.submit_ns = c->cut->times.submit_ns;
         c->times.start_ns = c->cut->times.start_ns;
     }
@@ -248,13 +261,14 @@ static void answer(struct gn_command *c, int32_t result)
 
 /* ---- submitting */
 
-/* Both want the vGPU's lock. */
-static struct gn_command *next_ready(const struct gn_vqueue *q)
+/* Both want the vGPU's lock. Not one that is to wait in this pass of the device (0: any). */
+static struct gn_command *next_ready(const struct gn_vqueue *q, uint32_t pass)
 {
     bool first = true;
     gn_list_for_each(c, &q->pending, struct gn_command, link)
     {
-        if (!c->n_blockers && (first || !c->ordered))
+        const bool waits = pass && c->cut && c->cut->waits_in == pass;
+        if (!c->n_blockers && !waits && (first || !c->ordered))
             return c;
         if (q->in_order || c->fence)
             return NULL;
@@ -267,7 +281,7 @@ bool gn_device_has_ready_locked(const struct gn_vdevice *d)
 {
     gn_list_for_each(q, &d->queues, const struct gn_vqueue, link)
     {
-        if (next_ready(q))
+        if (next_ready(q, 0))
             return true;
     }
     return false;
@@ -308,6 +322,7 @@ void gn_command_accepted(struct gn_command *c)
     drop_producers(c);
     if (c->asked)
         answer(c, 0);
+    c->asked = false;
 }
 
 int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after, void **ret_event)
@@ -350,6 +365,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         c->asked = false;
     }
     if (result) {
+        c->teaches = false;
         refused(c, result);
         return;
     }
@@ -376,7 +392,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
     /* What the program does not ask about is followed only where somebody else waits for the device. */
     const bool timed = v->slicer && c->class == v->slicer->class && d->turn.pressed_ns;
     c->followed = is_followed_write(c);
-    const bool tracked = e || c->followed || (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
+    const bool tracked = e || c->followed || c->teaches || (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
     gn_command_unref(before_last);
 
     if (c->area)
@@ -387,7 +403,7 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         gn_command_unref(c);
         return;
     }
-    if (c->followed)
+    if (c->followed || c->teaches)
         atomic_fetch_add_explicit(&v->n_followed, 1, memory_order_seq_cst);
     if (e)
         gn_vgpu_event_post(v, index, GN_EVENT_SUBMITTED);
@@ -400,17 +416,50 @@ static void submit(struct gn_vdevice *d, struct gn_command *c)
         gn_command_over(c, v->api->out_of_memory);
 }
 
+/* A driver that runs what it is given before it returns could have its caller for ever. */
+static bool is_asked(const struct gn_vdevice *d)
+{
+    return atomic_load_explicit(&d->n_asking, memory_order_seq_cst);
+}
+
+/* Who came meanwhile has left it to whoever had the role, and who had it to us. */
+static void after_asking(struct gn_vdevice *d)
+{
+    atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
+    gn_device_wake(d);
+}
+
+int gn_device_take(struct gn_vdevice *d, const struct timespec *until)
+{
+    atomic_fetch_add_explicit(&d->n_asking, 1, memory_order_seq_cst);
+    const int r = until ? gn_lock_until(&d->role, until) : pthread_mutex_lock(&d->role);
+    atomic_fetch_sub_explicit(&d->n_asking, 1, memory_order_seq_cst);
+    if (r)
+        after_asking(d);
+    return -r;
+}
+
+void gn_device_return(struct gn_vdevice *d)
+{
+    pthread_mutex_unlock(&d->role);
+    after_asking(d);
+}
+
 /* The device's role is held. */
 static void drain(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
     struct gn_command *c;
+    if (!++d->n_passes)
+        d->n_passes = 1;
     do {
+        if (is_asked(d))
+            return;
         c = NULL;
         pthread_mutex_lock(&v->lock);
         gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
         {
-            if ((c = next_ready(q)))
+            if ((c = next_ready(q, d->n_passes)))
                 break;
         }
         if (c && (gn_gate_holds(&v->gate) || !gn_turn_allows(d)))
@@ -423,7 +472,7 @@ static void drain(struct gn_vdevice *d)
         const enum gn_parts_verdict verdict = cuts ? gn_parts_next(d, c) : GN_PARTS_WHOLE;
         if (verdict == GN_PARTS_LATER)
             return;
-        if (verdict == GN_PARTS_TAKEN)
+        if (verdict == GN_PARTS_TAKEN || verdict == GN_PARTS_WAITS)
             continue;
         if (cuts) {
             pthread_mutex_lock(&v->lock);
@@ -467,7 +516,7 @@ static void flush_device(struct gn_vdevice *d, uint32_t at_least)
 void gn_device_pump(struct gn_vdevice *d)
 {
     while (atomic_load_explicit(&d->dirty, memory_order_seq_cst)) {
-        if (pthread_mutex_trylock(&d->role))
+        if (is_asked(d) || pthread_mutex_trylock(&d->role))
             return;
         if (d->blocks) {
             pthread_mutex_unlock(&d->role);
@@ -551,7 +600,7 @@ static void *submit_thread(void *arg)
             while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
                 drain(d);
             gn_turn_end(d);
-        } while (atomic_load_explicit(&d->dirty, memory_order_seq_cst));
+        } while (!is_asked(d) && atomic_load_explicit(&d->dirty, memory_order_seq_cst));
         flush_device(d, 1);
         pthread_mutex_unlock(&d->role);
         /* A short command is over by now, and the program about to send the next: that is the ring's thread to wait for. */
@@ -561,7 +610,7 @@ static void *submit_thread(void *arg)
             gn_turn_rest(d);
         gn_objects_bury(v);
         atomic_thread_fence(memory_order_seq_cst);
-        if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+        if (!is_asked(d) && atomic_load_explicit(&d->dirty, memory_order_seq_cst))
             gn_device_wake(d);
     }
     return NULL;
@@ -850,7 +899,12 @@ static int copy_message(const struct gn_command *c, struct copy *ret)
 
 static int save_command(struct gn_stream_writer *w, const struct gn_command *c, uint64_t number)
 {
-    const struct gn_stream_command_state state = {.event = head_of(c)->event};
+    const struct gn_cutting *cut = c->cut;
+    const uint64_t done = cut && !cut->error ? cut->next_group : 0;
+    const struct gn_stream_command_state state = {.event = head_of(c)->event,
+                                                  .done = done,
+                                                  .submit_ns = done ? cut->times.submit_ns : 0,
+                                                  .start_ns = done ? cut->times.start_ns : 0};
     struct gn_saved_waiting own = {.command = {.flags = (c->asked ? GN_SAVED_ASKED : 0) | (c->ordered ? GN_SAVED_ORDERED : 0), .doomed = c->doomed},
                                    .batch = c->batch};
     const bool waits_for_data = !gn_list_empty(&c->batch_link);
@@ -864,6 +918,12 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
     for (uint32_t i = 0; i < c->n_producers; i++)
         if (c->producers[i]->end_error < 0)
             own.command.doomed = c->vgpu->api->wait_failed;
+    if (done)
+        gn_debug("vgpu=%08x %s of %llu groups is saved behind group %llu", c->vgpu->boot->id, c->class->name,
+                 (unsigned long long)cut->n_groups, (unsigned long long)done);
+    /* A part of it has failed, and nobody has taken the rest off yet: nothing more of it runs. */
+    if (cut && cut->error)
+        own.command.doomed = cut->error;
     if (!rc)
         rc = gn_stream_entry_begin(w, GN_STREAM_COMMANDS, number, msg_of(c)->op, &c->queue->object->id, 1);
     if (!rc)
@@ -898,13 +958,27 @@ static bool is_restorable(const struct gn_vgpu *v, const struct gn_stream_entry 
            msg->op == e->kind;
 }
 
-int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e)
+/* The rest of one that was cut. Its times are by the clock of whoever wrote them. */
+static bool resume(struct gn_command *c, const struct gn_stream_command_state *state, int64_t clock_ahead_ns)
 {
+    const struct gn_event_times times = {.submit_ns = state->submit_ns + (state->submit_ns ? (uint64_t)clock_ahead_ns : 0),
+                                         .start_ns = state->start_ns + (state->start_ns ? (uint64_t)clock_ahead_ns : 0)};
+    if (!state->done)
+        return !state->submit_ns && !state->start_ns;
+    if (c->n_waits || c->asked || state->submit_ns > state->start_ns)
+        return false;
+    return c->doomed || gn_parts_resume(c, state->done, &times);
+}
+
+int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e, int64_t clock_ahead_ns)
+{
+    struct gn_stream_command_state state;
     struct gn_stream_part message, waits;
     struct gn_saved_waiting waiting = {.batch = 0};
     bool lie = false, good;
     const bool waits_for_data = v->remote && gn_stream_copy_part(e, GN_PART_API, &waiting, sizeof waiting);
-    if (!gn_stream_find_part(e, GN_PART_REQUEST, &message) || !gn_stream_find_part(e, GN_PART_WAITS, &waits) || waits.n % 4 ||
+    if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) || !gn_stream_find_part(e, GN_PART_REQUEST, &message) ||
+        !gn_stream_find_part(e, GN_PART_WAITS, &waits) || waits.n % 4 ||
         (!waits_for_data && !gn_stream_copy_part(e, GN_PART_API, &waiting.command, sizeof waiting.command)) || !is_restorable(v, e, &message))
         return -EBADMSG;
     const struct gn_saved_command own = waiting.command;
@@ -934,10 +1008,15 @@ int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e)
     c->fence = c->class->fence;
     c->asked = own.flags & GN_SAVED_ASKED;
     c->doomed = own.doomed < 0 ? own.doomed : 0;
+    c->fault |= state.zero || state.event != head->event;
+    if (!c->fault)
+        c->fault = waits_for_data ? state.done : !resume(c, &state, clock_ahead_ns);
     pthread_mutex_lock(&v->lock);
-    const struct gn_vevent *event = head->event == GN_NO_EVENT ? NULL : gn_vevent_at(v, head->event);
+    struct gn_vevent *event = head->event == GN_NO_EVENT ? NULL : gn_vevent_at(v, head->event);
     good = !c->fault && (head->event == GN_NO_EVENT || (event && event->state == GN_EVENT_PENDING && !event->user));
     if (good) {
+        if (event)
+            event->begun = state.done != 0;
         enter_waits_locked(c, waits.bytes);
         if (waits_for_data) {
             c->batch = waiting.batch;

@@ -134,11 +134,8 @@ static void clear(struct gn_vgpu *v)
             /* It must outlive the last of its commands. */
             struct gn_vobject *object = q->object;
             atomic_fetch_add_explicit(&object->n_refs, 1, memory_order_relaxed);
-            while (!gn_list_empty(&q->pending)) {
-                struct gn_command *c = gn_list_first(&q->pending, struct gn_command, link);
-                gn_list_remove(&c->link);
-                gn_command_unref(c);
-            }
+            while (!gn_list_empty(&q->pending))
+                gn_command_forget(gn_list_first(&q->pending, struct gn_command, link));
             gn_object_unref(object);
         }
     }

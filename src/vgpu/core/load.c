@@ -7,6 +7,7 @@
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/save.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "stream/known.h"
 #include "vgpu/core/build_files.h"
@@ -21,6 +22,7 @@ struct load {
     struct gn_saved_kept *kept; /* of the live ones: those that only the commands have */
     uint32_t n_kept;
     uint64_t last_command;
+    int64_t clock_ahead_ns; /* of this machine's before the one that it comes from */
     bool devices_known;
 };
 
@@ -180,7 +182,9 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
         if (e->id <= l->last_command)
             return gn_fail(err, EBADMSG, NULL, "the pending commands are out of order");
         l->last_command = e->id;
-        return gn_command_restore(l->v, e) ? gn_fail(err, EBADMSG, NULL, "a pending command is malformed") : 0;
+        return gn_command_restore(l->v, e, l->clock_ahead_ns)
+                   ? gn_fail(err, EBADMSG, NULL, "a pending command is malformed, or its rest cannot run here")
+                   : 0;
     default:
         return 0; /* for people to read */
     }
@@ -222,6 +226,9 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     err->what[0] = 0;
     if (!v->api->contents)
         return gn_fail(err, EOPNOTSUPP, NULL, "an interface that cannot be loaded");
+    /* Just written. On one machine there is one clock. */
+    if (v->remote)
+        l.clock_ahead_ns = (int64_t)(gn_now_ns() - gn_stream_reader_about(r)->monotonic_ns);
     do {
         rc = gn_stream_next(r, &s);
         if (!rc && s.what == GN_STREAM_IS_TABLE)

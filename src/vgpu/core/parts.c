@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gives long commands to the driver a part at a time, while others wait for the device. Called by whoever submits, before a command
- * of the class that can be cut goes as a whole. Parts of one command follow each other: in an in-order queue by themselves, in
- * another one because each waits for the one before it; so the last one's end is the end of all, and what follows the command
- * follows its last part.
+ * Gives long commands to the driver a part at a time: while others wait for the device what is left of the slice takes, and with nobody
+ * waiting what a move may have to wait for. Called by whoever submits, before a command of the class that can be cut goes as a whole.
+ * Parts of one command follow each other: in an in-order queue by themselves, in another one because each waits for the one before
+ * it; so the last one's end is the end of all, and what follows the command follows its last part.
  */
 #include "vgpu/core/parts.h"
 
@@ -15,12 +15,14 @@
 #include <stdlib.h>
 
 #define CONTENDED_NS 1000000000u /* who has waited for the device so short a time ago will wait again */
+#define TEACH_EVERY  13u         /* of launches that are known to be short one is measured, since they may not stay so */
+#define MEASURED_ALONE 2u        /* a kernel's first launch may be long because the driver compiles, which is no reason to compile more */
 
 struct gn_part {
     struct gn_command *command;
     uint64_t groups, submit_ns;
     uint32_t covers; /* of the turn; 0: it takes no part */
-    bool first;
+    bool first, teaches;
 };
 
 /* Does somebody else want the device, now or a moment ago? *ret_left_ns: of the slice. */
@@ -44,27 +46,59 @@ static bool contended(struct gn_vdevice *d, bool *ret_pressed, uint64_t *ret_lef
     return true;
 }
 
-/* True: one of the parts that the driver has will wake the submit thread by its end. False: it is over already. */
-static bool waits_for_a_part(struct gn_vdevice *d, uint32_t max_open)
+/* Parts that the driver has: while others wait, of all commands, since it is the device's time that counts. */
+static uint32_t n_open(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares)
 {
-    struct gn_turn *t = &d->turn;
-    /* Announced before the second look, as in gn_turn_allows; a part counts itself off before it looks whether somebody waits. */
-    atomic_store_explicit(&t->held_up, atomic_load_explicit(&t->n_ahead, memory_order_seq_cst), memory_order_seq_cst);
-    return atomic_load_explicit(&d->n_parts, memory_order_seq_cst) >= max_open;
+    if (shares || !cut)
+        return shares ? atomic_load_explicit(&d->n_parts, memory_order_seq_cst) : 0;
+    pthread_mutex_lock(&d->vgpu->lock);
+    const uint32_t n = cut->n_open;
+    pthread_mutex_unlock(&d->vgpu->lock);
+    return n;
 }
 
-/* Begins to cut it; NULL: it runs whole. */
-static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const struct gn_grid *grid, bool worth)
+/* True: one of the parts that the driver was seen to have will wake the submit thread by its end. False: it is over already. */
+static bool waits_for_a_part(struct gn_vdevice *d, const struct gn_cutting *cut, bool shares, uint32_t n_seen)
 {
-    void *how = NULL;
-    if (!v->slicer->prepare(v, c, worth, &how))
-        return NULL;
+    /* Announced before the second look; a part counts itself off before it looks whether somebody waits. */
+    atomic_store_explicit(&d->part_waits, true, memory_order_seq_cst);
+    return n_open(d, cut, shares) >= n_seen;
+}
+
+/* Given now, it is what the device does next: so the time to its end is its own. */
+static bool is_next(const struct gn_command *c)
+{
+    const struct gn_vqueue *q = c->queue;
+    return !c->n_producers && (!q->last || !q->last->driver_event || c->vgpu->api->is_over(c->vgpu, q->last->driver_event));
+}
+
+/* It goes whole. */
+static bool teaches(struct gn_vdevice *d, const struct gn_command *c, const struct gn_slice_case *k)
+{
+    if (!gn_slice_is_long(k->groups, k->pace_ps) && ++d->n_short < TEACH_EVERY)
+        return false;
+    d->n_short = 0;
+    return c->queue->measured || is_next(c);
+}
+
+static struct gn_cutting *cutting_new(const struct gn_grid *grid, void *how)
+{
     struct gn_cutting *cut = calloc(1, sizeof *cut);
     if (!cut)
         return NULL;
     cut->grid = *grid;
     cut->n_groups = gn_grid_groups(grid);
     cut->how = how;
+    return cut;
+}
+
+/* Begins to cut it; NULL: it runs whole. */
+static struct gn_cutting *begin(struct gn_vgpu *v, struct gn_command *c, const struct gn_grid *grid, uint32_t n_measured)
+{
+    void *how = NULL;
+    struct gn_cutting *cut = v->slicer->prepare(v, c, n_measured, &how) ? cutting_new(grid, how) : NULL;
+    if (!cut)
+        return NULL;
     c->cut = cut;
     gn_debug("vgpu=%08x %s of %llu groups goes in parts", v->boot->id, c->class->name, (unsigned long long)cut->n_groups);
     return cut;
@@ -139,12 +173,14 @@ static void given(struct gn_vdevice *d, struct gn_part *part, void *event)
 }
 
 /* WHOLE: the driver refuses its first part, and is to judge the command itself. */
-static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, uint64_t want, uint64_t least)
+static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, uint64_t want, uint64_t least, bool shares)
 {
     struct gn_vgpu *v = c->vgpu;
     struct gn_cutting *cut = c->cut;
     void *event = NULL;
     const bool first = !cut->next_group;
+    /* While others wait all that the device does is followed, so it is known when it began with this one. */
+    const bool teaches = shares || !first || c->queue->measured || is_next(c);
     struct gn_part *part = calloc(1, sizeof *part);
     const uint64_t groups = gn_grid_cut(&cut->grid, cut->next_group, want, least, &cut->now);
     const uint64_t submit_ns = gn_now_ns();
@@ -161,7 +197,7 @@ static enum gn_parts_verdict give(struct gn_vdevice *d, struct gn_command *c, ui
         c->cut = NULL;
         return GN_PARTS_WHOLE;
     }
-    *part = (struct gn_part){c, groups, submit_ns, 0, first};
+    *part = (struct gn_part){c, groups, submit_ns, 0, first, teaches};
     if (first) {
         c->submit_ns = submit_ns;
         gn_command_accepted(c);
@@ -189,21 +225,25 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
     if (c->doomed || c->no_memory)
         return GN_PARTS_WHOLE;
     const bool shares = v->slice_groups || contended(d, &pressed, &k.left_ns);
-    if (!cut && (!shares || !v->slicer->look(v, c, least, &grid, &k.pace_ps)))
+    if (!v->slicer->look(v, c, least, &grid, &k.pace_ps) && !cut)
         return GN_PARTS_WHOLE;
-    if (cut)
-        (void)v->slicer->look(v, c, least, &grid, &k.pace_ps);
     k.groups = cut ? cut->n_groups - cut->next_group : gn_grid_groups(&grid);
     k.slice_ns = d->turn.slice_ns;
     k.max_open = pressed ? 1 : 2;
-    k.n_open = atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
+    k.n_open = n_open(d, cut, shares);
+    if (!shares)
+        k.slice_ns = k.left_ns = k.max_open * GN_SLICE_ALONE_NS;
+    if (!shares && !cut && !gn_slice_is_long(k.groups, k.pace_ps)) {
+        c->teaches = teaches(d, c, &k);
+        return GN_PARTS_WHOLE;
+    }
 
     uint64_t groups = k.groups;
     enum gn_slice_verdict verdict = GN_SLICE_ALL;
     if (v->slice_groups) {
         verdict = GN_SLICE_PART;
         groups = v->slice_groups;
-    } else if (shares) {
+    } else {
         verdict = gn_slice_decide(&k, &groups);
     }
     switch (verdict) {
@@ -213,7 +253,12 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
         groups = k.groups;
         break;
     case GN_SLICE_WAIT:
-        return waits_for_a_part(d, k.max_open) ? GN_PARTS_LATER : GN_PARTS_TAKEN;
+        if (!waits_for_a_part(d, cut, shares, k.n_open))
+            return GN_PARTS_TAKEN;
+        if (shares || !cut)
+            return GN_PARTS_LATER;
+        cut->waits_in = d->n_passes;
+        return GN_PARTS_WAITS;
     case GN_SLICE_STOP:
         d->turn.over = true;
         gn_device_wake(d);
@@ -221,9 +266,30 @@ enum gn_parts_verdict gn_parts_next(struct gn_vdevice *d, struct gn_command *c)
     case GN_SLICE_PART:
         break;
     }
-    if (!cut && !(cut = begin(v, c, &grid, k.pace_ps || v->slice_groups)))
+    if (!cut && !(cut = begin(v, c, &grid, v->slice_groups ? 0 : shares ? 1 : MEASURED_ALONE))) {
+        c->teaches = !shares && teaches(d, c, &k);
         return GN_PARTS_WHOLE;
-    return give(d, c, groups, least);
+    }
+    return give(d, c, groups, least, shares);
+}
+
+bool gn_parts_resume(struct gn_command *c, uint64_t next, const struct gn_event_times *times)
+{
+    struct gn_vgpu *v = c->vgpu;
+    struct gn_grid grid;
+    void *how = NULL;
+    if (!v->slicer || c->class != v->slicer->class || !v->slicer->resume(v, c, &grid, &how))
+        return false;
+    struct gn_cutting *cut = next < gn_grid_groups(&grid) ? cutting_new(&grid, how) : NULL;
+    if (!cut)
+        return false;
+    cut->next_group = next;
+    cut->times = *times;
+    c->submit_ns = times->submit_ns;
+    c->cut = cut;
+    gn_debug("vgpu=%08x %s of %llu groups goes on behind group %llu", v->boot->id, c->class->name, (unsigned long long)cut->n_groups,
+             (unsigned long long)next);
+    return true;
 }
 
 void gn_part_over(struct gn_part *part, void *event, int32_t status)
@@ -237,16 +303,17 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     gn_vgpu_enter(v);
     if (status >= 0 && c->queue->measured)
         v->api->ran(v, event, &start_ns, &end_ns);
-    if (status >= 0)
+    if (status >= 0 && part->teaches)
         v->slicer->took(v, c, part->groups, end_ns > start_ns ? end_ns - start_ns : gn_turn_service_ns(&d->turn, part->submit_ns));
     if (part->first && c->queue->profiling && status >= 0) {
         cut->times.submit_ns = part->submit_ns;
         v->api->times(v, event, &cut->times);
     }
-    /* Off before the turn's end looks whether somebody waits for it. */
     atomic_fetch_sub_explicit(&d->n_parts, 1, memory_order_seq_cst);
     if (part->covers)
         gn_turn_over(d, part->covers, part->submit_ns, start_ns, end_ns);
+    else
+        gn_turn_ended(&d->turn);
     free(part);
     pthread_mutex_lock(&v->lock);
     cut->n_open--;
@@ -255,13 +322,13 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     const int32_t error = cut->error;
     const bool given_all = cut->next_group == cut->n_groups, end = given_all && !cut->n_open;
     pthread_mutex_unlock(&v->lock);
-    if (end) {
-        gn_command_over(c, error);
-    } else if (error && !given_all) {
-        /* What is pending of it is to be taken off. */
+    /* Counted off before this looks whether somebody waits for it; or what is pending of it is to be taken off. */
+    if (atomic_exchange_explicit(&d->part_waits, false, memory_order_seq_cst) || (error && !given_all)) {
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
         gn_device_wake(d);
     }
+    if (end)
+        gn_command_over(c, error);
     if (!end && gn_gate_is_closed(&v->gate))
         gn_gate_tell(v);
     gn_vgpu_return(v);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands in parts: a driver that is played ends parts when the test says so. */
-#include "vgpu/core/vgpu_core.h"
+/* Commands in parts: a driver that is played ends parts when the test says so. Long because that driver serves all of it. */
+#include "stream/stream_samples.h"
+#include "vgpu/core/save.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@ static struct {
 static uint32_t n_parts, n_whole, n_took, refuse_at;
 static struct gn_command *whole[8];
 static uint64_t pace_ps, groups;
-static bool ready;
+static bool ready, busy; /* busy: what the driver has goes on */
 static char events[64];
 
 static void admit(struct gn_vgpu *v, struct gn_command *c)
@@ -82,7 +84,7 @@ static void finish_queue(struct gn_vgpu *v, void *queue)
 static bool is_over(struct gn_vgpu *v, void *event)
 {
     (void)v, (void)event;
-    return true;
+    return !busy;
 }
 
 static void release(struct gn_vobject *o)
@@ -98,9 +100,16 @@ static bool look(struct gn_vgpu *v, struct gn_command *c, uint64_t least, struct
     return groups / 2 >= least;
 }
 
-static bool prepare(struct gn_vgpu *v, struct gn_command *c, bool worth, void **ret_how)
+static bool prepare(struct gn_vgpu *v, struct gn_command *c, uint32_t n, void **ret_how)
 {
-    (void)v, (void)c, (void)worth, (void)ret_how;
+    (void)v, (void)c, (void)n, (void)ret_how;
+    return ready;
+}
+
+static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid, void **ret_how)
+{
+    (void)v, (void)c, (void)ret_how;
+    *ret_grid = (struct gn_grid){{groups, 1, 1}};
     return ready;
 }
 
@@ -108,15 +117,19 @@ static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t n, uint64_t n
 {
     (void)v, (void)c, (void)n, (void)ns;
     n_took++;
+    pace_ps = pace_ps ? pace_ps : 1000000;
 }
 
-static const struct gn_request_class launch = {.name = "launch", .admit = admit, .submit = submit};
-static const struct gn_request_class other = {.name = "other", .admit = admit, .submit = submit};
+/* By their op. */
+static const struct gn_request_class requests[] = {{.name = "launch", .admit = admit, .submit = submit},
+                                                   {.name = "other", .admit = admit, .submit = submit}};
+#define launch requests[0]
+#define other  requests[1]
 static const struct gn_request_class marker = {.name = "marker", .admit = admit, .submit = submit, .ordered = true};
-static const struct gn_slicer slicer = {.class = &launch, .look = look, .prepare = prepare, .took = took};
+static const struct gn_slicer slicer = {.class = &launch, .look = look, .prepare = prepare, .resume = resume, .took = took};
 static const struct gn_vgpu_api api = {
     .when_over = when_over, .when_part_over = when_part_over, .release_event = release_event, .release = release,
-    .queue_kind = KIND_QUEUE, .finish = finish_queue, .is_over = is_over, .times = times, .out_of_memory = -5, .wait_failed = -14};
+    .requests = requests, .n_requests = 2, .queue_kind = KIND_QUEUE, .finish = finish_queue, .flush = finish_queue, .is_over = is_over, .times = times, .out_of_memory = -5, .wait_failed = -14};
 
 static struct gn_vgpu vgpu;
 static struct gn_vdevice device;
@@ -126,7 +139,9 @@ static struct gn_grant_slot slot;
 static struct gn_ring ring;
 static uint64_t queue_id;
 
-/* `every`: the knob of tests and benchmarks; 0: a grant that others wait for. */
+#define NO_TURNS UINT64_MAX
+
+/* `every`: the knob of tests and benchmarks; 0: a grant that others wait for; NO_TURNS: there is no policy. */
 static void start(bool in_order, uint64_t every)
 {
     memset(&vgpu, 0, sizeof vgpu);
@@ -137,6 +152,8 @@ static void start(bool in_order, uint64_t every)
     pace_ps = 1000000; /* 1 us a group */
     groups = 20000;
     ready = true;
+    busy = false;
+    assert_int_equal(gn_gate_init(&vgpu.gate), 0);
     vgpu.ring.ring = &ring;
     vgpu.api = &api;
     vgpu.boot = &boot;
@@ -144,7 +161,7 @@ static void start(bool in_order, uint64_t every)
     vgpu.devices = &device;
     vgpu.n_devices = 1;
     vgpu.slicer = &slicer;
-    vgpu.slice_groups = every;
+    vgpu.slice_groups = every == NO_TURNS ? 0 : every;
     vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(vgpu.events != MAP_FAILED);
     pthread_mutex_init(&vgpu.lock, NULL);
@@ -186,7 +203,7 @@ static void enqueue(const struct gn_request_class *class, uint32_t event, uint32
         struct gn_msg msg;
         struct gn_command_head head;
         uint32_t wait;
-    } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0}, {queue_id, {GN_SPAN_NULL, 0, 0}, event, 0}, wait};
+    } m = {{sizeof m, class == &other, 0, GN_NO_REPLY, 0}, {queue_id, {GN_SPAN_NULL, 0, 0}, event, 0}, wait};
     if (wait != GN_NO_EVENT)
         m.head.waits = (struct gn_span){.segment = GN_SPAN_INLINE, .offset = offsetof(__typeof__(m), wait), .bytes = sizeof m.wait};
     if (event != GN_NO_EVENT)
@@ -468,6 +485,360 @@ static void test_user_events_keep_it(void **state)
     stop();
 }
 
+/* What the submit thread does when the end of a part has woken it. */
+static void end_alone(uint32_t i, int32_t status)
+{
+    gn_part_over(parts[i].part, &events[i], status);
+    gn_device_pump(&device);
+}
+
+/* Nobody waits: a long one goes in parts all the same, two at a time. */
+static void test_alone(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 2; turns++) {
+        start(true, turns ? 0 : NO_TURNS);
+        groups = 60000; /* 60 ms */
+        enqueue(&launch, 0, GN_NO_EVENT);
+        enqueue(&other, 1, GN_NO_EVENT);
+        if (turns) {
+            assert_true(gn_grant_hand(&slot, 6000000, false));
+            pthread_mutex_lock(&device.role);
+            gn_turn_came(&device);
+            pthread_mutex_unlock(&device.role);
+            gn_device_pump(&device);
+        }
+        assert_int_equal(n_parts, 2);
+        assert_int_equal(parts[0].box.n[0], 10000);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_int_equal(n_whole, 0);
+            assert_int_equal(n_parts, i + 2);
+            end_alone(i, 0);
+        }
+        assert_int_equal(n_parts, 6);
+        check_once(60000);
+        /* What comes behind it is the driver's to keep in order. */
+        assert_int_equal(n_whole, 1);
+        end_alone(4, 0);
+        assert_int_equal(phase_of(0, NULL), GN_EVENT_SUBMITTED);
+        end_alone(5, 0);
+        assert_int_equal(phase_of(0, NULL), GN_EVENT_DONE);
+        gn_command_over(whole[0], 0);
+        assert_int_equal(atomic_load(&counters.pending), 0);
+        stop();
+    }
+}
+
+/* Of which nothing is known: its first part tells, and that is waited for. */
+static void test_alone_and_not_known(void **state)
+{
+    (void)state;
+    start(true, NO_TURNS);
+    pace_ps = 0;
+    enqueue(&launch, 0, GN_NO_EVENT);
+    assert_int_equal(n_parts, 1);
+    assert_int_equal(parts[0].box.n[0], GN_SLICE_LEAST_GROUPS);
+    end_alone(0, 0);
+    assert_int_equal(n_took, 1);
+    assert_int_equal(n_parts, 3);
+    end_alone(1, 0);
+    end_alone(2, 0);
+    check_once(20000);
+    assert_int_equal(phase_of(0, NULL), GN_EVENT_DONE);
+    /* Behind something else its time tells nothing; the next part's does. */
+    pace_ps = 0;
+    n_took = 0;
+    busy = true;
+    n_parts = 0;
+    enqueue(&launch, 1, GN_NO_EVENT);
+    end_alone(0, 0);
+    assert_int_equal(n_took, 0);
+    assert_int_equal(n_parts, 2);
+    end_alone(1, 0);
+    assert_int_equal(n_took, 1);
+    assert_int_equal(n_parts, 4);
+    end_alone(2, 0);
+    end_alone(3, 0);
+    check_once(20000);
+    stop();
+}
+
+/* Short ones go whole, and one in a while is measured; so is each long one that can't be cut. */
+static void test_alone_and_whole(void **state)
+{
+    uint32_t n = 0;
+    (void)state;
+    start(true, NO_TURNS);
+    for (uint32_t i = 0; i < 40; i++) {
+        enqueue(&launch, GN_NO_EVENT, GN_NO_EVENT);
+        if (n_whole) {
+            gn_command_over(whole[--n_whole], 0);
+            n++;
+        }
+    }
+    assert_int_equal(n_parts, 0);
+    assert_int_equal(n, 3);
+    assert_int_equal(n_took, 3);
+    ready = false;
+    groups = 60000;
+    for (uint32_t i = 0; i < 3; i++) {
+        busy = i == 2; /* what it takes can't be known */
+        enqueue(&launch, GN_NO_EVENT, GN_NO_EVENT);
+        assert_int_equal(n_whole, i < 2);
+        if (n_whole)
+            gn_command_over(whole[--n_whole], 0);
+    }
+    assert_int_equal(n_parts, 0);
+    assert_int_equal(n_took, 5);
+    stop();
+}
+
+/* While it waits for the end of a part, others may go to the driver: a queue out of order, and other queues. */
+static void test_alone_it_keeps_nobody_else(void **state)
+{
+    (void)state;
+    start(false, NO_TURNS);
+    groups = 60000;
+    const uint64_t id = gn_id_make(8, 1), first = queue_id;
+    struct gn_vobject *second = gn_object_put(&vgpu, id, KIND_QUEUE, &events[0]);
+    assert_non_null(second);
+    second->detail = gn_queue_new(&vgpu, second, 0, true, true, false);
+    enqueue(&launch, 0, GN_NO_EVENT);
+    assert_int_equal(n_parts, 2);
+    enqueue(&other, 1, GN_NO_EVENT);
+    enqueue(&marker, 2, GN_NO_EVENT);
+    assert_int_equal(n_whole, 1);
+    queue_id = id;
+    enqueue(&launch, 3, GN_NO_EVENT);
+    assert_int_equal(n_parts, 4);
+    enqueue(&other, 4, GN_NO_EVENT);
+    assert_int_equal(n_whole, 1);
+    queue_id = first;
+    for (uint32_t i = 0; i < 12; i++)
+        end_alone(i, 0);
+    assert_int_equal(n_parts, 12);
+    assert_int_equal(n_whole, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        gn_command_over(whole[i], 0);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(phase_of(i, NULL), GN_EVENT_DONE);
+    gn_object_take_out(&vgpu, id, KIND_QUEUE);
+    stop();
+}
+
+/* ---- its rest, elsewhere */
+
+static void hold(bool holds)
+{
+    atomic_store(&vgpu.gate.holds, holds);
+    atomic_store(&device.dirty, true);
+    gn_device_pump(&device);
+}
+
+/* What is pending into a stream, with this said of the first one instead of what is so. */
+static void save(struct gn_sample_file *f, const struct gn_stream_command_state *lie)
+{
+    const struct gn_stream_sink sink = gn_sample_sink(f);
+    const struct gn_stream_options options = {.purpose = GN_STREAM_MOVE, .api = "opencl", .creator = "test"};
+    const struct gn_stream_announce most = {.entries_bytes = 1 << 20, .n_objects = 4, .n_rounds = 1};
+    struct gn_stream_writer *w;
+    assert_int_equal(gn_stream_writer_create(&sink, &options, &w, NULL), 0);
+    assert_int_equal(gn_stream_announce(w, &most), 0);
+    assert_int_equal(gn_stream_entry_begin(w, GN_STREAM_OBJECTS, queue_id, KIND_QUEUE, NULL, 0), 0);
+    assert_int_equal(gn_stream_entry_end(w), 0);
+    if (lie) {
+        const struct gn_command *c = gn_list_first(&((struct gn_vqueue *)gn_list_first(&device.queues, struct gn_vqueue, link))->pending,
+                                                   struct gn_command, link);
+        const struct gn_saved_command own = {0};
+        assert_int_equal(gn_stream_entry_begin(w, GN_STREAM_COMMANDS, 1, c->class == &other, &queue_id, 1), 0);
+        assert_int_equal(gn_stream_part(w, GN_PART_STATE, lie, sizeof *lie), 0);
+        assert_int_equal(gn_stream_part(w, GN_PART_REQUEST, c->bytes, c->n_bytes), 0);
+        assert_int_equal(gn_stream_part(w, GN_PART_WAITS, NULL, 0), 0);
+        assert_int_equal(gn_stream_part(w, GN_PART_API, &own, sizeof own), 0);
+        assert_int_equal(gn_stream_entry_end(w), 0);
+    } else {
+        assert_int_equal(gn_commands_save(&vgpu, w), 0);
+    }
+    assert_int_equal(gn_stream_commit(w), 0);
+    gn_stream_writer_destroy(w);
+}
+
+/* Takes in what was saved. The first failure, or 0. */
+static int load(struct gn_sample_file *f, int64_t clock_ahead_ns)
+{
+    const struct gn_stream_source source = gn_sample_source(f);
+    struct gn_stream_reader *r;
+    struct gn_stream_section s;
+    struct gn_stream_entry e;
+    int rc = gn_stream_reader_create(&source, &gn_stream_limits_default, &r, NULL);
+    assert_int_equal(rc, 0);
+    do {
+        assert_int_equal(gn_stream_next(r, &s), 0);
+        while (s.what == GN_STREAM_IS_TABLE && gn_stream_next_entry(r, &e))
+            if (s.table == GN_STREAM_COMMANDS && !rc)
+                rc = gn_command_restore(&vgpu, &e, clock_ahead_ns);
+    } while (s.what != GN_STREAM_IS_COMMIT);
+    gn_stream_reader_destroy(r);
+    return rc;
+}
+
+static void forget_pending(void)
+{
+    gn_list_for_each(q, &device.queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link)
+    {
+        gn_command_forget(c);
+    }
+}
+
+/* A launch with a quarter of it run, behind a gate that holds; saved. */
+static void cut_and_save(struct gn_sample_file *f, const struct gn_stream_command_state *lie)
+{
+    start(true, NO_TURNS);
+    groups = 60000;
+    enqueue(&launch, 0, GN_NO_EVENT);
+    enqueue(&other, 1, GN_NO_EVENT);
+    assert_int_equal(n_parts, 2);
+    hold(true);
+    end_alone(0, 0);
+    end_alone(1, 0);
+    assert_int_equal(n_parts, 2);
+    memset(f, 0, sizeof *f);
+    save(f, lie);
+}
+
+static void pending_events(uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct gn_vevent *e = gn_vevent_at(&vgpu, i);
+        e->state = GN_EVENT_PENDING;
+        gn_event_arm(&vgpu.events[i]);
+    }
+}
+
+static void test_the_gate_cuts_it(void **state)
+{
+    struct gn_sample_file f;
+    (void)state;
+    cut_and_save(&f, NULL);
+    /* Nobody took it: it goes on here. */
+    hold(false);
+    for (uint32_t i = 2; i < 6; i++)
+        end_alone(i, 0);
+    check_once(60000);
+    assert_int_equal(phase_of(0, NULL), GN_EVENT_DONE);
+    assert_int_equal(vgpu.events[0].start_ns, 1000);
+    gn_command_over(whole[0], 0);
+    stop();
+    gn_sample_free(&f);
+}
+
+static void test_its_rest_goes_on_elsewhere(void **state)
+{
+    struct gn_sample_file f;
+    (void)state;
+    cut_and_save(&f, NULL);
+    forget_pending();
+    stop();
+    /* A device on which a group takes longer; the gate is closed while it comes. */
+    start(true, NO_TURNS);
+    groups = 60000;
+    pace_ps = 4000000;
+    atomic_store(&vgpu.gate.holds, true);
+    pending_events(2);
+    assert_int_equal(load(&f, 50), 0);
+    assert_int_equal(n_parts, 0);
+    assert_true(gn_vevent_at(&vgpu, 0)->begun);
+    assert_false(gn_vevent_at(&vgpu, 1)->begun);
+    hold(false);
+    assert_int_equal(n_parts, 2);
+    assert_int_equal(parts[0].box.first[0], 20000);
+    assert_int_equal(parts[0].box.n[0], 2500);
+    for (uint32_t i = 0; i < 16; i++)
+        end_alone(i, 0);
+    assert_int_equal(n_parts, 16);
+    assert_int_equal(parts[15].box.first[0] + parts[15].box.n[0], 60000);
+    assert_int_equal(phase_of(0, NULL), GN_EVENT_DONE);
+    /* It began with its first part, by the clock here, and ended with its last. */
+    assert_int_equal(vgpu.events[0].submit_ns, 1040);
+    assert_int_equal(vgpu.events[0].start_ns, 1050);
+    assert_int_equal(vgpu.events[0].end_ns, 1000 + 15 * 100 + 90);
+    assert_int_equal(n_whole, 1);
+    gn_command_over(whole[0], 0);
+    stop();
+    gn_sample_free(&f);
+}
+
+/* What a stream says of it is no more than a claim. */
+static void test_a_rest_that_is_none(void **state)
+{
+    static const struct gn_stream_command_state lies[] = {
+        {.event = 0, .done = 60000},                               /* nothing is left */
+        {.event = 0, .done = UINT64_MAX},
+        {.event = 0, .start_ns = 5},                               /* it has not begun */
+        {.event = 0, .submit_ns = 5},
+        {.event = 0, .done = 20000, .submit_ns = 6, .start_ns = 5},
+        {.event = 1, .done = 20000},                               /* another's event */
+        {.event = 0, .done = 20000, .zero = 1},
+    };
+    struct gn_sample_file f;
+    (void)state;
+    for (uint32_t i = 0; i <= GN_ARRAY_SIZE(lies); i++) {
+        const bool last = i == GN_ARRAY_SIZE(lies);
+        cut_and_save(&f, last ? NULL : &lies[i]);
+        forget_pending();
+        stop();
+        start(true, NO_TURNS);
+        groups = 60000;
+        ready = !last; /* it can't be cut here */
+        atomic_store(&vgpu.gate.holds, true);
+        pending_events(2);
+        assert_int_equal(load(&f, 0), -EBADMSG);
+        forget_pending();
+        stop();
+        gn_sample_free(&f);
+    }
+    /* Of a kind that is never cut. */
+    const struct gn_stream_command_state lie = {.event = 0, .done = 20000};
+    start(true, NO_TURNS);
+    atomic_store(&vgpu.gate.holds, true);
+    enqueue(&other, 0, GN_NO_EVENT);
+    memset(&f, 0, sizeof f);
+    save(&f, &lie);
+    forget_pending();
+    assert_int_equal(load(&f, 0), -EBADMSG);
+    stop();
+    gn_sample_free(&f);
+}
+
+/* A part fails while the gate holds: the command fails, wherever it goes on. */
+static void test_a_rest_behind_a_part_that_failed(void **state)
+{
+    struct gn_sample_file f = {0};
+    int32_t error = 0;
+    (void)state;
+    start(true, NO_TURNS);
+    groups = 60000;
+    enqueue(&launch, 0, GN_NO_EVENT);
+    hold(true);
+    end_alone(0, -6);
+    end_alone(1, 0);
+    save(&f, NULL);
+    forget_pending();
+    stop();
+    start(true, NO_TURNS);
+    groups = 60000;
+    atomic_store(&vgpu.gate.holds, true);
+    pending_events(1);
+    assert_int_equal(load(&f, 0), 0);
+    hold(false);
+    assert_int_equal(n_parts, 0);
+    assert_int_equal(n_whole, 0);
+    assert_int_equal(phase_of(0, &error), GN_EVENT_DONE);
+    assert_int_equal(error, -6);
+    stop();
+    gn_sample_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +851,14 @@ int main(void)
         cmocka_unit_test(test_a_part_fails),
         cmocka_unit_test(test_the_driver_refuses_a_part),
         cmocka_unit_test(test_user_events_keep_it),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_alone_and_not_known),
+        cmocka_unit_test(test_alone_and_whole),
+        cmocka_unit_test(test_alone_it_keeps_nobody_else),
+        cmocka_unit_test(test_the_gate_cuts_it),
+        cmocka_unit_test(test_its_rest_goes_on_elsewhere),
+        cmocka_unit_test(test_a_rest_that_is_none),
+        cmocka_unit_test(test_a_rest_behind_a_part_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,6 @@
 #include "vgpu/core/build_files.h"
 #include "vgpu/core/kept.h"
 #include "vgpu/core/outgoing.h"
-#include "vgpu/core/parts.h"
 #include "vgpu/core/writes.h"
 
 #include <errno.h>
@@ -45,28 +44,11 @@ struct gn_save {
     uint32_t n_kept;
 };
 
-/* What has run of it would run again. */
-static bool is_halfway(struct gn_vgpu *v)
-{
-    bool found = false;
-    pthread_mutex_lock(&v->lock);
-    for (uint32_t i = 0; i < v->n_devices; i++)
-        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
-            gn_list_for_each(c, &q->pending, const struct gn_command, link)
-                found |= c->cut && c->cut->next_group;
-    pthread_mutex_unlock(&v->lock);
-    return found;
-}
-
-static int obstacle(const struct gn_save *s, bool stands, struct gn_error *err)
+static int obstacle(const struct gn_save *s, struct gn_error *err)
 {
     struct gn_vgpu *v = s->v;
-    const char *why = NULL;
-    if (stands && is_halfway(v))
-        why = "a long launch of which a part has run; when it is over it can be moved";
-    else if (!v->api->contents)
-        why = "an interface that cannot be saved";
-    else
+    const char *why = "an interface that cannot be saved";
+    if (v->api->contents)
         why = v->api->contents->obstacle(v, s->objects, s->n_objects);
     return why ? gn_fail(err, EOPNOTSUPP, NULL, "it uses %s", why) : 0;
 }
@@ -150,7 +132,7 @@ static void forget_step(struct gn_save *s)
     s->n_now = s->n_objects = s->n_kept = 0;
 }
 
-static int look(struct gn_save *s, bool stands, struct gn_error *err)
+static int look(struct gn_save *s, struct gn_error *err)
 {
     forget_step(s);
     int rc = gn_kept_gather(s->v, &s->kept, &s->n_kept);
@@ -161,7 +143,7 @@ static int look(struct gn_save *s, bool stands, struct gn_error *err)
         return gn_fail(err, EOPNOTSUPP, NULL, "a program of it includes more files than are kept, or there was no memory for them");
     if (rc)
         return gn_fail(err, -rc, NULL, "no memory left to know what it consists of");
-    rc = obstacle(s, stands, err);
+    rc = obstacle(s, err);
     return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
 }
 
@@ -395,7 +377,7 @@ int gn_save_devices(struct gn_save *s, struct gn_error *err)
 {
     struct gn_vgpu *v = s->v;
     err->what[0] = 0;
-    int rc = look(s, false, err);
+    int rc = look(s, err);
     if (!rc) {
         const struct gn_stream_announce most = {.entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
         rc = gn_stream_announce(s->w, &most);
@@ -433,7 +415,7 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err)
     /* A round without pages: so that what came before it is known to have been made. */
     s->n_rounds = 2;
     err->what[0] = 0;
-    int rc = look(s, false, err);
+    int rc = look(s, err);
     if (!rc)
         rc = tell_all(s);
     if (!rc)
@@ -454,7 +436,7 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
         s->follows = true;
         gn_vgpu_follow_writes(s->v, true);
     }
-    int rc = look(s, false, err);
+    int rc = look(s, err);
     /* What was given to the driver before anybody followed it ends unseen: so before anything is read. */
     if (!rc && !s->settled)
         rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);
@@ -499,7 +481,7 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
     struct gn_round_stats stats;
     uint64_t bytes;
     err->what[0] = 0;
-    int rc = look(s, true, err);
+    int rc = look(s, err);
     if (!rc)
         rc = announce(s, true, n_index);
     if (!rc)

@@ -146,6 +146,7 @@ void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);
 int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *e);
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w);
-int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e);
+/* clock_ahead_ns: of this machine's before the one that wrote it. */
+int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e, int64_t clock_ahead_ns);
 
 #endif

@@ -63,6 +63,11 @@ uint64_t gn_pace_ns(uint64_t pace_ps, uint64_t groups)
     return groups > UINT64_MAX / (pace_ps / 1000 + 1) ? UINT64_MAX : pace_ps / 1000 * groups;
 }
 
+bool gn_slice_is_long(uint64_t groups, uint64_t pace_ps)
+{
+    return !pace_ps || gn_pace_ns(pace_ps, groups) > GN_SLICE_LONG_NS;
+}
+
 enum gn_slice_verdict gn_slice_decide(const struct gn_slice_case *k, uint64_t *ret_groups)
 {
     const uint64_t least_ns = gn_pace_ns(k->pace_ps, k->least);

@@ -16,6 +16,11 @@
 /* A launch costs under 5 % from so many groups on (FairGV table 4): no part has less, and none is left with less. */
 #define GN_SLICE_LEAST_GROUPS 1500u
 
+/* With nobody waiting for the device: what takes longer goes in parts, so that a move waits for no more than what the driver has of it; */
+#define GN_SLICE_LONG_NS  40000000u
+/* a part takes so long, and one more is in the driver, so that the device does not wait between two. */
+#define GN_SLICE_ALONE_NS 10000000u
+
 /* Work-groups in each dimension, each at least 1. */
 struct gn_grid {
     uint64_t groups[3];
@@ -41,6 +46,8 @@ uint64_t gn_pace_of(uint64_t groups, uint64_t ns);
 uint64_t gn_pace_learn(uint64_t pace_ps, uint64_t sample_ps);
 /* What so many groups take; saturates. */
 uint64_t gn_pace_ns(uint64_t pace_ps, uint64_t groups);
+/* Is a launch of so many too long to go whole where nobody waits? One of which nothing is known may be. */
+bool gn_slice_is_long(uint64_t groups, uint64_t pace_ps);
 
 enum gn_slice_verdict {
     GN_SLICE_ALL,  /* what is left of it in one launch */
@@ -59,7 +66,7 @@ struct gn_slice_case {
     uint32_t max_open; /* and may have */
 };
 
-/* What goes to the driver next, while others wait for the device. *ret_groups for a PART. */
+/* What goes to the driver next of a launch that may be cut. *ret_groups for a PART. */
 enum gn_slice_verdict gn_slice_decide(const struct gn_slice_case *k, uint64_t *ret_groups);
 
 #endif

@@ -194,6 +194,11 @@ uint64_t gn_turn_service_ns(const struct gn_turn *t, uint64_t submit_ns)
     return now > from ? now - from : 0;
 }
 
+void gn_turn_ended(struct gn_turn *t)
+{
+    atomic_store_explicit(&t->over_at_ns, gn_now_ns(), memory_order_relaxed);
+}
+
 /* What the device worked for it: the part of [start, end] that no earlier command is charged with, so that overlapping commands are
  * charged once (FairGV 3.3.1, by the driver's profiling times). */
 static uint64_t device_time(struct gn_turn *t, uint64_t start_ns, uint64_t end_ns)

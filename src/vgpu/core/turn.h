@@ -51,6 +51,8 @@ void gn_turn_came(struct gn_vdevice *d);
 uint32_t gn_turn_given(struct gn_vdevice *d);
 /* What one that is over now, and was given then, took the device by our clock. Before gn_turn_over; any thread. */
 uint64_t gn_turn_service_ns(const struct gn_turn *t, uint64_t submit_ns);
+/* One is over now of which no turn knows. Any thread. */
+void gn_turn_ended(struct gn_turn *t);
 /* One that was given at submit_ns is over, and with it those that it stands for. It ran from start_ns to end_ns by the device's clock,
  * if that was measured (else 0, 0). Any thread. */
 void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uint64_t start_ns, uint64_t end_ns);

@@ -257,7 +257,11 @@ struct gn_vdevice {
     _Atomic bool dirty;       /* something may have become ready */
     bool blocks;              /* the driver holds its callers up: leave it to the thread. Role */
     uint32_t n_slow;          /* Role */
+    uint32_t n_passes;        /* Role: how often somebody has looked for what is ready */
+    uint32_t n_short;         /* Role: launches in a row from which nothing was learned */
     _Atomic uint32_t n_parts; /* parts of commands that the driver has */
+    _Atomic bool part_waits;  /* something waits for the end of one */
+    _Atomic uint32_t n_asking; /* who wait for the role in gn_device_take */
     pthread_t thread;
     _Atomic uint32_t woken;   /* a futex of this process's */
 };
@@ -300,6 +304,7 @@ struct gn_command {
     void *driver_event;
     uint64_t submit_ns;
     struct gn_cutting *cut;      /* it goes in parts; the role */
+    bool teaches;                /* its end tells what a launch of its kernel takes */
     bool followed;               /* its end marks what it wrote */
     struct gn_event_times times; /* whoever reports the end, before vgpu->lock */
     uint32_t n_bytes;
@@ -318,6 +323,8 @@ void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint6
 const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *span);
 
 void gn_command_unref(struct gn_command *c);
+/* Takes off one that is pending, and goes on elsewhere; the caller holds its queue. */
+void gn_command_forget(struct gn_command *c);
 /* Its event's place in the table that the program sees; NULL: it has none. */
 struct gn_event_entry *gn_command_entry(const struct gn_command *c);
 /* Its event's index, or GN_NO_EVENT. */
@@ -336,6 +343,9 @@ void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch);
 /* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is not the driver's. */
 void gn_device_pump(struct gn_vdevice *d);
 void gn_device_wake(struct gn_vdevice *d);
+/* The role, for something else than to submit: whoever has it gives it up soon. 0 or -ETIMEDOUT; NULL: no end. By CLOCK_MONOTONIC. */
+int gn_device_take(struct gn_vdevice *d, const struct timespec *until);
+void gn_device_return(struct gn_vdevice *d);
 /* Could some command go to the driver now? vgpu->lock. */
 bool gn_device_has_ready_locked(const struct gn_vdevice *d);
 /* The ring thread, before it waits: pushes on what the driver has been given. */
@@ -448,7 +458,7 @@ struct gn_vgpu {
     _Atomic bool arriving; /* it is being made anew, or waits for the word to go on */
     pthread_mutex_t writes_lock; /* writes.h */
     _Atomic bool follows_writes; /* commands that write are followed to their ends */
-    _Atomic uint32_t n_followed; /* of these, the driver has so many */
+    _Atomic uint32_t n_followed; /* of these, and of launches that teach, the driver has so many */
     _Atomic uint32_t n_left;     /* queues that are gone, and whose last command the driver has still */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */
 

@@ -95,7 +95,7 @@ void gn_vgpu_follow_writes(struct gn_vgpu *v, bool on)
     atomic_store_explicit(&v->follows_writes, on, memory_order_seq_cst);
     /* Who had a device's role has given the driver what he had in hand; the next one sees the word. */
     for (uint32_t i = 0; on && i < v->n_devices; i++) {
-        pthread_mutex_lock(&v->devices[i].role);
-        pthread_mutex_unlock(&v->devices[i].role);
+        if (!gn_device_take(&v->devices[i], NULL))
+            gn_device_return(&v->devices[i]);
     }
 }

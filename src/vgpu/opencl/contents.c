@@ -486,14 +486,11 @@ static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vob
     struct gn_vdevice *d = queue->detail ? ((const struct gn_vqueue *)queue->detail)->device : NULL;
     if (!d)
         return 0;
-    int rc = -gn_lock_until(&d->role, until);
+    int rc = gn_device_take(d, until);
     if (rc)
         return rc;
     rc = settle_queue(v, s, queue->driver);
-    pthread_mutex_unlock(&d->role);
-    /* Who came meanwhile has left it to whoever had the role. */
-    atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
-    gn_device_wake(d);
+    gn_device_return(d);
     return rc;
 }
 

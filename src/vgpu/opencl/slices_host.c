@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of programs and kernels whose launches may go in parts, and the variants that tell a group where it stands. Called by
- * the submitter (before each launch, while others wait for the device), by the driver's threads (what a launch took), by the helper
- * thread (builds). None of it changes anything that the program can ask for.
+ * the submitter (before each launch), by the driver's threads (what a launch took), by the helper thread (builds), by who loads (the
+ * rest of a launch). None of it changes anything that the program can ask for.
  */
 #include "slices_host.h"
 #include "opencl_host.h"
@@ -27,7 +27,7 @@ struct gn_sliced_kernel {
     struct gn_sliced_program *program;
     bool knows_more;
     struct pace paces[N_PACES];
-    uint32_t n_learned;
+    uint32_t n_learned, n_measured; /* shapes; launches and parts */
     uint64_t last_ps; /* of any geometry */
     char name[MAX_NAME];
 };
@@ -76,8 +76,7 @@ void gn_slices_start(struct gn_vgpu *v)
         gn_log(GN_LOG_WARN, "GANTRY_SLICE_GROUPS is no number of work-groups; nothing is cut because of it");
     else
         v->slice_groups = groups;
-    if (v->boot->takes_turns || v->slice_groups)
-        v->slicer = &gn_opencl_slicer;
+    v->slicer = &gn_opencl_slicer;
 }
 
 /* ---- programs and kernels */
@@ -103,8 +102,6 @@ struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program,
 {
     struct gn_slices *s = slices_of(v);
     size_t bytes = 0;
-    if (!v->slicer)
-        return NULL;
     struct gn_sliced_program *p = calloc(1, sizeof *p);
     char *text = p ? source_of(gn_cl(v), program, &bytes) : NULL;
     if (!text) {
@@ -190,7 +187,7 @@ struct gn_sliced_kernel *gn_slices_kernel(struct gn_vgpu *v, cl_kernel kernel)
     struct gn_sliced_kernel *k = NULL;
     cl_program program = NULL;
     char name[MAX_NAME];
-    if (!v->slicer || cl->clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL) ||
+    if (cl->clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL) ||
         cl->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL))
         return NULL;
     pthread_mutex_lock(&s->lock);
@@ -303,6 +300,7 @@ static void took(struct gn_vgpu *v, struct gn_command *c, uint64_t groups, uint6
         *known = shape;
     }
     known->ps = k->last_ps = gn_pace_learn(known->ps, ps);
+    k->n_measured += k->n_measured < UINT32_MAX;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -410,7 +408,7 @@ static bool make(struct variant *x)
     return good;
 }
 
-/* The helper thread, or in tests the submitter. The original and what is known of it are held for it. */
+/* The helper thread; of a rest who loads, in tests the submitter. The original and what is known of it are held for it. */
 static void build(struct gn_job *job)
 {
     struct variant *x = gn_container_of(job, struct variant, job);
@@ -463,7 +461,8 @@ static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_ke
     return x;
 }
 
-static bool prepare(struct gn_vgpu *v, struct gn_command *c, bool worth, void **ret_how)
+/* Whatever a part of it is a launch of: made, if it is not there and was measured so often. `at_once`: by the caller. */
+static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, bool at_once, void **ret_how)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     struct gn_slices *s = slices_of(v);
@@ -481,12 +480,12 @@ static bool prepare(struct gn_vgpu *v, struct gn_command *c, bool worth, void **
     keep_asked(&numbers, k->program->facts.asks);
     pthread_mutex_lock(&s->lock);
     struct variant *x = variant_locked(k, device, &numbers), *fresh = NULL;
-    if (!x && worth && !k->knows_more)
+    if (!x && k->n_measured >= n_measured && !k->knows_more)
         x = fresh = new_variant_locked(v, k, device, &numbers);
     pthread_mutex_unlock(&s->lock);
     if (fresh) {
         cl->clRetainProgram(k->program->program);
-        if (v->slice_groups || !gn_vgpu_do(v, &fresh->job))
+        if (at_once || !gn_vgpu_do(v, &fresh->job))
             build(&fresh->job);
     }
     pthread_mutex_lock(&s->lock);
@@ -494,6 +493,23 @@ static bool prepare(struct gn_vgpu *v, struct gn_command *c, bool worth, void **
     pthread_mutex_unlock(&s->lock);
     *ret_how = ready ? x : NULL;
     return ready;
+}
+
+static bool prepare(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measured, void **ret_how)
+{
+    return find_how(v, c, n_measured, v->slice_groups != 0, ret_how);
+}
+
+/* Of what comes the message alone is known to be well-formed. */
+static bool resume(struct gn_vgpu *v, struct gn_command *c, struct gn_grid *ret_grid, void **ret_how)
+{
+    struct gn_sliced_kernel *k = kernel_of(c);
+    struct gn_slice_numbers numbers;
+    struct pace shape;
+    if (!k || !geometry_of(c, &shape, &numbers))
+        return false;
+    memcpy(ret_grid->groups, shape.groups, sizeof ret_grid->groups);
+    return gn_grid_groups(ret_grid) && find_how(v, c, 0, true, ret_how);
 }
 
 void gn_slices_variant(const struct gn_cutting *cut, cl_kernel *kernel, struct gn_kernel_detail **detail)
@@ -506,4 +522,4 @@ void gn_slices_variant(const struct gn_cutting *cut, cl_kernel *kernel, struct g
 }
 
 const struct gn_slicer gn_opencl_slicer = {
-    .class = &gn_opencl_requests[GN_OP_Launch], .look = look, .prepare = prepare, .took = took};
+    .class = &gn_opencl_requests[GN_OP_Launch], .look = look, .prepare = prepare, .resume = resume, .took = took};
