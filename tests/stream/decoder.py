@@ -79,11 +79,11 @@ def text(b):
 
 
 class Decoder:
-    """Reads all of a stream; `lines` is what it holds, as `stream-tool dump` prints it."""
+    """Reads all of a stream; `lines` is what it holds, as `stream-tool dump` prints it; `commands` what is said of each pending one."""
 
     def __init__(self, b):
         self.b = Bytes(b)
-        self.lines, self.objects, self.memories = [], {}, {}
+        self.lines, self.objects, self.memories, self.commands = [], {}, {}, []
         self.announced, self.entries_bytes = None, 0
         self.round = self.round_kind = 0
         self.chain = self.number = 0
@@ -160,6 +160,9 @@ class Decoder:
                 check(zero == 0 and not b.bytes(-size % 8).strip(b"\0"), "part")
                 if part == 1 and name in STATES:
                     check(size == STATES[name], "state")
+                if part == 1 and name == "commands":
+                    event, zero, done, submit_ns, start_ns = struct.unpack("<IIQQQ", content)
+                    self.commands.append({"id": ident, "event": event, "done": done, "submit_ns": submit_ns, "start_ns": start_ns})
                 words += ["part", part, size, "{:016x}".format(checksum(content))]
             check(b.at - start == n, "entry's length")
             if name == "objects":
