@@ -3,15 +3,19 @@
  * PoCL, with devices that have less: an OpenCL driver in front of it that answers some questions otherwise. $LESSER says which, as words:
  * NUMBER=VALUE, a question's number in hex and what it is answered, with 0 all of it; -NAME, an extension that is left out; noformats: no
  * image formats; nobuild: no program that hashes pages is built, norun: none is run after the first launch, idle: their launches do
- * nothing. What the devices can really do is PoCL's as ever.
+ * nothing; binaries:FIFO: whoever asks for a program's binaries waits until all that write into the FIFO have closed it, if it is there.
+ * What the devices can really do is PoCL's as ever.
  */
 #include <CL/cl_icd.h>
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -110,6 +114,27 @@ static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_ui
     return theirs->clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, n, waits, event);
 }
 
+static cl_int CL_API_CALL program_info(cl_program program, cl_program_info what, size_t size, void *value, size_t *size_ret)
+{
+    const char *at = words();
+    char word[128], byte;
+    while (what == CL_PROGRAM_BINARY_SIZES && next_word(&at, word, sizeof word)) {
+        if (strncmp(word, "binaries:", 9) != 0)
+            continue;
+        const int fd = open(word + 9, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT)
+            break;
+        if (fd < 0) {
+            fprintf(stderr, "lesser_icd: %s: %s\n", word + 9, strerror(errno));
+            return CL_OUT_OF_HOST_MEMORY;
+        }
+        while (read(fd, &byte, 1) > 0) {
+        }
+        close(fd);
+    }
+    return theirs->clGetProgramInfo(program, what, size, value, size_ret);
+}
+
 static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *ret_n)
 {
     typedef cl_int(CL_API_CALL * ids_fn)(cl_uint, cl_platform_id *, cl_uint *);
@@ -134,6 +159,7 @@ static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *
         ours.clGetSupportedImageFormats = image_formats;
         ours.clBuildProgram = build_program;
         ours.clEnqueueNDRangeKernel = launch;
+        ours.clGetProgramInfo = program_info;
         *(const cl_icd_dispatch **)(void *)one = &ours;
     }
     if (ids && n)

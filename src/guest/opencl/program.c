@@ -363,13 +363,21 @@ static cl_int keep_told(struct gn_cl_program *p, cl_uint n, const size_t *sizes)
     return CL_SUCCESS;
 }
 
+static cl_int ask_sizes(struct gn_cl_program *p, cl_uint n, size_t *sizes)
+{
+    cl_ulong *wide = calloc(n ? n : 1, sizeof *wide);
+    cl_int result = wide ? gn_send_ProgramBinarySizes(p->o.session, (cl_program)p, wide, n) : CL_OUT_OF_HOST_MEMORY;
+    for (cl_uint i = 0; !result && i < n; i++)
+        sizes[i] = (size_t)wide[i];
+    free(wide);
+    return result;
+}
+
 static cl_int binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value,
                            size_t *param_value_size_ret)
 {
     size_t *sizes = calloc(n ? n : 1, sizeof *sizes);
-    cl_int result = sizes ? gn_send_clGetProgramInfo(p->o.session, (cl_program)p, CL_PROGRAM_BINARY_SIZES,
-                                                     n * sizeof *sizes, sizes, NULL)
-                          : CL_OUT_OF_HOST_MEMORY;
+    cl_int result = sizes ? ask_sizes(p, n, sizes) : CL_OUT_OF_HOST_MEMORY;
     if (!result)
         result = gn_answer(sizes, n * sizeof *sizes, param_value_size, param_value, param_value_size_ret);
     if (!result && param_value)
@@ -412,10 +420,7 @@ static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_si
     size_t *sizes = calloc(n, sizeof *sizes);
     cl_ulong *wide = calloc(n, sizeof *wide);
     unsigned char *all = NULL;
-    cl_int result = sizes && wide
-                        ? gn_send_clGetProgramInfo(p->o.session, (cl_program)p, CL_PROGRAM_BINARY_SIZES,
-                                                   n * sizeof *sizes, sizes, NULL)
-                        : CL_OUT_OF_HOST_MEMORY;
+    cl_int result = sizes && wide ? ask_sizes(p, n, sizes) : CL_OUT_OF_HOST_MEMORY;
     if (!result)
         result = wanted_bytes(p, n, out, sizes, wide, &total);
     if (!result && total) {

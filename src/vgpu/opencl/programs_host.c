@@ -175,19 +175,46 @@ void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args
     return program;
 }
 
+/* One a device; they live as long as the request. */
+static cl_int binary_sizes(struct gn_vgpu *v, struct gn_request *r, cl_program program, cl_uint *ret_n, size_t **ret_sizes)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    cl_uint n = 0;
+    cl_int result = cl->clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, NULL);
+    if (result)
+        return result;
+    size_t *sizes = gn_request_alloc(r, gn_times(n, sizeof *sizes));
+    if (!sizes)
+        return CL_OUT_OF_HOST_MEMORY;
+    *ret_n = n;
+    *ret_sizes = sizes;
+    return cl->clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL);
+}
+
+cl_int gn_host_ProgramBinarySizes(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramBinarySizes *a)
+{
+    cl_uint n = 0;
+    size_t *sizes = NULL;
+    cl_int result = binary_sizes(v, r, a->program, &n, &sizes);
+    if (!result && n != a->n)
+        return CL_INVALID_VALUE;
+    for (cl_uint i = 0; !result && i < n; i++)
+        a->sizes[i] = sizes[i];
+    return result;
+}
+
 cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r,
                                const struct gn_args_ProgramBinaries *a)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_uint n = 0;
-    cl_int result = cl->clGetProgramInfo(a->program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, NULL);
+    size_t *sizes = NULL;
+    cl_int result = binary_sizes(v, r, a->program, &n, &sizes);
     if (result)
         return result;
-    size_t *sizes = gn_request_alloc(r, gn_times(n, sizeof *sizes));
     unsigned char **binaries = gn_request_alloc(r, gn_times(n, sizeof *binaries));
-    if (!sizes || !binaries)
+    if (!binaries)
         return CL_OUT_OF_HOST_MEMORY;
-    result = cl->clGetProgramInfo(a->program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL);
     for (cl_uint i = 0; !result && i < n; i++)
         if (sizes[i] && !(binaries[i] = gn_request_alloc(r, sizes[i])))
             return CL_OUT_OF_HOST_MEMORY;
