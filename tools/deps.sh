@@ -11,7 +11,7 @@ set -u
 build='gcc libc6-dev pkg-config meson ninja-build python3 opencl-c-headers libjansson-dev libssl-dev libbsd-dev libxxhash-dev libzstd-dev libncurses-dev'
 
 # Drivers and a loader, unit tests, tools that look at what was built, and the real programs that the suite runs.
-test='libcmocka-dev binutils ocl-icd-opencl-dev pocl-opencl-icd oclgrind strace valgrind procps openssl
+test='libcmocka-dev clang-format binutils ocl-icd-opencl-dev pocl-opencl-icd oclgrind strace valgrind procps openssl
 g++ libviennacl-dev
 clinfo clpeak hashcat ffmpeg x264 python3-numpy python3-opencv python3-pyopencl clblast-tests
 python3-simtk libopenmm-plugins'

@@ -13,8 +13,8 @@
 #define HIGH   8
 
 static const char source[] = GN_LOAD_SOURCE(
-    __kernel __attribute__((reqd_work_group_size(WIDE, HIGH, 1))) void convolve_rows(
-        __global const float *in, __global float *out, __constant float *taps, int n) {
+    __kernel __attribute__((reqd_work_group_size(WIDE, HIGH, 1))) void convolve_rows(__global const float *in, __global float *out,
+                                                                                     __constant float *taps, int n) {
         __local float tile[HIGH][WIDE + 2 * RADIUS];
         const int lane = get_local_id(0);
         const int line = get_local_id(1);
@@ -33,8 +33,8 @@ static const char source[] = GN_LOAD_SOURCE(
         out[y * n + (int)get_global_id(0)] = sum;
     }
 
-    __kernel __attribute__((reqd_work_group_size(WIDE, HIGH, 1))) void convolve_columns(
-        __global const float *in, __global float *out, __constant float *taps, int n) {
+    __kernel __attribute__((reqd_work_group_size(WIDE, HIGH, 1))) void convolve_columns(__global const float *in, __global float *out,
+                                                                                        __constant float *taps, int n) {
         __local float tile[HIGH + 2 * RADIUS][WIDE];
         const int lane = get_local_id(0);
         const int line = get_local_id(1);

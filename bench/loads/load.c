@@ -53,8 +53,7 @@ void gn_load_open(struct gn_run *run, const char *platform, const char *device)
         gn_load_die("no OpenCL platform (clGetPlatformIDs: %d)", rc);
     for (cl_uint i = 0; i < n_platforms && i < 16 && run->platform == NULL; i++) {
         name[0] = '\0';
-        gn_load_need(clGetPlatformInfo(platforms[i], CL_PLATFORM_NAME, sizeof(name), name, NULL),
-                     "clGetPlatformInfo");
+        gn_load_need(clGetPlatformInfo(platforms[i], CL_PLATFORM_NAME, sizeof(name), name, NULL), "clGetPlatformInfo");
         if (name_matches(platform, i, name))
             run->platform = platforms[i];
     }
@@ -65,8 +64,7 @@ void gn_load_open(struct gn_run *run, const char *platform, const char *device)
         gn_load_die("the platform has no device (clGetDeviceIDs: %d)", rc);
     for (cl_uint i = 0; i < n_devices && i < 64 && run->device == NULL; i++) {
         name[0] = '\0';
-        gn_load_need(clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof(name), name, NULL),
-                     "clGetDeviceInfo");
+        gn_load_need(clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof(name), name, NULL), "clGetDeviceInfo");
         if (name_matches(device, i, name))
             run->device = devices[i];
     }
@@ -86,8 +84,7 @@ void gn_load_use_queue(struct gn_run *run, bool profiling)
         gn_load_need(clFinish(run->queue), "clFinish");
         clReleaseCommandQueue(run->queue);
     }
-    run->queue = clCreateCommandQueue(run->context, run->device,
-                                      profiling || run->summing ? CL_QUEUE_PROFILING_ENABLE : 0, &rc);
+    run->queue = clCreateCommandQueue(run->context, run->device, profiling || run->summing ? CL_QUEUE_PROFILING_ENABLE : 0, &rc);
     gn_load_need(rc, "clCreateCommandQueue");
     run->profiling = profiling;
 }
@@ -143,8 +140,7 @@ cl_mem gn_load_buffer(struct gn_run *run, cl_mem_flags flags, size_t bytes, cons
         gn_load_die("more than %d buffers", GN_LOAD_MAX_BUFFERS);
     run->buffers[run->n_buffers++] = mem;
     if (init != NULL)
-        gn_load_need(clEnqueueWriteBuffer(run->queue, mem, CL_TRUE, 0, bytes, init, 0, NULL, NULL),
-                     "clEnqueueWriteBuffer");
+        gn_load_need(clEnqueueWriteBuffer(run->queue, mem, CL_TRUE, 0, bytes, init, 0, NULL, NULL), "clEnqueueWriteBuffer");
     return mem;
 }
 
@@ -213,10 +209,8 @@ static uint64_t event_ns(cl_event event)
     cl_ulong start = 0;
     cl_ulong end = 0;
 
-    gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL),
-                 "clGetEventProfilingInfo");
-    gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL),
-                 "clGetEventProfilingInfo");
+    gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL), "clGetEventProfilingInfo");
+    gn_load_need(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL), "clGetEventProfilingInfo");
     clReleaseEvent(event);
     return end - start;
 }
@@ -256,12 +250,12 @@ static void take_sample(struct gn_load_kernel *k, cl_event event)
     k->samples_ns[k->n_samples++] = device_ns;
 }
 
-static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, const size_t *offset,
-                   const size_t *global, const size_t *local)
+static void launch(struct gn_run *run, struct gn_load_kernel *k, cl_uint dims, const size_t *offset, const size_t *global,
+                   const size_t *local)
 {
     cl_event event = NULL;
-    cl_int rc = clEnqueueNDRangeKernel(run->queue, k->kernel, dims, offset, global, local, 0, NULL,
-                                       run->profiling || run->summing ? &event : NULL);
+    cl_int rc =
+        clEnqueueNDRangeKernel(run->queue, k->kernel, dims, offset, global, local, 0, NULL, run->profiling || run->summing ? &event : NULL);
 
     if (rc != CL_SUCCESS)
         gn_load_die("clEnqueueNDRangeKernel(%s) failed: %d", k->name, rc);
@@ -278,36 +272,31 @@ void gn_load_launch(struct gn_run *run, struct gn_load_kernel *k, size_t global,
     launch(run, k, 1, NULL, &global, &local);
 }
 
-void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global,
-                         size_t local)
+void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global, size_t local)
 {
     launch(run, k, 1, &offset, &global, &local);
 }
 
-void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2],
-                       const size_t local[2])
+void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2], const size_t local[2])
 {
     launch(run, k, 2, NULL, global, local);
 }
 
 void gn_load_copy(struct gn_run *run, cl_mem from, cl_mem to, size_t bytes)
 {
-    gn_load_need(clEnqueueCopyBuffer(run->queue, from, to, 0, 0, bytes, 0, NULL, NULL),
-                 "clEnqueueCopyBuffer");
+    gn_load_need(clEnqueueCopyBuffer(run->queue, from, to, 0, 0, bytes, 0, NULL, NULL), "clEnqueueCopyBuffer");
     run->async_calls++;
 }
 
 void gn_load_read(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, void *to)
 {
-    gn_load_need(clEnqueueReadBuffer(run->queue, mem, CL_TRUE, offset, bytes, to, 0, NULL, NULL),
-                 "clEnqueueReadBuffer");
+    gn_load_need(clEnqueueReadBuffer(run->queue, mem, CL_TRUE, offset, bytes, to, 0, NULL, NULL), "clEnqueueReadBuffer");
     run->sync_calls++;
 }
 
 void gn_load_write(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, const void *from)
 {
-    gn_load_need(clEnqueueWriteBuffer(run->queue, mem, CL_TRUE, offset, bytes, from, 0, NULL, NULL),
-                 "clEnqueueWriteBuffer");
+    gn_load_need(clEnqueueWriteBuffer(run->queue, mem, CL_TRUE, offset, bytes, from, 0, NULL, NULL), "clEnqueueWriteBuffer");
     run->sync_calls++;
 }
 
@@ -353,8 +342,7 @@ bool gn_load_same_floats(const char *what, const float *got, const float *want, 
 
         /* Written so that a NaN fails. */
         if (!(fabsf(got[i] - want[i]) <= tolerance * scale)) {
-            fprintf(stderr, "gantry-load: %s[%zu] is %g, the reference says %g\n", what, i, (double)got[i],
-                    (double)want[i]);
+            fprintf(stderr, "gantry-load: %s[%zu] is %g, the reference says %g\n", what, i, (double)got[i], (double)want[i]);
             return false;
         }
     }

@@ -42,9 +42,9 @@ struct gn_run {
     size_t groups;  /* work-groups of a launch, and blocking reads a round, in spin alone */
     unsigned reads;
     unsigned pieces; /* into which spin itself cuts a launch */
-    bool ahead; /* gn_load_finish waits for what there was at the last one, so the device never waits for the
-                   program */
-    bool summing; /* every launch's time on the device goes into profiled_ns, without waiting for it */
+    bool ahead;      /* gn_load_finish waits for what there was at the last one, so the device never waits for the
+                        program */
+    bool summing;    /* every launch's time on the device goes into profiled_ns, without waiting for it */
 
     cl_command_queue queue;
     bool profiling; /* queue has profiling and every launch is timed */
@@ -93,9 +93,8 @@ struct gn_load {
     bool (*check)(struct gn_run *run);
 };
 
-extern const struct gn_load gn_load_matrixmul, gn_load_blackscholes, gn_load_scan, gn_load_histogram,
-    gn_load_convolution, gn_load_hotspot, gn_load_srad, gn_load_pathfinder, gn_load_nw, gn_load_walsh,
-    gn_load_cfd, gn_load_lavamd, gn_load_spin;
+extern const struct gn_load gn_load_matrixmul, gn_load_blackscholes, gn_load_scan, gn_load_histogram, gn_load_convolution, gn_load_hotspot,
+    gn_load_srad, gn_load_pathfinder, gn_load_nw, gn_load_walsh, gn_load_cfd, gn_load_lavamd, gn_load_spin;
 
 /* Ends the program with status 1 and "gantry-load: ..." on stderr. */
 _Noreturn void gn_load_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -113,8 +112,7 @@ void gn_load_use_queue(struct gn_run *run, bool profiling);
 /* For setup. Memory and buffers live until gn_load_reset. */
 void *gn_load_alloc(struct gn_run *run, size_t count, size_t item_bytes);
 cl_mem gn_load_buffer(struct gn_run *run, cl_mem_flags flags, size_t bytes, const void *init);
-void gn_load_build(struct gn_run *run, const char *source, const char *options_fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+void gn_load_build(struct gn_run *run, const char *source, const char *options_fmt, ...) __attribute__((format(printf, 3, 4)));
 struct gn_load_kernel *gn_load_kernel(struct gn_run *run, const char *name);
 void gn_load_arg(struct gn_load_kernel *k, cl_uint index, size_t bytes, const void *value);
 #define GN_LOAD_ARG(k, index, value) gn_load_arg((k), (index), sizeof(value), &(value))
@@ -129,10 +127,8 @@ void gn_load_obey(struct gn_run *run, uint64_t sleep_ns);
 /* For rounds: counted calls. Local sizes are always given: the loads use barriers. */
 void gn_load_launch(struct gn_run *run, struct gn_load_kernel *k, size_t global, size_t local);
 /* Work-items from an offset on. */
-void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global,
-                         size_t local);
-void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2],
-                       const size_t local[2]);
+void gn_load_launch_from(struct gn_run *run, struct gn_load_kernel *k, size_t offset, size_t global, size_t local);
+void gn_load_launch_2d(struct gn_run *run, struct gn_load_kernel *k, const size_t global[2], const size_t local[2]);
 void gn_load_copy(struct gn_run *run, cl_mem from, cl_mem to, size_t bytes);
 void gn_load_read(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, void *to);
 void gn_load_write(struct gn_run *run, cl_mem mem, size_t offset, size_t bytes, const void *from);

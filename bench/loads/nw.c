@@ -17,8 +17,7 @@
 static const char source[] = GN_LOAD_SOURCE(
     /* edges: the lowest finished row, the rightmost finished column, the tiles' corners; see struct nw. */
     __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void fill_diagonal(
-        __global const uchar *down, __global const uchar *across, __global int *edges, int wide, int diagonal,
-        int first_row) {
+        __global const uchar *down, __global const uchar *across, __global int *edges, int wide, int diagonal, int first_row) {
         __local int line[2][GROUP];
         const int lane = get_local_id(0);
         const int tile_row = first_row + (int)get_group_id(0);
@@ -98,8 +97,8 @@ static void setup(struct gn_run *run)
     across = gn_load_buffer(run, CL_MEM_READ_ONLY, w->columns, w->across);
     w->start = gn_load_buffer(run, CL_MEM_READ_ONLY, w->edges_bytes, start);
     w->edges = gn_load_buffer(run, CL_MEM_READ_WRITE, w->edges_bytes, NULL);
-    gn_load_build(run, source, "-DGROUP=%d -DTILES=%d -DROWS=%d -DMATCH=%d -DMISMATCH=%d -DGAP=%d", GROUP,
-                  TILES, ROWS, MATCH, MISMATCH, GAP);
+    gn_load_build(run, source, "-DGROUP=%d -DTILES=%d -DROWS=%d -DMATCH=%d -DMISMATCH=%d -DGAP=%d", GROUP, TILES, ROWS, MATCH, MISMATCH,
+                  GAP);
     k = gn_load_kernel(run, "fill_diagonal");
     GN_LOAD_ARG(k, 0, down);
     GN_LOAD_ARG(k, 1, across);

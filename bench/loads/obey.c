@@ -89,12 +89,10 @@ static void answer(struct gn_run *run, struct record *r)
            "calls\":%llu,"
            "\"profiled_ns\":%llu,\"round_ns\":{\"mean\":%.0f,\"p50\":%llu,\"p90\":%llu,\"p99\":%llu,\"max\":%"
            "llu},\"marks\":[",
-           (unsigned long long)r->start_ns, (unsigned long long)r->end_ns, (unsigned long long)r->rounds,
-           (unsigned long long)run->launches, (unsigned long long)run->async_calls,
-           (unsigned long long)run->sync_calls, (unsigned long long)run->profiled_ns,
-           (double)sum_ns / (double)r->n_lengths, (unsigned long long)part(r, 0.5),
-           (unsigned long long)part(r, 0.9), (unsigned long long)part(r, 0.99),
-           (unsigned long long)r->longest_ns);
+           (unsigned long long)r->start_ns, (unsigned long long)r->end_ns, (unsigned long long)r->rounds, (unsigned long long)run->launches,
+           (unsigned long long)run->async_calls, (unsigned long long)run->sync_calls, (unsigned long long)run->profiled_ns,
+           (double)sum_ns / (double)r->n_lengths, (unsigned long long)part(r, 0.5), (unsigned long long)part(r, 0.9),
+           (unsigned long long)part(r, 0.99), (unsigned long long)r->longest_ns);
     for (size_t i = 0; i < r->n_marks; i++)
         printf("%s[%llu,%llu]", i > 0 ? "," : "", (unsigned long long)(r->marks_ns[i] - r->start_ns),
                (unsigned long long)r->mark_rounds[i]);
@@ -111,8 +109,8 @@ void gn_load_obey(struct gn_run *run, uint64_t sleep_ns)
         gn_load_die("out of memory for the record of the rounds");
     /* Touched now, not in the middle of a phase. */
     memset(r, 1, sizeof(*r));
-    printf("{\"version\":1,\"load\":\"%s\",\"size\":%zu,\"batch\":%u,\"kernel_ns\":%llu}\n", run->load->name,
-           run->size, run->batch, (unsigned long long)gn_load_kernel_ns(run));
+    printf("{\"version\":1,\"load\":\"%s\",\"size\":%zu,\"batch\":%u,\"kernel_ns\":%llu}\n", run->load->name, run->size, run->batch,
+           (unsigned long long)gn_load_kernel_ns(run));
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin) != NULL) {
         char *end;

@@ -8,28 +8,28 @@
 #define GROUP   256
 #define SEGMENT (4 * GROUP)
 
-static const char source[] = GN_LOAD_SOURCE(__kernel __attribute__((
-    reqd_work_group_size(GROUP, 1, 1))) void scan_segments(__global const uint4 *in, __global uint4 *out) {
-    __local uint line[2][GROUP];
-    const int lane = get_local_id(0);
-    const int i = get_global_id(0);
-    const uint4 v = in[i];
-    const uint total = v.x + v.y + v.z + v.w;
-    uint sum = total;
-    int from = 0;
+static const char source[] = GN_LOAD_SOURCE(
+    __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scan_segments(__global const uint4 *in, __global uint4 *out) {
+        __local uint line[2][GROUP];
+        const int lane = get_local_id(0);
+        const int i = get_global_id(0);
+        const uint4 v = in[i];
+        const uint total = v.x + v.y + v.z + v.w;
+        uint sum = total;
+        int from = 0;
 
-    line[0][lane] = sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int distance = 1; distance < GROUP; distance *= 2) {
-        if (lane >= distance)
-            sum += line[from][lane - distance];
-        line[1 - from][lane] = sum;
-        from = 1 - from;
+        line[0][lane] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    const uint before = sum - total;
-    out[i] = (uint4)(before, before + v.x, before + v.x + v.y, before + v.x + v.y + v.z);
-});
+        for (int distance = 1; distance < GROUP; distance *= 2) {
+            if (lane >= distance)
+                sum += line[from][lane - distance];
+            line[1 - from][lane] = sum;
+            from = 1 - from;
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        const uint before = sum - total;
+        out[i] = (uint4)(before, before + v.x, before + v.x + v.y, before + v.x + v.y + v.z);
+    });
 
 struct scan {
     uint32_t *host;

@@ -11,8 +11,8 @@
 
 #define GROUP 16
 
-static const char source[] = GN_LOAD_SOURCE(
-    __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void spin(__global uint *out, uint steps) {
+static const char source[] =
+    GN_LOAD_SOURCE(__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void spin(__global uint *out, uint steps) {
         uint x = (uint)get_global_id(0);
 
         for (uint i = 0; i < steps; i++)

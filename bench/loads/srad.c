@@ -20,8 +20,7 @@
 static const char source[] = GN_LOAD_SOURCE(
     /* state[0] is the squared coefficient of variation that the host works out each step, state[1] the step.
      */
-    __kernel void diffusion(__global const float *image, __global float *c, __global const float *state,
-                            int n) {
+    __kernel void diffusion(__global const float *image, __global float *c, __global const float *state, int n) {
         const int x = get_global_id(0);
         const int y = get_global_id(1);
         const int i = y * n + x;
@@ -60,8 +59,7 @@ static const char source[] = GN_LOAD_SOURCE(
     }
 
     __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
-        __global const float *image, __global const float *square, __global float *partial,
-        __global float *square_partial, int per_item) {
+        __global const float *image, __global const float *square, __global float *partial, __global float *square_partial, int per_item) {
         __local float a[GROUP];
         __local float b[GROUP];
         const int lane = get_local_id(0);

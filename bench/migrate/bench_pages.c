@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-#define GBITS(n) ((uint64_t)(n) * 125000000u)
+#define GBITS(n) ((uint64_t)(n)*125000000u)
 
 static void digest_evp(const EVP_MD *md, const void *page, size_t n)
 {
@@ -179,8 +179,9 @@ static void overlap_row(struct pages *p, uint64_t bytes_per_s, unsigned pairs, c
         for (unsigned k = 0; k < 4; k++)
             sum[k] += each[k] / pairs / (double)p->n;
     }
-    printf("{\"gbit_per_s\": %.1f, \"sent\": %.3f, \"hash_ns\": %.1f, \"send_ns\": %.1f, \"overlapped_ns\": %.1f, \"sequential_ns\": %.1f, ",
-           (double)bytes_per_s / 125e6, (double)s.sent_pages / (double)p->n, sum[0], sum[1], sum[2], sum[3]);
+    printf(
+        "{\"gbit_per_s\": %.1f, \"sent\": %.3f, \"hash_ns\": %.1f, \"send_ns\": %.1f, \"overlapped_ns\": %.1f, \"sequential_ns\": %.1f, ",
+        (double)bytes_per_s / 125e6, (double)s.sent_pages / (double)p->n, sum[0], sum[1], sum[2], sum[3]);
     print_ratios("ratio", ratios, pairs);
     printf(", ");
     print_ratios("sequential", sequential, pairs);

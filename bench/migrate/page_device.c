@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Digests of a buffer's pages by the first OpenCL device, both kernels, as a move's rounds ask for them; and by the processor from memory of
- * its own. 256 MiB, the best of five.
+ * Digests of a buffer's pages by the first OpenCL device, both kernels, as a move's rounds ask for them; and by the processor from memory
+ * of its own. 256 MiB, the best of five.
  */
 #include <CL/cl_icd.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "pages.h"
 
-#define BYTES  (UINT64_C(256) << 20)
-#define PAGES  (BYTES / PAGE)
+#define BYTES   (UINT64_C(256) << 20)
+#define PAGES   (BYTES / PAGE)
 #define AT_ONCE 4096u /* what a round asks for */
-#define TURNS  5u
+#define TURNS   5u
 
 /* What every vendor's object begins with. */
 struct _cl_platform_id {
@@ -86,9 +86,10 @@ void bench_device(void)
     need(rc, "no buffer");
     const double item = there(platform->dispatch, context, device, mem, 0, &item_ms);
     const double group = there(platform->dispatch, context, device, mem, 1, &group_ms);
-    printf("{\"device\": \"%s\", \"item_ns\": %.1f, \"group_ns\": %.1f, \"item_build_ms\": %.1f, \"group_build_ms\": %.1f, \"nh_ns\": %.1f, "
-           "\"xxh3_ns\": %.1f}",
-           name, item, group, item_ms, group_ms, here(GN_PAGE_HASH_NH, memory), here(GN_PAGE_HASH_XXH3, memory));
+    printf(
+        "{\"device\": \"%s\", \"item_ns\": %.1f, \"group_ns\": %.1f, \"item_build_ms\": %.1f, \"group_build_ms\": %.1f, \"nh_ns\": %.1f, "
+        "\"xxh3_ns\": %.1f}",
+        name, item, group, item_ms, group_ms, here(GN_PAGE_HASH_NH, memory), here(GN_PAGE_HASH_XXH3, memory));
     clReleaseMemObject(mem);
     clReleaseContext(context);
     free(memory);

@@ -13,16 +13,14 @@
 #include "base/checked.h"
 
 static const struct gn_load *const loads[] = {
-    &gn_load_matrixmul,   &gn_load_blackscholes, &gn_load_scan, &gn_load_histogram,
-    &gn_load_convolution, &gn_load_hotspot,      &gn_load_srad, &gn_load_pathfinder,
-    &gn_load_nw,          &gn_load_walsh,        &gn_load_cfd,  &gn_load_lavamd,
+    &gn_load_matrixmul, &gn_load_blackscholes, &gn_load_scan, &gn_load_histogram, &gn_load_convolution, &gn_load_hotspot,
+    &gn_load_srad,      &gn_load_pathfinder,   &gn_load_nw,   &gn_load_walsh,     &gn_load_cfd,         &gn_load_lavamd,
 };
 
 static int read_buffer(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct tracked_source *s = ctx;
-    gn_load_need(clEnqueueReadBuffer(s->run->queue, s->mem, CL_TRUE, offset, n, dst, 0, NULL, NULL),
-                 "clEnqueueReadBuffer");
+    gn_load_need(clEnqueueReadBuffer(s->run->queue, s->mem, CL_TRUE, offset, n, dst, 0, NULL, NULL), "clEnqueueReadBuffer");
     return 0;
 }
 
@@ -51,8 +49,7 @@ void load_end(struct gn_run *run)
     gn_load_close(run);
 }
 
-void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h,
-                  unsigned sample_bytes)
+void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h, unsigned sample_bytes)
 {
     _Static_assert(MOST_BUFFERS >= GN_LOAD_MAX_BUFFERS, "a load's buffers");
     memset(t, 0, sizeof *t);
@@ -60,14 +57,11 @@ void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_ha
     for (size_t i = 0; i < t->n; i++) {
         size_t bytes;
         cl_mem_flags flags;
-        gn_load_need(clGetMemObjectInfo(run->buffers[i], CL_MEM_SIZE, sizeof bytes, &bytes, NULL),
-                     "clGetMemObjectInfo");
-        gn_load_need(clGetMemObjectInfo(run->buffers[i], CL_MEM_FLAGS, sizeof flags, &flags, NULL),
-                     "clGetMemObjectInfo");
+        gn_load_need(clGetMemObjectInfo(run->buffers[i], CL_MEM_SIZE, sizeof bytes, &bytes, NULL), "clGetMemObjectInfo");
+        gn_load_need(clGetMemObjectInfo(run->buffers[i], CL_MEM_FLAGS, sizeof flags, &flags, NULL), "clGetMemObjectInfo");
         t->sources[i] = (struct tracked_source){run, run->buffers[i]};
         t->items[i].source = (struct gn_page_source){.read = read_buffer, .ctx = &t->sources[i]};
-        need(gn_page_table_create(h, bytes, !(flags & CL_MEM_READ_ONLY), sample_bytes, &t->items[i].table),
-             "no table");
+        need(gn_page_table_create(h, bytes, !(flags & CL_MEM_READ_ONLY), sample_bytes, &t->items[i].table), "no table");
         t->n_pages += t->items[i].table->n_pages;
     }
     struct gn_rounds *r = rounds(0);
@@ -129,8 +123,7 @@ static int by_time(const void *a, const void *b)
 
 /* The round that stops, verified on one thread and sent nowhere, several times: its figures, and ns a page.
  */
-static double stop_ns(struct gn_rounds *r, struct tracked *t, enum gn_sample_place place,
-                      struct gn_round_stats *s)
+static double stop_ns(struct gn_rounds *r, struct tracked *t, enum gn_sample_place place, struct gn_round_stats *s)
 {
     uint64_t took[TURNS];
     struct line none;
@@ -167,8 +160,7 @@ void bench_load(const char *name, unsigned rounds_between)
         tracked_stand(&tracked[i]);
 
     stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s); /* the caches */
-    printf("{\"load\": \"%s\", \"off_ns\": %.1f, \"samples\": [", run.load->name,
-           stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s));
+    printf("{\"load\": \"%s\", \"off_ns\": %.1f, \"samples\": [", run.load->name, stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s));
     for (unsigned i = 0; i < GN_ARRAY_SIZE(lengths); i++)
         for (enum gn_sample_place place = 0; place < GN_SAMPLE_PLACES; place++) {
             const double ns = stop_ns(r, &tracked[i], place, &s);
@@ -176,8 +168,8 @@ void bench_load(const char *name, unsigned rounds_between)
                    "\"unchanged\": %llu, "
                    "\"sampled\": %llu, \"missed\": %llu}",
                    i || place ? ", " : "", lengths[i], places[place], ns, (unsigned long long)s.verify.pages,
-                   (unsigned long long)s.verify.skipped, (unsigned long long)s.verify.clean,
-                   (unsigned long long)s.verify.sampled, (unsigned long long)s.verify.missed);
+                   (unsigned long long)s.verify.skipped, (unsigned long long)s.verify.clean, (unsigned long long)s.verify.sampled,
+                   (unsigned long long)s.verify.missed);
         }
     printf("], \"auto_ns\": %.1f}", stop_ns(r, &tracked[0], GN_SAMPLE_AUTO, &s));
     for (unsigned i = 0; i < GN_ARRAY_SIZE(lengths); i++)

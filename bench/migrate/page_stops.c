@@ -79,8 +79,7 @@ static void overlap(struct tracked *t, uint64_t bytes_per_s)
     const double pages = (double)t->n_pages;
     printf("\"overlap\": {\"gbit_per_s\": %.1f, \"sequential_ns\": %.1f, \"overlapped_ns\": %.1f, "
            "\"ideal_ns\": %.1f}",
-           (double)bytes_per_s / 125e6, (double)sequential_ns / pages, (double)overlapped_ns / pages,
-           (double)best_ns / pages);
+           (double)bytes_per_s / 125e6, (double)sequential_ns / pages, (double)overlapped_ns / pages, (double)best_ns / pages);
     free(l.notes);
     free(l.buffer);
     gn_rounds_destroy(one);
@@ -106,8 +105,7 @@ void bench_stops(const char *name, unsigned rounds_between)
     for (unsigned i = 0; i < rounds_between; i++)
         run.load->round(&run);
     gn_load_drain(&run);
-    printf("{\"load\": \"%s\", \"pages\": %llu, \"stops\": [", run.load->name,
-           (unsigned long long)tracked[0].n_pages);
+    printf("{\"load\": \"%s\", \"pages\": %llu, \"stops\": [", run.load->name, (unsigned long long)tracked[0].n_pages);
     for (size_t i = 0; i < GN_ARRAY_SIZE(hashes); i++) {
         tracked_stand(&tracked[i]);
         for (size_t k = 0; k < GN_ARRAY_SIZE(gbits); k++) {
@@ -115,9 +113,8 @@ void bench_stops(const char *name, unsigned rounds_between)
             struct line l;
             line_open(&l, GBITS(gbits[k]));
             const uint64_t ns = stop_ns(r, &tracked[i], &l, &s);
-            printf("%s{\"hash\": \"%s\", \"gbit_per_s\": %.1f, \"ns\": %llu, \"sent\": %llu, \"zero\": %llu}",
-                   i || k ? ", " : "", hashes[i].name, gbits[k], (unsigned long long)ns,
-                   (unsigned long long)s.sent_pages, (unsigned long long)s.verify.zero);
+            printf("%s{\"hash\": \"%s\", \"gbit_per_s\": %.1f, \"ns\": %llu, \"sent\": %llu, \"zero\": %llu}", i || k ? ", " : "",
+                   hashes[i].name, gbits[k], (unsigned long long)ns, (unsigned long long)s.sent_pages, (unsigned long long)s.verify.zero);
             free(l.buffer);
         }
     }
@@ -133,8 +130,7 @@ void bench_stops(const char *name, unsigned rounds_between)
 }
 
 /* Points of a course: where it is in the round, and ns a page. */
-static void print_course(const char *name, const struct line *l, uint64_t began_ns, bool ideal,
-                         const char *after)
+static void print_course(const char *name, const struct line *l, uint64_t began_ns, bool ideal, const char *after)
 {
     const uint64_t step = l->n_notes / 100 ? l->n_notes / 100 : 1;
     printf("\"%s\": [", name);
@@ -142,12 +138,10 @@ static void print_course(const char *name, const struct line *l, uint64_t began_
         uint64_t sum = 0;
         for (uint64_t k = i; k < i + step; k++) {
             const uint64_t from_ns = k ? l->notes[k - 1].ended_ns : began_ns;
-            const uint64_t hash_ns = l->notes[k].began_ns - from_ns,
-                           send_ns = l->notes[k].ended_ns - l->notes[k].began_ns;
+            const uint64_t hash_ns = l->notes[k].began_ns - from_ns, send_ns = l->notes[k].ended_ns - l->notes[k].began_ns;
             sum += !ideal ? hash_ns + send_ns : hash_ns > send_ns ? hash_ns : send_ns;
         }
-        printf("%s[%llu, %.1f]", i ? ", " : "", (unsigned long long)(i * GN_PAGE_GROUP),
-               (double)sum / (double)(step * GN_PAGE_GROUP));
+        printf("%s[%llu, %.1f]", i ? ", " : "", (unsigned long long)(i * GN_PAGE_GROUP), (double)sum / (double)(step * GN_PAGE_GROUP));
     }
     printf("]%s", after);
 }

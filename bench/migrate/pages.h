@@ -63,8 +63,7 @@ void line_drain(struct line *l);
 
 struct gn_rounds *rounds(unsigned threads);
 /* One round; its time until the line is empty. */
-uint64_t timed_round(struct gn_rounds *r, struct pages *p, struct gn_round_options o, struct line *l,
-                     struct gn_round_stats *s);
+uint64_t timed_round(struct gn_rounds *r, struct pages *p, struct gn_round_options o, struct line *l, struct gn_round_stats *s);
 
 /* A load of bench/loads with its buffers in page tables of their own. */
 #define MOST_BUFFERS 24u
@@ -85,8 +84,7 @@ struct tracked {
 void load_begin(struct gn_run *run, const char *name);
 void load_end(struct gn_run *run);
 /* All of it is sent once. */
-void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h,
-                  unsigned sample_bytes);
+void tracked_open(struct tracked *t, struct gn_run *run, const struct gn_page_hasher *h, unsigned sample_bytes);
 void tracked_close(struct tracked *t);
 /* The load runs no more: from now on its buffers are looked at in their place, as a driver's maps would show
  * them. */

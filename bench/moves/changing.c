@@ -25,13 +25,13 @@
 #define MAX_MARKS  65536u
 #define MIB        (1u << 20)
 
-#define MUST(what)                                                                                           \
-    do {                                                                                                     \
-        cl_int must_ = (what);                                                                               \
-        if (must_) {                                                                                         \
-            fprintf(stderr, "%s: %d\n", #what, must_);                                                       \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define MUST(what)                                                                                                                         \
+    do {                                                                                                                                   \
+        cl_int must_ = (what);                                                                                                             \
+        if (must_) {                                                                                                                       \
+            fprintf(stderr, "%s: %d\n", #what, must_);                                                                                     \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
 
 static const char source[] = "kernel void change(global uint *a, uint from, uint n) {\n"

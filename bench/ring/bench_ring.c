@@ -148,8 +148,7 @@ static void ring_call(uint32_t i)
 {
     struct gn_reply reply;
     uint32_t request[8] = {0};
-    if (gn_reply_take(&replies, &request[0]) < 0 ||
-        gn_ring_send(&producer, request, sizeof request, NULL, 0, NULL) < 0 ||
+    if (gn_reply_take(&replies, &request[0]) < 0 || gn_ring_send(&producer, request, sizeof request, NULL, 0, NULL) < 0 ||
         gn_reply_wait(&replies, request[0], &reply) < 0 || reply.result != (int32_t)i) {
         fprintf(stderr, "bench-ring: a call over the ring failed\n");
         exit(1);
@@ -160,8 +159,7 @@ static void ring_call(uint32_t i)
 static void transfer(int fd, char *bytes, bool sending)
 {
     for (size_t done = 0; done < SOCKET_BYTES;) {
-        ssize_t n = sending ? write(fd, bytes + done, SOCKET_BYTES - done)
-                            : read(fd, bytes + done, SOCKET_BYTES - done);
+        ssize_t n = sending ? write(fd, bytes + done, SOCKET_BYTES - done) : read(fd, bytes + done, SOCKET_BYTES - done);
         if (n <= 0)
             die("socket");
         done += (size_t)n;
@@ -258,9 +256,8 @@ static unsigned number(const char *text, unsigned min)
 
 static void parse(int argc, char **argv)
 {
-    static const struct option known[] = {{"rounds", 1, 0, 'r'}, {"calls", 1, 0, 'c'}, {"pin", 0, 0, 'p'},
-                                          {"json", 0, 0, 'j'},   {"check", 0, 0, 'k'}, {"help", 0, 0, 'h'},
-                                          {0, 0, 0, 0}};
+    static const struct option known[] = {{"rounds", 1, 0, 'r'}, {"calls", 1, 0, 'c'}, {"pin", 0, 0, 'p'}, {"json", 0, 0, 'j'},
+                                          {"check", 0, 0, 'k'},  {"help", 0, 0, 'h'},  {0, 0, 0, 0}};
     int o;
     while ((o = getopt_long(argc, argv, "h", known, NULL)) != -1) {
         switch (o) {
@@ -294,8 +291,7 @@ static void parse(int argc, char **argv)
 }
 
 struct results {
-    double ns[N_CONTESTS], min_ns[N_CONTESTS],
-        max_ns[N_CONTESTS]; /* medians of rounds; best and worst round */
+    double ns[N_CONTESTS], min_ns[N_CONTESTS], max_ns[N_CONTESTS]; /* medians of rounds; best and worst round */
     double to_pingpong, socket_to;
     uint64_t n_parks, n_wakes; /* the caller's, in all null calls together */
 };
@@ -307,23 +303,21 @@ static void print_table(const struct results *r)
         printf("%-34s %10.0f %10.0f %10.0f\n", contests[k].title, r->ns[k], r->min_ns[k], r->max_ns[k]);
     printf("null call / bare ping-pong: %6.2f  (at most %.0f)\n", r->to_pingpong, NULL_CALL_PINGPONG_BAR);
     printf("Unix socket / null call:    %6.1f  (at least %.0f)\n", r->socket_to, NULL_CALL_SOCKET_BAR);
-    printf("%u rounds of %u calls, %s; the caller parked %lu times and woke the server %lu times\n",
-           options.rounds, options.calls, options.pin ? "pinned" : "not pinned", (unsigned long)r->n_parks,
-           (unsigned long)r->n_wakes);
+    printf("%u rounds of %u calls, %s; the caller parked %lu times and woke the server %lu times\n", options.rounds, options.calls,
+           options.pin ? "pinned" : "not pinned", (unsigned long)r->n_parks, (unsigned long)r->n_wakes);
 }
 
 static void print_json(const struct results *r)
 {
-    printf("{\"version\":1,\"bench\":\"ring\",\"rounds\":%u,\"calls\":%u,\"pinned\":%s,", options.rounds,
-           options.calls, options.pin ? "true" : "false");
+    printf("{\"version\":1,\"bench\":\"ring\",\"rounds\":%u,\"calls\":%u,\"pinned\":%s,", options.rounds, options.calls,
+           options.pin ? "true" : "false");
     for (int k = 0; k < N_CONTESTS; k++)
-        printf("\"%s_ns\":%.1f,\"%s_best_ns\":%.1f,\"%s_worst_ns\":%.1f,", contests[k].name, r->ns[k],
-               contests[k].name, r->min_ns[k], contests[k].name, r->max_ns[k]);
-    printf(
-        "\"null_call_to_pingpong\":%.3f,\"null_call_to_pingpong_bar\":%.1f,\"unix_socket_to_null_call\":%.2f,"
-        "\"unix_socket_to_null_call_bar\":%.1f,\"caller_parks\":%lu,\"caller_wakes\":%lu}\n",
-        r->to_pingpong, NULL_CALL_PINGPONG_BAR, r->socket_to, NULL_CALL_SOCKET_BAR, (unsigned long)r->n_parks,
-        (unsigned long)r->n_wakes);
+        printf("\"%s_ns\":%.1f,\"%s_best_ns\":%.1f,\"%s_worst_ns\":%.1f,", contests[k].name, r->ns[k], contests[k].name, r->min_ns[k],
+               contests[k].name, r->max_ns[k]);
+    printf("\"null_call_to_pingpong\":%.3f,\"null_call_to_pingpong_bar\":%.1f,\"unix_socket_to_null_call\":%.2f,"
+           "\"unix_socket_to_null_call_bar\":%.1f,\"caller_parks\":%lu,\"caller_wakes\":%lu}\n",
+           r->to_pingpong, NULL_CALL_PINGPONG_BAR, r->socket_to, NULL_CALL_SOCKET_BAR, (unsigned long)r->n_parks,
+           (unsigned long)r->n_wakes);
 }
 
 int main(int argc, char **argv)

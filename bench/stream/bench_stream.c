@@ -16,12 +16,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIECE (UINT64_C(1) << 20)
+#define PIECE      (UINT64_C(1) << 20)
 #define MOST_PAIRS 99
 
 enum what { PLAIN_WRITE, STREAM_WRITE, PLAIN_READ, STREAM_READ, HASH, HASHED_WRITE, PACK, PACKED_READ, N_WHATS };
-static const char *const names[N_WHATS] = {"write, no stream",  "write, stream",         "read, no stream", "read, stream",
-                                           "XXH3-128, 4 KiB pages", "write, stream, hashes given", "write, stream, zstd 1", "read, stream, zstd 1"};
+static const char *const names[N_WHATS] = {"write, no stream",      "write, stream",         "read, no stream",
+                                           "read, stream",          "XXH3-128, 4 KiB pages", "write, stream, hashes given",
+                                           "write, stream, zstd 1", "read, stream, zstd 1"};
 
 static unsigned char *memory, *landed;
 static uint64_t bytes;
@@ -105,18 +106,31 @@ static void plain(const char *path, bool writing)
 static void run(enum what what, const char *path)
 {
     switch (what) {
-    case PLAIN_WRITE: plain(path, true); break;
-    case PLAIN_READ: plain(path, false); break;
-    case STREAM_WRITE: write_stream(path, NULL, GN_STREAM_RAW); break;
-    case HASHED_WRITE: write_stream(path, hashes, GN_STREAM_RAW); break;
-    case PACK: write_stream(path, NULL, GN_STREAM_ZSTD); break;
+    case PLAIN_WRITE:
+        plain(path, true);
+        break;
+    case PLAIN_READ:
+        plain(path, false);
+        break;
+    case STREAM_WRITE:
+        write_stream(path, NULL, GN_STREAM_RAW);
+        break;
+    case HASHED_WRITE:
+        write_stream(path, hashes, GN_STREAM_RAW);
+        break;
+    case PACK:
+        write_stream(path, NULL, GN_STREAM_ZSTD);
+        break;
     case STREAM_READ:
-    case PACKED_READ: read_stream(path); break;
+    case PACKED_READ:
+        read_stream(path);
+        break;
     case HASH:
         for (uint64_t at = 0; at < bytes; at += 4096)
             hashes[at / 4096] = gn_stream_hash(memory + at, 4096);
         break;
-    case N_WHATS: break;
+    case N_WHATS:
+        break;
     }
 }
 

@@ -21,10 +21,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PIECE_BYTES   (512u << 10)
-#define TRIP_BYTES    64
-#define TURNS         5
-#define FOREVER_NS    (UINT64_C(1) << 62)
+#define PIECE_BYTES (512u << 10)
+#define TRIP_BYTES  64
+#define TURNS       5
+#define FOREVER_NS  (UINT64_C(1) << 62)
 
 enum wish { WISH_TRIPS = 1, WISH_SINK, WISH_SOURCE };
 

@@ -68,12 +68,11 @@ struct gn_backend_ops {
 
     /* First calls into the driver: calls found(ctx, facts) once a platform that has devices. Gantry's own
      * platforms are left out: gantryd never stands on itself. */
-    int (*probe)(void *library, void (*found)(void *ctx, const struct gn_platform_facts *), void *ctx,
-                 struct gn_error *err);
+    int (*probe)(void *library, void (*found)(void *ctx, const struct gn_platform_facts *), void *ctx, struct gn_error *err);
 
     /* The platform with its chosen devices only. */
-    int (*bring_up)(void *library, uint32_t platform, const struct gn_device_choice *choices,
-                    uint32_t n_choices, struct gn_backend_platform **ret, struct gn_error *err);
+    int (*bring_up)(void *library, uint32_t platform, const struct gn_device_choice *choices, uint32_t n_choices,
+                    struct gn_backend_platform **ret, struct gn_error *err);
 
     /* Does the vendor let go of a process? Some leave threads behind, and say so, or say nothing. */
     bool (*can_leave)(const struct gn_backend_platform *p);

@@ -45,22 +45,46 @@ static void parts_are_what_people_write(void **state)
         const char *text;
         uint32_t part;
     } good[] = {
-        {"0", 0},           {"none", 0},        {"0%", 0},           {"0.0", 0},          {"1", 1000000},
-        {"1.0", 1000000},   {"100%", 1000000},  {"100.000%", 1000000}, {"0.25", 250000},  {"25%", 250000},
-        {".5", 500000},     {"12.5%", 125000},  {"0.000001", 1},     {"0.0001%", 1},      {"007%", 70000},
-        {"0.3333333", 333333}, {"1.", 1000000}, {"0.99999999", 999999},
+        {"0", 0},          {"none", 0},
+        {"0%", 0},         {"0.0", 0},
+        {"1", 1000000},    {"1.0", 1000000},
+        {"100%", 1000000}, {"100.000%", 1000000},
+        {"0.25", 250000},  {"25%", 250000},
+        {".5", 500000},    {"12.5%", 125000},
+        {"0.000001", 1},   {"0.0001%", 1},
+        {"007%", 70000},   {"0.3333333", 333333},
+        {"1.", 1000000},   {"0.99999999", 999999},
     };
     static const struct {
         const char *text, *says;
     } bad[] = {
-        {"", "is not a part"},         {"%", "is not a part"},      {".", "is not a part"},        {"x", "is not a part"},
-        {"0.5x", "is not a part"},     {"0.5%%", "is not a part"},  {"0,5", "is not a part"},      {"1e-1", "is not a part"},
-        {"+0.5", "is not a part"},     {" 0.5", "is not a part"},   {"0.5 ", "is not a part"},     {"0x1", "is not a part"},
-        {"nan", "is not a part"},      {"inf", "is not a part"},    {"None", "is not a part"},     {"0.5.5", "is not a part"},
-        {"-0.1", "negative"},          {"-25%", "negative"},        {"--1", "is not a part"},      {"1.5", "more than the whole"},
-        {"25", "more than the whole"}, {"101%", "more than the whole"}, {"1.0000001", "more than the whole"},
-        {"100.00001%", "more than the whole"}, {"99999999999999999999999999", "more than the whole"},
-        {"0.0000001", "less than a millionth"}, {"0.00001%", "less than a millionth"},
+        {"", "is not a part"},
+        {"%", "is not a part"},
+        {".", "is not a part"},
+        {"x", "is not a part"},
+        {"0.5x", "is not a part"},
+        {"0.5%%", "is not a part"},
+        {"0,5", "is not a part"},
+        {"1e-1", "is not a part"},
+        {"+0.5", "is not a part"},
+        {" 0.5", "is not a part"},
+        {"0.5 ", "is not a part"},
+        {"0x1", "is not a part"},
+        {"nan", "is not a part"},
+        {"inf", "is not a part"},
+        {"None", "is not a part"},
+        {"0.5.5", "is not a part"},
+        {"-0.1", "negative"},
+        {"-25%", "negative"},
+        {"--1", "is not a part"},
+        {"1.5", "more than the whole"},
+        {"25", "more than the whole"},
+        {"101%", "more than the whole"},
+        {"1.0000001", "more than the whole"},
+        {"100.00001%", "more than the whole"},
+        {"99999999999999999999999999", "more than the whole"},
+        {"0.0000001", "less than a millionth"},
+        {"0.00001%", "less than a millionth"},
     };
     for (size_t i = 0; i < GN_ARRAY_SIZE(good); i++) {
         uint32_t part = 7;

@@ -36,7 +36,7 @@ static inline uint64_t gn_align_up(uint64_t n, uint64_t power_of_two)
     return (n + power_of_two - 1) & ~(power_of_two - 1);
 }
 
-#define gn_container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
-#define GN_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define gn_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define GN_ARRAY_SIZE(a)                   (sizeof(a) / sizeof((a)[0]))
 
 #endif

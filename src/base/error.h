@@ -12,7 +12,6 @@ struct gn_error {
 };
 
 /* Fills err (when not NULL) and returns -code, so that a failure is `return gn_fail(err, EINVAL, "fix", "what %s", x)`. */
-int gn_fail(struct gn_error *err, int code, const char *fix, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+int gn_fail(struct gn_error *err, int code, const char *fix, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -24,14 +24,13 @@ static inline void gn_fault_at(const char *name, _Atomic int *times)
         return;
     int when = wanted[n] == ':' ? atoi(wanted + n + 1) : 1;
     if (atomic_fetch_add_explicit(times, 1, memory_order_relaxed) + 1 == when)
-        (void)kill(getpid(), SIGKILL),
-            _exit(137); /* the first process of a namespace can't be killed from inside it */
+        (void)kill(getpid(), SIGKILL), _exit(137); /* the first process of a namespace can't be killed from inside it */
 }
 
-#define GN_FAULT(name)                                                                                       \
-    do {                                                                                                     \
-        static _Atomic int gn_fault_times_;                                                                  \
-        gn_fault_at(name, &gn_fault_times_);                                                                 \
+#define GN_FAULT(name)                                                                                                                     \
+    do {                                                                                                                                   \
+        static _Atomic int gn_fault_times_;                                                                                                \
+        gn_fault_at(name, &gn_fault_times_);                                                                                               \
     } while (0)
 
 #else

@@ -68,8 +68,7 @@ int gn_ini_parse(struct gn_ini *ini, const char *text, size_t n)
         size_t len = end ? (size_t)(end - (text + at)) : n - at;
         ini->line++;
         if (len >= sizeof line || memchr(text + at, 0, len))
-            return gn_fail(ini->err, EBADMSG, NULL, "%s:%d: this is not a line of text", ini->path,
-                           ini->line);
+            return gn_fail(ini->err, EBADMSG, NULL, "%s:%d: this is not a line of text", ini->path, ini->line);
         memcpy(line, text + at, len);
         line[len] = 0;
         int rc = take_line(ini, line);
@@ -96,8 +95,7 @@ int gn_ini_read(struct gn_ini *ini, const char *what)
     while (rc == 0 && n < (size_t)st.st_size) {
         ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
         if (got < 0)
-            rc =
-                gn_fail(ini->err, errno, NULL, "cannot read the %s %s: %s", what, ini->path, strerror(errno));
+            rc = gn_fail(ini->err, errno, NULL, "cannot read the %s %s: %s", what, ini->path, strerror(errno));
         if (got <= 0)
             break;
         n += (size_t)got;

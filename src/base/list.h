@@ -9,7 +9,10 @@ struct gn_list {
     struct gn_list *prev, *next;
 };
 
-#define GN_LIST_INIT(head) {&(head), &(head)}
+#define GN_LIST_INIT(head)                                                                                                                 \
+    {                                                                                                                                      \
+        &(head), &(head)                                                                                                                   \
+    }
 
 static inline void gn_list_init(struct gn_list *l)
 {
@@ -42,8 +45,8 @@ static inline void gn_list_remove(struct gn_list *entry)
 /* NULL for the head, which is in no entry. */
 #define gn_list_entry(node, head, type, member) ((node) == (head) ? NULL : gn_container_of(node, type, member))
 /* The entry in hand may be removed while walking. */
-#define gn_list_for_each(it, head, type, member)                                                 \
-    for (type *it = gn_list_entry((head)->next, head, type, member), *it##_next;                 \
+#define gn_list_for_each(it, head, type, member)                                                                                           \
+    for (type *it = gn_list_entry((head)->next, head, type, member), *it##_next;                                                           \
          it && (it##_next = gn_list_entry(it->member.next, head, type, member), 1); it = it##_next)
 
 #endif

@@ -259,8 +259,7 @@ static char *tenants_reply(const struct gn_control_source *source, const char *o
 
 static char *change(const struct gn_control_source *source, const json_t *root, enum gn_control_what what)
 {
-    static const char *const failures[] = {"", "cannot add the tenant", "cannot change the tenant",
-                                           "cannot remove the tenant"};
+    static const char *const failures[] = {"", "cannot add the tenant", "cannot change the tenant", "cannot remove the tenant"};
     struct gn_control_change c;
     struct gn_error err = {{0}, {0}};
     if (gn_control_parse_change(root, what, &c, &err) || source->change(source->ctx, &c, &err))
@@ -274,8 +273,7 @@ static enum gn_control_what change_named(const char *name)
     static const struct {
         const char *name;
         enum gn_control_what what;
-    } all[] = {
-        {"tenant-add", GN_CONTROL_ADD}, {"tenant-set", GN_CONTROL_SET}, {"tenant-rm", GN_CONTROL_REMOVE}};
+    } all[] = {{"tenant-add", GN_CONTROL_ADD}, {"tenant-set", GN_CONTROL_SET}, {"tenant-rm", GN_CONTROL_REMOVE}};
     for (size_t i = 0; name && i < sizeof all / sizeof all[0]; i++)
         if (strcmp(name, all[i].name) == 0)
             return all[i].what;
@@ -324,8 +322,8 @@ static char *migrate(const struct gn_control_source *source, const json_t *root)
 {
     struct gn_control_wish wish;
     struct gn_error err = {{0}, {0}};
-    if (gn_control_parse_wish(root, &wish, &err) ||
-        (!wish.to && gn_fail(&err, EINVAL, NULL, "the request does not say where to")) || source->migrate(source->ctx, &wish, &err))
+    if (gn_control_parse_wish(root, &wish, &err) || (!wish.to && gn_fail(&err, EINVAL, NULL, "the request does not say where to")) ||
+        source->migrate(source->ctx, &wish, &err))
         return gn_control_error("cannot move the vGPU", err.what, err.fix[0] ? err.fix : NULL);
     return strdup("");
 }

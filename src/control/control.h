@@ -29,10 +29,10 @@ struct gn_control_share {
 
 /* A vGPU on its way: "moving". Its contents go in rounds, of which the stop's is the last. */
 struct gn_control_moving {
-    const char *what;  /* "move", "checkpoint", "restore" */
-    const char *to;    /* "local", "remote", "passthrough", another gantryd's address; NULL: a file */
-    const char *phase; /* "preparing", "ahead", "waiting" for builds, "stop", "loading" */
-    uint32_t round;    /* 0: no contents have gone yet; then the sizes are 0 */
+    const char *what;                 /* "move", "checkpoint", "restore" */
+    const char *to;                   /* "local", "remote", "passthrough", another gantryd's address; NULL: a file */
+    const char *phase;                /* "preparing", "ahead", "waiting" for builds, "stop", "loading" */
+    uint32_t round;                   /* 0: no contents have gone yet; then the sizes are 0 */
     uint64_t done_bytes, total_bytes; /* of the round: found unchanged or sent; all contents */
     uint64_t sent_bytes;              /* in all rounds, with all else */
     uint64_t elapsed_ns;
@@ -45,10 +45,10 @@ struct gn_control_vgpu {
     uint32_t pid;        /* the program's; 0: not known (another pid namespace) */
     uint32_t worker_pid; /* 0: none now */
     const char *platform;
-    const char *link;  /* "shm" */
-    const char *mode;  /* "remote" */
-    bool driver_stays; /* it was in its program, where the driver's library still is; left out if not */
-    const char *state; /* "running", "idle", "moving", "stopped", "lost" */
+    const char *link;                       /* "shm" */
+    const char *mode;                       /* "remote" */
+    bool driver_stays;                      /* it was in its program, where the driver's library still is; left out if not */
+    const char *state;                      /* "running", "idle", "moving", "stopped", "lost" */
     const struct gn_control_moving *moving; /* NULL: it is not; left out then */
     uint32_t weight;
     uint64_t memory_bytes;
@@ -89,7 +89,7 @@ struct gn_control_status {
     const char *walls_mode;    /* "required", "available", "none" */
     const char *walls_have;    /* names of walls, with commas between; "": none */
     const char *walls_missing; /* the same, of those that cannot be had */
-    bool draining; /* it takes no new programs; left out if not */
+    bool draining;             /* it takes no new programs; left out if not */
 };
 
 struct gn_control_driver {
@@ -119,9 +119,9 @@ struct gn_control_tenant {
 
 /*
  * {"version":1,"request":"tenant-add"|"tenant-set"|"tenant-rm","name":NAME, ...}, with, but for tenant-rm,
- * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "uids" (a list, or "any"), "gids", "token" ("": none),
- * "modes", "devices". A list takes the place of the one before; what is not named stays as it is. The reply
- * is "tenants": the one changed.
+ * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "uids" (a list, or "any"), "gids", "token" ("":
+ * none), "modes", "devices". A list takes the place of the one before; what is not named stays as it is. The reply is "tenants": the one
+ * changed.
  */
 struct gn_control_change {
     enum gn_control_what { GN_CONTROL_ADD = 1, GN_CONTROL_SET, GN_CONTROL_REMOVE } what;
@@ -155,9 +155,9 @@ struct gn_control_policy {
  * "events": [{"at_ns", "what", "vgpu", "device", "text", and what this kind tells: base/trace.h}, ...]}. It is the connection's that
  * began it, and ends with that.
  *
- * {"version":1,"request":"migrate","vgpu":ID,"to":"local"[,"device":NAME][,"drain_timeout_ms":N][,"rounds":N][,"bandwidth_bytes":N]}: to a new worker
- * on this machine ("remote": out of its program; "passthrough": into it), after so many rounds of contents while the program runs (0: stop and copy; otherwise 1), at most so many bytes a
- * second. The reply comes when it is done, and is "move".
+ * {"version":1,"request":"migrate","vgpu":ID,"to":"local"[,"device":NAME][,"drain_timeout_ms":N][,"rounds":N][,"bandwidth_bytes":N]}: to a
+ * new worker on this machine ("remote": out of its program; "passthrough": into it), after so many rounds of contents while the program
+ * runs (0: stop and copy; otherwise 1), at most so many bytes a second. The reply comes when it is done, and is "move".
  */
 struct gn_trace_event;
 struct gn_control_trace {
@@ -181,7 +181,7 @@ struct gn_control_wish {
     uint32_t rounds;
     uint64_t bandwidth_bytes; /* a second; 0: no limit */
     const char *token_file;   /* of `gantry`'s: of the vGPU's tenant at the other gantryd, over tcp; NULL: none */
-    bool stop; /* of a checkpoint */
+    bool stop;                /* of a checkpoint */
 };
 
 struct gn_control_move {
@@ -205,9 +205,9 @@ struct gn_control_move {
  * "receive": {"ticket":HEX}, or why not; then asks the first one to "migrate" with "to":ADDRESS,"ticket":HEX, after a FILE that
  * brought the socket's other end. Until then nothing has stopped.
  *
- * A program that is attached over tcp ("remote":true in "about", and "secure" where that is TLS) goes to another gantryd over tcp. Then "receive"
- * comes over tcp, from who has the tenant's token, without a FILE, and is answered a "name" as well; the contents come by a connection that
- * begins with the name (gn_link_data), and its descriptor is what FILE brings the first one.
+ * A program that is attached over tcp ("remote":true in "about", and "secure" where that is TLS) goes to another gantryd over tcp. Then
+ * "receive" comes over tcp, from who has the tenant's token, without a FILE, and is answered a "name" as well; the contents come by a
+ * connection that begins with the name (gn_link_data), and its descriptor is what FILE brings the first one.
  */
 #define GN_CONTROL_TICKET_BYTES 32
 struct gn_control_receipt {
@@ -259,7 +259,7 @@ struct gn_control_checkpoint {
     uint32_t id;
     const char *state;
     uint64_t downtime_ns; /* since the gate began to close */
-    uint64_t hold_ns; /* ahead of that, until the driver was done */
+    uint64_t hold_ns;     /* ahead of that, until the driver was done */
     uint64_t drain_ns, save_ns;
     uint64_t pages, pages_zero, bytes;
 };
@@ -318,8 +318,7 @@ char *gn_control_error_of_kind(const char *what, const struct gn_error *err, con
 
 /* tenant_request.c: the object of a request, as a change. 0 or -EINVAL; *ret points into the object. */
 struct json_t;
-int gn_control_parse_change(const struct json_t *request, enum gn_control_what what,
-                            struct gn_control_change *ret, struct gn_error *err);
+int gn_control_parse_change(const struct json_t *request, enum gn_control_what what, struct gn_control_change *ret, struct gn_error *err);
 /* The text of a change's request, malloc'd. */
 char *gn_control_change_request(const struct gn_control_change *change);
 

@@ -75,8 +75,7 @@ static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_t
 {
     static const uint32_t uids[] = {5, 4294967294u}, gids[] = {7};
     static const char *const modes[] = {"remote"}, *const selectors[] = {"Card:0"};
-    struct gn_control_tenant t = {
-        .name = "default", .weight = 100, .any_uid = true, .n_modes = 1, .modes = modes};
+    struct gn_control_tenant t = {.name = "default", .weight = 100, .any_uid = true, .n_modes = 1, .modes = modes};
     each(arg, &t);
     t = (struct gn_control_tenant){.name = "blue",
                                    .weight = 3,
@@ -162,53 +161,47 @@ static char *ask(const char *request)
     return reply;
 }
 
-#define DEVICES                                                                                              \
-    "\"devices\":[{\"name\":\"Card A\",\"index\":0,\"share\":0.25,\"entitled\":0.333333,\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,"          \
-    "\"grants\":9223372036854775807,\"interactive\":false,\"used\":true},"                                                 \
-    "{\"name\":\"Card B\",\"index\":1,\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"                 \
+#define DEVICES                                                                                                                            \
+    "\"devices\":[{\"name\":\"Card A\",\"index\":0,\"share\":0.25,\"entitled\":0.333333,\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,"    \
+    "\"grants\":9223372036854775807,\"interactive\":false,\"used\":true},"                                                                 \
+    "{\"name\":\"Card B\",\"index\":1,\"share\":0.0,\"entitled\":1.0,\"device_ns\":0,\"used_ns\":0,\"waited_ns\":0,\"grants\":0,"          \
     "\"interactive\":true,\"used\":false}]"
 
 static void ls_lists_vgpus_by_the_contract(void **state)
 {
     char *reply = ask("{\"version\":1,\"request\":\"ls\"}");
-    assert_string_equal(
-        reply,
-        "{\"version\":1,\"vgpus\":[{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"odd?\\\"name\","
-        "\"pid\":12,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"idle\","
-        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"calls\":9223372036854775807,\"sync_calls\":0,"
-        "\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0},"
-        DEVICES "},"
-        "{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"second\","
-        "\"worker_pid\":13,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"moving\","
-        "\"moving\":{\"what\":\"move\",\"to\":\"local\",\"phase\":\"ahead\",\"round\":1,\"done_bytes\":2,\"total_bytes\":3,"
-        "\"sent_bytes\":4,\"elapsed_ns\":5},"
-        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"memory_limit_bytes\":77,\"calls\":"
-        "9223372036854775807,"
-        "\"sync_calls\":0,\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0},"
-        DEVICES "}]}");
+    assert_string_equal(reply,
+                        "{\"version\":1,\"vgpus\":[{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"odd?\\\"name\","
+                        "\"pid\":12,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"idle\","
+                        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"calls\":9223372036854775807,\"sync_calls\":0,"
+                        "\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0}," DEVICES "},"
+                        "{\"id\":\"0000beef\",\"tenant\":\"default\",\"program\":\"second\","
+                        "\"worker_pid\":13,\"platform\":\"Vendor\",\"link\":\"shm\",\"mode\":\"remote\",\"state\":\"moving\","
+                        "\"moving\":{\"what\":\"move\",\"to\":\"local\",\"phase\":\"ahead\",\"round\":1,\"done_bytes\":2,\"total_bytes\":3,"
+                        "\"sent_bytes\":4,\"elapsed_ns\":5},"
+                        "\"weight\":100,\"memory_bytes\":5,\"leased_bytes\":6,\"memory_limit_bytes\":77,\"calls\":"
+                        "9223372036854775807,"
+                        "\"sync_calls\":0,\"copies\":{\"two\":0,\"mapped\":0,\"bypass\":0}," DEVICES "}]}");
     free(reply);
 }
 
 static void devices_are_listed(void **state)
 {
     char *reply = ask("{\"request\":\"devices\",\"version\":1}");
-    assert_string_equal(
-        reply, "{\"version\":1,\"devices\":[{\"name\":\"Card A\",\"index\":4,\"vendor\":\"V\",\"api\":\"opencl\","
-               "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","
-               "\"compute_units\":0,"
-               "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
-               "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9}]}");
+    assert_string_equal(reply, "{\"version\":1,\"devices\":[{\"name\":\"Card A\",\"index\":4,\"vendor\":\"V\",\"api\":\"opencl\","
+                               "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","
+                               "\"compute_units\":0,"
+                               "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
+                               "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9}]}");
     free(reply);
 }
 
 static void status_tells_of_gantryd(void **state)
 {
     char *reply = ask("{\"version\":1,\"request\":\"status\"}");
-    assert_string_equal(
-        reply,
-        "{\"version\":1,\"gantryd\":{\"version\":\"1.2.3\",\"pid\":7,\"uid\":8,\"platforms\":1,\"devices\":2,"
-        "\"vgpus\":3,\"walls\":{\"mode\":\"available\",\"have\":\"files\",\"missing\":\"processes\"},"
-        "\"drivers\":[{\"api\":\"opencl\",\"library\":\"libvendor.so.1\",\"devices\":2}]}}");
+    assert_string_equal(reply, "{\"version\":1,\"gantryd\":{\"version\":\"1.2.3\",\"pid\":7,\"uid\":8,\"platforms\":1,\"devices\":2,"
+                               "\"vgpus\":3,\"walls\":{\"mode\":\"available\",\"have\":\"files\",\"missing\":\"processes\"},"
+                               "\"drivers\":[{\"api\":\"opencl\",\"library\":\"libvendor.so.1\",\"devices\":2}]}}");
     free(reply);
 }
 
@@ -240,7 +233,8 @@ static void a_gantryd_is_emptied_until_that_is_undone(void **state)
 
 static void it_is_said_which_vgpu_is_gone(void **state)
 {
-    char *gone = ask("{\"version\":1,\"request\":\"about\",\"vgpu\":\"1f\"}"), *busy = ask("{\"version\":1,\"request\":\"about\",\"vgpu\":\"2\"}");
+    char *gone = ask("{\"version\":1,\"request\":\"about\",\"vgpu\":\"1f\"}"),
+         *busy = ask("{\"version\":1,\"request\":\"about\",\"vgpu\":\"2\"}");
     assert_string_equal(gone, "{\"version\":1,\"error\":{\"what\":\"cannot move the vGPU\",\"why\":\"not now\",\"kind\":\"gone\"}}");
     assert_string_equal(busy, "{\"version\":1,\"error\":{\"what\":\"cannot move the vGPU\",\"why\":\"not now\"}}");
     free(gone);
@@ -285,18 +279,17 @@ static void bad_requests_get_an_error(void **state)
     free(reply);
 }
 
-#define BLUE                                                                                                 \
-    "{\"name\":\"blue\",\"weight\":3,\"cap\":0.25,\"floor\":0.1,\"vgpus\":2,\"memory_bytes\":1,\"leased_bytes\":2,"                     \
-    "\"memory_limit_bytes\":3,\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                          \
+#define BLUE                                                                                                                               \
+    "{\"name\":\"blue\",\"weight\":3,\"cap\":0.25,\"floor\":0.1,\"vgpus\":2,\"memory_bytes\":1,\"leased_bytes\":2,"                        \
+    "\"memory_limit_bytes\":3,\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                                                        \
     "\"modes\":[\"remote\"],\"devices\":[\"Card:0\"]}"
 
 static void tenants_are_listed_without_their_tokens(void **state)
 {
     char *reply = ask("{\"version\":1,\"request\":\"tenants\"}");
-    assert_string_equal(reply,
-                        "{\"version\":1,\"tenants\":[{\"name\":\"default\",\"weight\":100,\"vgpus\":0,"
-                        "\"memory_bytes\":0,\"leased_bytes\":0,\"uids\":\"any\",\"gids\":[],\"token\":false,"
-                        "\"modes\":[\"remote\"],\"devices\":[]}," BLUE "]}");
+    assert_string_equal(reply, "{\"version\":1,\"tenants\":[{\"name\":\"default\",\"weight\":100,\"vgpus\":0,"
+                               "\"memory_bytes\":0,\"leased_bytes\":0,\"uids\":\"any\",\"gids\":[],\"token\":false,"
+                               "\"modes\":[\"remote\"],\"devices\":[]}," BLUE "]}");
     free(reply);
 }
 
@@ -341,17 +334,16 @@ static void a_change_is_made_and_understood(void **state)
     c = (struct gn_control_change){.what = GN_CONTROL_SET, .name = "blue", .has_uids = true, .any_uid = true};
     request = gn_control_change_request(&c);
     free(ask(request));
-    assert_true(changed.what == GN_CONTROL_SET && changed.has_uids && changed.any_uid &&
-                !changed.has_weight && !changed.has_cap && !changed.has_floor && !changed.has_memory && !changed.has_gids && !changed.has_token &&
-                !changed.has_modes && !changed.has_devices);
+    assert_true(changed.what == GN_CONTROL_SET && changed.has_uids && changed.any_uid && !changed.has_weight && !changed.has_cap &&
+                !changed.has_floor && !changed.has_memory && !changed.has_gids && !changed.has_token && !changed.has_modes &&
+                !changed.has_devices);
     free(request);
     reply = ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"gone\"}");
     assert_string_equal(reply, "{\"version\":1,\"tenants\":[]}");
     free(reply);
     reply = ask("{\"version\":1,\"request\":\"tenant-rm\",\"name\":\"red\"}");
-    assert_string_equal(reply,
-                        "{\"version\":1,\"error\":{\"what\":\"cannot remove the tenant\",\"why\":\"it is "
-                        "red\",\"fix\":\"paint it\"}}");
+    assert_string_equal(reply, "{\"version\":1,\"error\":{\"what\":\"cannot remove the tenant\",\"why\":\"it is "
+                               "red\",\"fix\":\"paint it\"}}");
     free(reply);
     c.has_token = true;
     c.token = "\xff\xff";

@@ -12,9 +12,9 @@
 
 char *gn_control_move_request(const struct gn_control_wish *wish)
 {
-    json_t *root = json_pack("{s:i,s:s,s:s,s:s,s:I,s:I,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", wish->vgpu,
-                             "to", wish->to, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms, "rounds",
-                             (json_int_t)wish->rounds, "bandwidth_bytes", (json_int_t)wish->bandwidth_bytes);
+    json_t *root = json_pack("{s:i,s:s,s:s,s:s,s:I,s:I,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", wish->vgpu, "to",
+                             wish->to, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms, "rounds", (json_int_t)wish->rounds,
+                             "bandwidth_bytes", (json_int_t)wish->bandwidth_bytes);
     if (root && wish->ticket)
         json_object_set_new(root, "ticket", json_string(wish->ticket));
     if (root && wish->device)
@@ -68,16 +68,16 @@ char *gn_control_move_reply(const struct gn_control_move *m)
     char id[16];
     snprintf(id, sizeof id, "%08x", m->id);
     json_t *phases = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "boot", (json_int_t)m->boot_ns, "hold",
-                               (json_int_t)m->hold_ns, "drain", (json_int_t)m->drain_ns, "save", (json_int_t)m->save_ns, "load", (json_int_t)m->load_ns, "stand",
-                               (json_int_t)m->stand_ns, "driver", (json_int_t)m->driver_ns, "ends", (json_int_t)m->ends_ns, "tables",
-                               (json_int_t)m->tables_ns, "contents", (json_int_t)m->contents_ns, "loaded", (json_int_t)m->loaded_ns,
-                               "commit", (json_int_t)m->commit_ns);
+                               (json_int_t)m->hold_ns, "drain", (json_int_t)m->drain_ns, "save", (json_int_t)m->save_ns, "load",
+                               (json_int_t)m->load_ns, "stand", (json_int_t)m->stand_ns, "driver", (json_int_t)m->driver_ns, "ends",
+                               (json_int_t)m->ends_ns, "tables", (json_int_t)m->tables_ns, "contents", (json_int_t)m->contents_ns, "loaded",
+                               (json_int_t)m->loaded_ns, "commit", (json_int_t)m->commit_ns);
     json_t *pages = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", (json_int_t)m->pages, "zero", (json_int_t)m->pages_zero, "sampled",
-                              (json_int_t)m->pages_sampled, "hashed", (json_int_t)m->pages_hashed, "device", (json_int_t)m->pages_device, "precopy",
-                              (json_int_t)m->pages_precopy, "stop", (json_int_t)m->pages_stop);
-    json_t *all = json_pack("{s:i,s:{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:o,s:I,s:I}}", "version", GN_CONTROL_VERSION, "move", "id", id, "from",
-                            "local", "to", m->to, "result", "moved", "precopy_ns", (json_int_t)m->precopy_ns, "downtime_ns",
-                            (json_int_t)m->downtime_ns, "phases_ns", phases, "pages", pages, "bytes_sent", (json_int_t)m->bytes, "stop_read_bytes",
-                            (json_int_t)m->read_bytes);
+                              (json_int_t)m->pages_sampled, "hashed", (json_int_t)m->pages_hashed, "device", (json_int_t)m->pages_device,
+                              "precopy", (json_int_t)m->pages_precopy, "stop", (json_int_t)m->pages_stop);
+    json_t *all =
+        json_pack("{s:i,s:{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:o,s:I,s:I}}", "version", GN_CONTROL_VERSION, "move", "id", id, "from", "local",
+                  "to", m->to, "result", "moved", "precopy_ns", (json_int_t)m->precopy_ns, "downtime_ns", (json_int_t)m->downtime_ns,
+                  "phases_ns", phases, "pages", pages, "bytes_sent", (json_int_t)m->bytes, "stop_read_bytes", (json_int_t)m->read_bytes);
     return gn_json_text(all, 0);
 }

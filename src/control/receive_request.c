@@ -71,9 +71,9 @@ char *gn_control_take_about(const struct gn_control_source *source, const struct
                                                  (json_int_t)d->local_memory_bytes, "compute_units", (json_int_t)d->compute_units));
     }
     snprintf(id, sizeof id, "%08x", a.id);
-    return gn_json_text(json_pack("{s:i,s:{s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:b,s:b,s:o}}", "version", GN_CONTROL_VERSION, "about", "id", id, "tenant",
-                                  a.tenant, "program", text(a.program), "api", text(a.api), "platform", text(a.platform), "weight",
-                                  (json_int_t)a.weight, "need_bytes", (json_int_t)a.need_bytes, "memory_limit_bytes",
+    return gn_json_text(json_pack("{s:i,s:{s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:b,s:b,s:o}}", "version", GN_CONTROL_VERSION, "about", "id", id,
+                                  "tenant", a.tenant, "program", text(a.program), "api", text(a.api), "platform", text(a.platform),
+                                  "weight", (json_int_t)a.weight, "need_bytes", (json_int_t)a.need_bytes, "memory_limit_bytes",
                                   (json_int_t)a.limit_bytes, "remote", a.remote, "secure", a.secure, "devices", devices),
                         0);
 }
@@ -152,9 +152,8 @@ char *gn_control_take_receive(const struct gn_control_source *source, const stru
         return gn_control_error_of_kind("it is not taken in there", &err, short_of_memory ? GN_CONTROL_KIND_MEMORY : NULL);
     gn_control_print_hex(receipt.ticket, sizeof receipt.ticket, hex);
     gn_control_print_hex(receipt.name, sizeof receipt.name, name);
-    char *reply = gn_json_text(json_pack("{s:i,s:{s:s,s:s*}}", "version", GN_CONTROL_VERSION, "receive", "ticket", hex, "name",
-                                         receipt.named ? name : NULL),
-                               0);
+    char *reply = gn_json_text(
+        json_pack("{s:i,s:{s:s,s:s*}}", "version", GN_CONTROL_VERSION, "receive", "ticket", hex, "name", receipt.named ? name : NULL), 0);
     explicit_bzero(&receipt, sizeof receipt);
     explicit_bzero(hex, sizeof hex);
     return reply;

@@ -13,8 +13,7 @@
 
 static int wrong(struct gn_error *err, const char *key, const char *should)
 {
-    return gn_fail(err, EINVAL, "use the gantry command that came with it", "\"%.60s\" is not %s", key,
-                   should);
+    return gn_fail(err, EINVAL, "use the gantry command that came with it", "\"%.60s\" is not %s", key, should);
 }
 
 static int take_ids(const json_t *list, const char *key, uint32_t *ret, uint32_t *ret_n, struct gn_error *err)
@@ -33,8 +32,7 @@ static int take_ids(const json_t *list, const char *key, uint32_t *ret, uint32_t
     return 0;
 }
 
-static int take_texts(const json_t *list, const char *key, size_t most, const char **ret, uint32_t *ret_n,
-                      struct gn_error *err)
+static int take_texts(const json_t *list, const char *key, size_t most, const char **ret, uint32_t *ret_n, struct gn_error *err)
 {
     json_t *item;
     size_t i;
@@ -112,8 +110,7 @@ static int take_field(const char *key, const json_t *value, struct gn_control_ch
     return wrong(err, key, "a setting of a tenant");
 }
 
-int gn_control_parse_change(const json_t *request, enum gn_control_what what, struct gn_control_change *ret,
-                            struct gn_error *err)
+int gn_control_parse_change(const json_t *request, enum gn_control_what what, struct gn_control_change *ret, struct gn_error *err)
 {
     const json_t *name = json_object_get(request, "name");
     const char *key;
@@ -127,8 +124,7 @@ int gn_control_parse_change(const json_t *request, enum gn_control_what what, st
     {
         if (strcmp(key, "version") == 0 || strcmp(key, "request") == 0 || strcmp(key, "name") == 0)
             continue;
-        int rc = what == GN_CONTROL_REMOVE ? wrong(err, key, "a word of this request")
-                                           : take_field(key, value, ret, err);
+        int rc = what == GN_CONTROL_REMOVE ? wrong(err, key, "a word of this request") : take_field(key, value, ret, err);
         if (rc)
             return rc;
     }

@@ -28,8 +28,7 @@ int gn_ctl_check_tenant(const char *name, struct gn_error *err)
         if (!isascii(*p) || !(isalnum(*p) || strchr("_.-", *p)))
             n = 0;
     if (n == 0 || n > MAX_TENANT_BYTES)
-        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
-                       "\"%.100s\" is not a tenant's name", name);
+        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -", "\"%.100s\" is not a tenant's name", name);
     return 0;
 }
 
@@ -84,8 +83,7 @@ static int set_weight(struct gn_ctl_args *args, const char *value, struct gn_err
     if (n && n <= 7 && strspn(value, "0123456789") == n)
         weight = strtoul(value, NULL, 10);
     if (weight == 0 || weight > MAX_WEIGHT)
-        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000", "\"%.100s\" is not a weight",
-                       value);
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000", "\"%.100s\" is not a weight", value);
     args->weight = (uint32_t)weight;
     return 0;
 }
@@ -383,15 +381,13 @@ static int unknown(const struct gn_ctl_command *command, const char *word, struc
 static const struct option *find(const struct gn_ctl_command *command, const char *name, size_t n)
 {
     for (size_t i = 0; i < GN_ARRAY_SIZE(options); i++)
-        if (offered(command, &options[i]) && strlen(options[i].name) == n &&
-            memcmp(options[i].name, name, n) == 0)
+        if (offered(command, &options[i]) && strlen(options[i].name) == n && memcmp(options[i].name, name, n) == 0)
             return &options[i];
     return NULL;
 }
 
 /* Takes the option at argv[*at], its value too, and moves on. */
-static int take(const struct gn_ctl_command *command, char **argv, int *at, struct gn_ctl_args *args,
-                struct gn_error *err)
+static int take(const struct gn_ctl_command *command, char **argv, int *at, struct gn_ctl_args *args, struct gn_error *err)
 {
     const char *word = argv[(*at)++];
     const char *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
@@ -413,8 +409,7 @@ static int take(const struct gn_ctl_command *command, char **argv, int *at, stru
     return o->set(args, value, err);
 }
 
-int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret,
-                 struct gn_error *err)
+int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret, struct gn_error *err)
 {
     const bool anywhere = command->options & GN_OPTION_ANYWHERE;
     int at = 1, n_words = 0, rc;
@@ -436,16 +431,13 @@ int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, st
     }
     if (anywhere) {
         ret->rest = ret->words;
-        return at == argc || ret->help
-                   ? 0
-                   : gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at]);
+        return at == argc || ret->help ? 0 : gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at]);
     }
     ret->rest = argv + at;
     if (ret->help || command->max_rest < 0)
         return 0;
     if (argc - at > command->max_rest && argv[at + command->max_rest][0] == '-')
-        return gn_fail(err, EINVAL, NULL, "put the option %.100s before \"%.100s\"",
-                       argv[at + command->max_rest], argv[at]);
+        return gn_fail(err, EINVAL, NULL, "put the option %.100s before \"%.100s\"", argv[at + command->max_rest], argv[at]);
     if (argc - at > command->max_rest)
         return gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at + command->max_rest]);
     return 0;

@@ -40,8 +40,8 @@ static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *
 /* What the other gantryd has for it, when it takes it in. */
 struct receipt {
     json_t *reply;
-    const char *ticket, *name; /* name: over tcp */
-    int fd;                    /* for the old worker; -1: not yet */
+    const char *ticket, *name;  /* name: over tcp */
+    int fd;                     /* for the old worker; -1: not yet */
     struct gn_shuttle *shuttle; /* in between; NULL: nothing is */
 };
 
@@ -50,7 +50,9 @@ static int read_receipt(struct receipt *r, bool named, struct gn_error *err)
     const json_t *receive = json_object_get(r->reply, "receive");
     r->ticket = json_string_value(json_object_get(receive, "ticket"));
     r->name = json_string_value(json_object_get(receive, "name"));
-    return r->ticket && (r->name || !named) ? 0 : gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's reply has no ticket");
+    return r->ticket && (r->name || !named)
+               ? 0
+               : gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's reply has no ticket");
 }
 
 /* Shows the other gantryd what is to come, which looks whether it can: the ticket, and the socket's end for the old worker. */

@@ -22,7 +22,7 @@
 #include "link/chunks.h"
 #include "link/link.h"
 
-#define LOOK_UP_MS  100 /* so often it is looked whether somebody has interrupted us */
+#define LOOK_UP_MS 100 /* so often it is looked whether somebody has interrupted us */
 
 static const char failure[] = "cannot save the vGPU";
 
@@ -138,8 +138,7 @@ static int receive(struct saving *s, struct gn_error *err)
     }
     const json_t *c = json_object_get(s->reply, "checkpoint");
     if (!json_is_object(c))
-        return gn_fail(err, EPROTO, "use the gantry command that came with it",
-                       "gantryd's reply has no \"checkpoint\"");
+        return gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"checkpoint\"");
     if (json_integer_value(json_object_get(c, "bytes")) != (json_int_t)s->bytes)
         return gn_fail(err, EIO, "try again", "the worker says that it wrote more than came");
     return 0;
@@ -151,8 +150,7 @@ static int stop(struct saving *s, struct gn_error *err)
     char *request = gn_control_request("checkpoint-keep");
     json_t *reply = NULL;
     GN_FAULT("ctl-before-keep");
-    int rc =
-        request ? gn_ctl_ask_on(s->link, request, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = request ? gn_ctl_ask_on(s->link, request, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(request);
     if (rc)
         return rc;
@@ -197,14 +195,12 @@ static int report(struct saving *s, uint64_t total_ns, uint64_t sync_ns)
         json_incref(s->reply);
         return gn_ctl_print_json(s->args, s->reply);
     }
-    printf("%s saved: %s in %.2f s (%s/s), ", json_string_value(json_object_get(c, "id")),
-           gn_ctl_format_size(s->bytes, size), (double)total_ns / 1e9,
-           gn_ctl_format_size((uint64_t)((double)s->bytes * 1e9 / (double)(total_ns ? total_ns : 1)), rate));
+    printf("%s saved: %s in %.2f s (%s/s), ", json_string_value(json_object_get(c, "id")), gn_ctl_format_size(s->bytes, size),
+           (double)total_ns / 1e9, gn_ctl_format_size((uint64_t)((double)s->bytes * 1e9 / (double)(total_ns ? total_ns : 1)), rate));
     if (s->args->stop)
         printf("and stopped: its program waits for gantry restore\n");
     else
-        printf("of which its program stood still for %.1f ms\n",
-               (double)json_integer_value(json_object_get(c, "downtime_ns")) / 1e6);
+        printf("of which its program stood still for %.1f ms\n", (double)json_integer_value(json_object_get(c, "downtime_ns")) / 1e6);
     return gn_ctl_flush(s->args);
 }
 
@@ -212,16 +208,14 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
 {
     struct gn_control_wish wish = {.vgpu = args->rest[0],
                                    .stop = args->stop,
-                                   .drain_timeout_ms =
-                                       args->drain_timeout_ms ? args->drain_timeout_ms : GN_CONTROL_DRAIN_MS};
+                                   .drain_timeout_ms = args->drain_timeout_ms ? args->drain_timeout_ms : GN_CONTROL_DRAIN_MS};
     struct saving s = {.args = args, .path = args->rest[0] ? args->rest[1] : NULL, .file.fd = -1};
     struct gn_error err = {{0}, {0}};
     bool stopped = false;
     uint64_t sync_ns = 0;
     const uint64_t began_ns = gn_now_ns();
     if (!s.path || !*s.path) {
-        gn_fail(&err, EINVAL, "write gantry checkpoint VGPU FILE; gantry ls lists the vGPUs",
-                "which vGPU, and into which file?");
+        gn_fail(&err, EINVAL, "write gantry checkpoint VGPU FILE; gantry ls lists the vGPUs", "which vGPU, and into which file?");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     set_signals();
@@ -235,8 +229,7 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
     int status = GN_EXIT_OK;
     if (rc && stopped) {
         struct gn_error why = err;
-        gn_fail(&err, -rc, NULL,
-                "the program may be stopped, and its checkpoint is whole in %.200s, but: %.120s",
+        gn_fail(&err, -rc, NULL, "the program may be stopped, and its checkpoint is whole in %.200s, but: %.120s",
                 s.file.temporary ? s.file.temporary : s.path, why.what);
     }
     if (rc)

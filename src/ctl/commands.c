@@ -6,9 +6,9 @@
 
 #include "ctl/ctl.h"
 
-#define CONNECT_HELP                                                                                         \
-    "  --connect ADDR  where gantryd listens: unix:PATH or tcp:HOST:PORT.\n"                                 \
-    "                  Otherwise $GANTRY_CONNECT, $XDG_RUNTIME_DIR/gantry/gantry.sock\n"                     \
+#define CONNECT_HELP                                                                                                                       \
+    "  --connect ADDR  where gantryd listens: unix:PATH or tcp:HOST:PORT.\n"                                                               \
+    "                  Otherwise $GANTRY_CONNECT, $XDG_RUNTIME_DIR/gantry/gantry.sock\n"                                                   \
     "                  if it is there, or /run/gantry/gantry.sock\n"
 #define JSON_HELP "  --json          print one JSON object instead, for programs\n"
 #define HELP_HELP "  --help          print this\n"
@@ -69,8 +69,7 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "                  stand always in the same order, each a word; - is nothing\n"
      "  --delay S       seconds from frame to frame, 0.1 to 3600; otherwise 1. Rates are\n"
      "                  of this time, so --once takes as long\n"
-     "  --sort KEY      share, name, memory, calls, sync, wait or time; otherwise share\n" JSON_HELP CONNECT_HELP
-         HELP_HELP "\n"
+     "  --sort KEY      share, name, memory, calls, sync, wait or time; otherwise share\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry top\n"
      "  gantry top --once --sort wait\n"
@@ -128,8 +127,7 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --mode M        how its programs may be hosted: remote, passthrough. May be\n"
      "                  repeated; otherwise remote\n"
      "  --device D      a device that it may use: NAME-PART[:INDEX], or any. May be\n"
-     "                  repeated; otherwise any. Holds for programs that start later\n" JSON_HELP CONNECT_HELP
-         HELP_HELP "\n"
+     "                  repeated; otherwise any. Holds for programs that start later\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "With set, a repeated option names the whole list anew.\n"
      "\n"
      "Examples:\n"
@@ -190,7 +188,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry migrate 1f unix:/run/other/gantry.sock\n"
      "  gantry migrate 1f tcp:gpu2:7411 --token-file blue.token\n"
      "  gantry migrate 1f3a77c0 local --json | jq .move.downtime_ns\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_DEVICE | GN_OPTION_AWAY | GN_OPTION_ANYWHERE, 2, gn_ctl_migrate},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_DEVICE | GN_OPTION_AWAY | GN_OPTION_ANYWHERE, 2,
+     gn_ctl_migrate},
     {"drain", "unix:PATH|--undo [OPTION]...", "empty this gantryd: all its vGPUs to another one",
      "Takes a gantryd out of service: from now on it refuses new programs, and all its\n"
      "vGPUs are moved to the gantryd that listens at unix:PATH on this machine, as gantry\n"
@@ -304,8 +303,7 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "                  (fair,rr) or all; several stand side by side. Otherwise fair\n"
      "  --seed N        of what is random; otherwise 1\n"
      "  --cost          also measure what a decision costs as vGPUs become more, in\n"
-     "                  nanoseconds of this machine's clock\n" JSON_HELP HELP_HELP
-     "\n"
+     "                  nanoseconds of this machine's clock\n" JSON_HELP HELP_HELP "\n"
      "Not modelled: kernels that overlap on a device or are preempted, memory and\n"
      "transfers, the link, and processors (for strict a program asks for the device\n"
      "when it launches). FILE is an INI file of the same keys: gantry-sim(1).\n"

@@ -56,8 +56,8 @@ struct gn_ctl_args {
     uint32_t rounds; /* 0: not given */
     uint64_t bandwidth_bytes;
     const char *device; /* of migrate; NULL: not given */
-    bool stop; /* of checkpoint */
-    bool undo; /* of drain */
+    bool stop;          /* of checkpoint */
+    bool undo;          /* of drain */
     bool json;
     bool quiet; /* nothing is shown of what is under way */
     bool help;
@@ -98,8 +98,7 @@ const struct gn_ctl_command *gn_ctl_find(const char *name);
 
 /* arguments.c: argv from the subcommand's name on. 0, or -EINVAL and a sentence; *ret is filled as far as it
  * went. */
-int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret,
-                 struct gn_error *err);
+int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret, struct gn_error *err);
 
 /* Letters, digits, `_ . -`, up to 63. 0 or -EINVAL. */
 int gn_ctl_check_tenant(const char *name, struct gn_error *err);

@@ -24,20 +24,8 @@ static void sizes_are_powers_of_1024(void **state)
                 {"5T", 5ull << 40},
                 {"18446744073709551615", UINT64_MAX},
                 {"16777215T", 16777215ull << 40}};
-    static const char *const bad[] = {"",
-                                      "K",
-                                      "-1",
-                                      "+1",
-                                      " 1",
-                                      "1 ",
-                                      "1.5G",
-                                      "1KB",
-                                      "1 K",
-                                      "0x10",
-                                      "1P",
-                                      "1k1",
-                                      "18446744073709551616",
-                                      "16777216T"};
+    static const char *const bad[] = {
+        "", "K", "-1", "+1", " 1", "1 ", "1.5G", "1KB", "1 K", "0x10", "1P", "1k1", "18446744073709551616", "16777216T"};
     struct gn_error err;
     for (size_t i = 0; i < GN_ARRAY_SIZE(good); i++) {
         uint64_t n = 99;
@@ -80,9 +68,8 @@ static void a_near_name_is_suggested(void **state)
 {
     static const struct {
         const char *word, *name;
-    } all[] = {{"rnu", "run"},     {"lss", "ls"},    {"device", "devices"}, {"docotr", "doctor"},
-               {"dev", "devices"}, {"hlep", "help"}, {"policy", NULL},      {"top", NULL},
-               {"", NULL},         {"x", NULL}};
+    } all[] = {{"rnu", "run"},   {"lss", "ls"},    {"device", "devices"}, {"docotr", "doctor"}, {"dev", "devices"},
+               {"hlep", "help"}, {"policy", NULL}, {"top", NULL},         {"", NULL},           {"x", NULL}};
     char endless[1000];
     for (size_t i = 0; i < GN_ARRAY_SIZE(all); i++) {
         const char *got = gn_ctl_nearest(all[i].word, name, GN_ARRAY_SIZE(names));
@@ -96,10 +83,8 @@ static void a_near_name_is_suggested(void **state)
     assert_null(gn_ctl_nearest(endless, name, GN_ARRAY_SIZE(names)));
 }
 
-static const struct gn_ctl_command run = {
-    .name = "run", .options = GN_OPTION_CONNECT | GN_OPTION_RUN, .max_rest = -1};
-static const struct gn_ctl_command ls = {
-    .name = "ls", .options = GN_OPTION_CONNECT | GN_OPTION_JSON, .max_rest = 0};
+static const struct gn_ctl_command run = {.name = "run", .options = GN_OPTION_CONNECT | GN_OPTION_RUN, .max_rest = -1};
+static const struct gn_ctl_command ls = {.name = "ls", .options = GN_OPTION_CONNECT | GN_OPTION_JSON, .max_rest = 0};
 
 static const struct gn_ctl_command tenant = {.name = "tenant", .options = GN_OPTION_TENANT | GN_OPTION_ANYWHERE, .max_rest = 2};
 

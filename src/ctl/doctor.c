@@ -21,8 +21,7 @@
 
 static const char *const status_names[] = {"ok", "warn", "fail"};
 
-void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix,
-                   const char *fmt, ...)
+void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
@@ -46,8 +45,7 @@ void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status
     json_array_append_new(d->findings, o);
 }
 
-static _Noreturn void in_child(void (*work)(void *arg, void *result), void *arg, void *result, size_t n,
-                               int pipe_fd)
+static _Noreturn void in_child(void (*work)(void *arg, void *result), void *arg, void *result, size_t n, int pipe_fd)
 {
     int null = open("/dev/null", O_RDWR);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -94,8 +92,7 @@ static int print(const struct gn_ctl_args *args, const struct gn_doctor *d)
     json_array_foreach(d->findings, i, o)
     {
         const char *fix = json_string_value(json_object_get(o, "fix"));
-        printf("%-4s  %-12s  %s%s%s\n", json_string_value(json_object_get(o, "status")),
-               json_string_value(json_object_get(o, "check")),
+        printf("%-4s  %-12s  %s%s%s\n", json_string_value(json_object_get(o, "status")), json_string_value(json_object_get(o, "check")),
                json_string_value(json_object_get(o, "finding")), fix ? "; " : "", fix ? fix : "");
     }
     return gn_ctl_flush(args);

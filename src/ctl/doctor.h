@@ -20,8 +20,8 @@ struct gn_doctor {
 };
 
 /* One line. `fix` may be NULL. */
-void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix,
-                   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* doctor_gantry.c: gantryd and this installation. */
 void gn_doctor_check_daemon(struct gn_doctor *d);

@@ -15,9 +15,8 @@ static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
     static const char check[] = "socket", start[] = "start gantryd, or say where it is with --connect";
     struct stat st;
     if (stat(a->path, &st) < 0) {
-        gn_doctor_add(d, check, GN_DOCTOR_FAIL,
-                      errno == EACCES ? "ask for the right to search its directory" : start, "%s: %s",
-                      a->path, errno == ENOENT ? "there is no socket, so no gantryd" : strerror(errno));
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, errno == EACCES ? "ask for the right to search its directory" : start, "%s: %s", a->path,
+                      errno == ENOENT ? "there is no socket, so no gantryd" : strerror(errno));
         return false;
     }
     if (!S_ISSOCK(st.st_mode)) {
@@ -26,12 +25,10 @@ static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
     }
     if (access(a->path, W_OK) < 0) {
         gn_doctor_add(d, check, GN_DOCTOR_FAIL, "start a gantryd of your own, or ask for the right to use it",
-                      "%s (of user %u, mode %04o) is not for this user: %s", a->path, st.st_uid,
-                      st.st_mode & 07777u, strerror(errno));
+                      "%s (of user %u, mode %04o) is not for this user: %s", a->path, st.st_uid, st.st_mode & 07777u, strerror(errno));
         return false;
     }
-    gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "%s (of user %u, mode %04o) is for this user", a->path,
-                  st.st_uid, st.st_mode & 07777u);
+    gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "%s (of user %u, mode %04o) is for this user", a->path, st.st_uid, st.st_mode & 07777u);
     return true;
 }
 
@@ -51,8 +48,7 @@ static void check_version(struct gn_doctor *d)
     gn_doctor_add(d, "devices", n ? GN_DOCTOR_OK : GN_DOCTOR_FAIL, n ? NULL : "gantry devices lists them",
                   "%d device%s on %d platform%s, used by %d vGPU%s", (int)n, n == 1 ? "" : "s",
                   (int)json_integer_value(json_object_get(g, "platforms")),
-                  json_integer_value(json_object_get(g, "platforms")) == 1 ? "" : "s",
-                  (int)json_integer_value(json_object_get(g, "vgpus")),
+                  json_integer_value(json_object_get(g, "platforms")) == 1 ? "" : "s", (int)json_integer_value(json_object_get(g, "vgpus")),
                   json_integer_value(json_object_get(g, "vgpus")) == 1 ? "" : "s");
 }
 
@@ -70,8 +66,7 @@ static void check_walls(struct gn_doctor *d)
                       "workers are not confined: programs' kernels may do whatever their user may");
     else if (*missing)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "docs/threat-model.md says what each needs",
-                      "workers are confined (%s) but for what gantryd cannot have here: %s", *have ? have : "by nothing",
-                      missing);
+                      "workers are confined (%s) but for what gantryd cannot have here: %s", *have ? have : "by nothing", missing);
     else
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "workers are confined: %s", have);
 }
@@ -100,14 +95,14 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
     gn_link_close(link);
     d->daemon_answers = true;
     if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err)) {
-        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN,
-                      err.fix[0] ? err.fix : "restart gantryd from this installation",
+        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, err.fix[0] ? err.fix : "restart gantryd from this installation",
                       "gantryd answers, but says: %s", err.what);
     } else {
         check_version(d);
         check_walls(d);
         if (json_is_true(json_object_get(json_object_get(d->gantryd, "gantryd"), "draining")))
-            gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that", "it is being emptied, and takes in no new programs");
+            gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that",
+                          "it is being emptied, and takes in no new programs");
     }
 }
 
@@ -119,6 +114,5 @@ void gn_doctor_check_installation(struct gn_doctor *d)
         return;
     }
     d->places_known = true;
-    gn_doctor_add(d, "installation", GN_DOCTOR_OK, NULL, "%.300s names %.300s, which is there", d->places.icd,
-                  d->places.library);
+    gn_doctor_add(d, "installation", GN_DOCTOR_OK, NULL, "%.300s names %.300s, which is there", d->places.icd, d->places.library);
 }

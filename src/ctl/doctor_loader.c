@@ -81,8 +81,7 @@ static void look(void *arg, void *result)
         l->n_platforms = 0;
     for (uint32_t i = 0; i < l->n_platforms && i < MAX_PLATFORMS; i++) {
         char suffix[64] = "";
-        if (info(platforms[i], ICD_SUFFIX, sizeof suffix - 1, suffix, NULL) == 0 &&
-            strcmp(suffix, "GANTRY") == 0)
+        if (info(platforms[i], ICD_SUFFIX, sizeof suffix - 1, suffix, NULL) == 0 && strcmp(suffix, "GANTRY") == 0)
             l->n_gantry++;
     }
 }
@@ -90,15 +89,13 @@ static void look(void *arg, void *result)
 static bool tell_loader(struct gn_doctor *d, const struct look *l)
 {
     if (!l->loaded) {
-        gn_doctor_add(d, "loader", GN_DOCTOR_FAIL, "install ocl-icd-libopencl1",
-                      "the OpenCL loader is not there: %s", l->why);
+        gn_doctor_add(d, "loader", GN_DOCTOR_FAIL, "install ocl-icd-libopencl1", "the OpenCL loader is not there: %s", l->why);
         return false;
     }
     const char *kind = strstr(l->vendor, "Khronos")   ? "Khronos's loader"
                        : strstr(l->vendor, "OCL Icd") ? "ocl-icd"
                                                       : "a loader that does not tell its name";
-    gn_doctor_add(d, "loader", GN_DOCTOR_OK, NULL, LOADER " is %s%s%s", kind, l->version[0] ? " " : "",
-                  l->version);
+    gn_doctor_add(d, "loader", GN_DOCTOR_OK, NULL, LOADER " is %s%s%s", kind, l->version[0] ? " " : "", l->version);
     return true;
 }
 
@@ -107,14 +104,13 @@ static void check_gantry_run(struct gn_doctor *d, const struct look *l)
 {
     static const char check[] = "gantry run";
     if (l->n_gantry && l->n_gantry == l->n_platforms)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs see %u platform%s, of Gantry alone",
-                      l->n_gantry, l->n_gantry == 1 ? "" : "s");
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs see %u platform%s, of Gantry alone", l->n_gantry,
+                      l->n_gantry == 1 ? "" : "s");
     else if (l->n_gantry)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "use a loader that knows OCL_ICD_VENDORS",
                       "programs see %u platforms, of which %u are Gantry's", l->n_platforms, l->n_gantry);
     else
-        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "see what gantry run -- clinfo -l finds",
-                      "the loader does not find Gantry");
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "see what gantry run -- clinfo -l finds", "the loader does not find Gantry");
 }
 
 /* As a program started from this shell. */
@@ -127,8 +123,7 @@ static void check_environment(struct gn_doctor *d)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "look at the drivers below",
                       "a program started from here crashes or hangs while it loads the drivers");
     else if (l.n_gantry && l.n_gantry < l.n_platforms)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
-                      "programs started from here see Gantry, and %u platform%s without it",
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs started from here see Gantry, and %u platform%s without it",
                       l.n_platforms - l.n_gantry, l.n_platforms - l.n_gantry == 1 ? "" : "s");
     else if (l.n_gantry)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs started from here use Gantry by themselves");

@@ -32,13 +32,11 @@ static void tell_gantryds_drivers(struct gn_doctor *d, const json_t *drivers)
         const char *library = json_string_value(json_object_get(o, "library"));
         int n = (int)json_integer_value(json_object_get(o, "devices"));
         if (n)
-            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL, "%s serves %d device%s", library ? library : "?",
-                          n, n == 1 ? "" : "s");
+            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL, "%s serves %d device%s", library ? library : "?", n, n == 1 ? "" : "s");
         else
-            gn_doctor_add(
-                d, "driver", GN_DOCTOR_OK, NULL,
-                "%s serves no device: it has none, none is selected, or gantryd said why it left it out",
-                library ? library : "?");
+            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL,
+                          "%s serves no device: it has none, none is selected, or gantryd said why it left it out",
+                          library ? library : "?");
     }
 }
 
@@ -61,11 +59,10 @@ static void try_driver(struct gn_doctor *d, char *library)
 {
     struct loading l;
     if (!gn_doctor_try(load, library, &l, sizeof l))
-        gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "reinstall that driver",
-                      "%s crashes or hangs when it is loaded", library);
+        gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "reinstall that driver", "%s crashes or hangs when it is loaded", library);
     else if (!l.ok)
-        gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "install that driver again, or remove its .icd file",
-                      "%s cannot be loaded: %s", library, l.why);
+        gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "install that driver again, or remove its .icd file", "%s cannot be loaded: %s", library,
+                      l.why);
     else
         gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL, "%s is installed", library);
 }
@@ -78,8 +75,7 @@ static int try_directory(struct gn_doctor *d, const char *path)
         return 0;
     for (const struct dirent *e; (e = readdir(dir));) {
         char file[4096], library[4096];
-        if (!gn_ctl_is_icd(e->d_name) ||
-            (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file ||
+        if (!gn_ctl_is_icd(e->d_name) || (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file ||
             !gn_ctl_read_icd(file, library, sizeof library))
             continue;
         const char *slash = strrchr(library, '/');
@@ -112,8 +108,7 @@ static void check_sealing(struct gn_doctor *d)
         gn_doctor_add(d, "memory", GN_DOCTOR_FAIL, "Gantry needs Linux 3.17 and memfd_create allowed",
                       "memory that two processes share cannot be made and sealed: %s", strerror(errno));
     else
-        gn_doctor_add(d, "memory", GN_DOCTOR_OK, NULL,
-                      "memory that two processes share can be made and sealed");
+        gn_doctor_add(d, "memory", GN_DOCTOR_OK, NULL, "memory that two processes share can be made and sealed");
     if (fd >= 0)
         close(fd);
 }
@@ -151,6 +146,6 @@ void gn_doctor_check_processors(struct gn_doctor *d)
                       "spinning makes sense only while the worker runs on another",
                       online);
     else
-        gn_doctor_add(d, "processors", GN_DOCTOR_OK, NULL,
-                      "%d processors: program and worker can run at once, so spinning makes sense", usable);
+        gn_doctor_add(d, "processors", GN_DOCTOR_OK, NULL, "%d processors: program and worker can run at once, so spinning makes sense",
+                      usable);
 }

@@ -49,7 +49,7 @@ struct drain {
     const struct gn_ctl_args *args;
     struct gn_control_wish wish;
     char to[GN_ADDRESS_TEXT_BYTES];
-    struct gn_link *here; /* the main thread's */
+    struct gn_link *here;       /* the main thread's */
     struct gn_ctl_watch *watch; /* held around all that is printed */
     bool interrupted;
     /* Under the lock, as is what is printed. */
@@ -83,7 +83,8 @@ static void say(const struct drain *d, FILE *to, const struct item *it, const ch
 {
     char line[1024];
     const char *program = json_string_value(json_object_get(it->shown, "program"));
-    snprintf(line, sizeof line, "%s (%.60s) %s%s%s%s%s", it->id, program ? program : "-", what, why[0] ? ": " : "", why, fix[0] ? "; " : "", fix);
+    snprintf(line, sizeof line, "%s (%.60s) %s%s%s%s%s", it->id, program ? program : "-", what, why[0] ? ": " : "", why, fix[0] ? "; " : "",
+             fix);
     char *plain = gn_text_printable(line);
     gn_ctl_watch_hold(d->watch);
     if (plain)
@@ -385,8 +386,8 @@ static int report(struct drain *d, int rc, const struct gn_error *err)
         free(it);
     }
     int status = rc || n_stay || d->interrupted ? GN_EXIT_FAILED : GN_EXIT_OK;
-    json_t *all = json_pack("{s:i,s:{s:s,s:i,s:i,s:b,s:o}}", "version", GN_CONTROL_VERSION, "drain", "to", d->to, "moved", (int)n_moved, "stay",
-                            (int)n_stay, "interrupted", d->interrupted, "vgpus", list);
+    json_t *all = json_pack("{s:i,s:{s:s,s:i,s:i,s:b,s:o}}", "version", GN_CONTROL_VERSION, "drain", "to", d->to, "moved", (int)n_moved,
+                            "stay", (int)n_stay, "interrupted", d->interrupted, "vgpus", list);
     if (rc) {
         const struct gn_ctl_args plain = {.command = d->args->command};
         gn_ctl_fail(&plain, GN_EXIT_FAILED, failure, err);
@@ -396,8 +397,8 @@ static int report(struct drain *d, int rc, const struct gn_error *err)
     if (d->args->json) {
         printed = gn_ctl_print_json(d->args, all);
     } else {
-        printf("%u moved to %s, %u stay%s; new programs are refused until gantry drain --undo, or until gantryd ends\n", n_moved, d->to, n_stay,
-               n_stay == 1 ? "s" : "");
+        printf("%u moved to %s, %u stay%s; new programs are refused until gantry drain --undo, or until gantryd ends\n", n_moved, d->to,
+               n_stay, n_stay == 1 ? "s" : "");
         printed = gn_ctl_flush(d->args);
         json_decref(all);
     }

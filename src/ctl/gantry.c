@@ -31,8 +31,7 @@ static int unknown(const char *word, const struct gn_ctl_args *args)
     const char *near = gn_ctl_nearest(word, command_name, n_commands());
     if (near && word[0] != '-')
         snprintf(fix, sizeof fix, "did you mean %s?", near);
-    gn_fail(&err, EINVAL, fix, word[0] == '-' ? "unknown option %.100s" : "there is no command \"%.100s\"",
-            word);
+    gn_fail(&err, EINVAL, fix, word[0] == '-' ? "unknown option %.100s" : "there is no command \"%.100s\"", word);
     return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
 }
 
@@ -76,8 +75,7 @@ int main(int argc, char **argv)
     }
     if (gn_ctl_parse(command, argc - 1, argv + 1, &args, &err)) {
         args.json = json;
-        return gn_ctl_fail(&args, command->max_rest < 0 ? GN_EXIT_RUN_FAILED : GN_EXIT_USAGE, "wrong usage",
-                           &err);
+        return gn_ctl_fail(&args, command->max_rest < 0 ? GN_EXIT_RUN_FAILED : GN_EXIT_USAGE, "wrong usage", &err);
     }
     if (args.help) {
         gn_ctl_print_help(command);

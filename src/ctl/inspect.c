@@ -101,8 +101,10 @@ static int take_entry(struct loading *l, enum gn_stream_table table, const struc
         f->vgpu = e->id;
         take_text(e, GN_PART_NAME, f->tenant);
         return 0;
-    case GN_STREAM_DEVICES: return take_device(f, e, err);
-    case GN_STREAM_OBJECTS: return take_object(l, e, err);
+    case GN_STREAM_DEVICES:
+        return take_device(f, e, err);
+    case GN_STREAM_OBJECTS:
+        return take_object(l, e, err);
     case GN_STREAM_COMMANDS:
         c = one_more(&f->commands, &f->n_commands, sizeof *c);
         if (!c)
@@ -112,11 +114,18 @@ static int take_entry(struct loading *l, enum gn_stream_table table, const struc
         c->queue = e->n_refs ? e->refs[0] : 0;
         c->has_state = gn_stream_copy_part(e, GN_PART_STATE, &c->state, sizeof c->state);
         return 0;
-    case GN_STREAM_EVENTS: f->n_events++; return 0;
-    case GN_STREAM_CALLS: f->n_calls++; return 0;
-    case GN_STREAM_MAPS: f->n_maps++; return 0;
+    case GN_STREAM_EVENTS:
+        f->n_events++;
+        return 0;
+    case GN_STREAM_CALLS:
+        f->n_calls++;
+        return 0;
+    case GN_STREAM_MAPS:
+        f->n_maps++;
+        return 0;
     case GN_STREAM_SESSION:
-    case GN_STREAM_N_TABLES: break;
+    case GN_STREAM_N_TABLES:
+        break;
     }
     return 0;
 }

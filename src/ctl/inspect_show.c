@@ -104,11 +104,11 @@ static json_t *devices_json(const struct gn_inspected *f)
     json_t *all = json_array();
     for (uint32_t i = 0; i < f->n_devices; i++) {
         const struct gn_inspected_device *d = &f->devices[i];
-        json_array_append_new(all, json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I}", "index", number(d->index),
-                                             "name", d->name, "vendor", d->vendor, "type", d->type, "version", d->version,
-                                             "driver_version", d->driver, "memory_bytes", number(d->state.memory_bytes),
-                                             "largest_bytes", number(d->state.largest_bytes), "units",
-                                             (json_int_t)d->state.n_units, "facts", (json_int_t)d->n_facts));
+        json_array_append_new(all,
+                              json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I}", "index", number(d->index), "name", d->name,
+                                        "vendor", d->vendor, "type", d->type, "version", d->version, "driver_version", d->driver,
+                                        "memory_bytes", number(d->state.memory_bytes), "largest_bytes", number(d->state.largest_bytes),
+                                        "units", (json_int_t)d->state.n_units, "facts", (json_int_t)d->n_facts));
     }
     return all;
 }
@@ -135,10 +135,9 @@ static json_t *memories_json(const struct gn_inspected *f)
         const struct gn_inspected_memory *m = &f->memories[i];
         if (!m->gone)
             json_array_append_new(all, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "id", id_text(m->m.id), "object",
-                                                 id_text(m->m.object), "bytes", number(m->m.bytes), "pages",
-                                                 number(m->n_pages), "zero_pages", number(gn_inspect_zero_pages(m)),
-                                                 "sent_bytes", number(m->sent_bytes), "packed_bytes",
-                                                 number(m->packed_bytes), "kept", m->m.flags & GN_STREAM_MEMORY_KEPT));
+                                                 id_text(m->m.object), "bytes", number(m->m.bytes), "pages", number(m->n_pages),
+                                                 "zero_pages", number(gn_inspect_zero_pages(m)), "sent_bytes", number(m->sent_bytes),
+                                                 "packed_bytes", number(m->packed_bytes), "kept", m->m.flags & GN_STREAM_MEMORY_KEPT));
     }
     return all;
 }
@@ -161,19 +160,18 @@ static json_t *commands_json(const struct gn_inspected *f)
 json_t *gn_inspect_json(const struct gn_inspected *f)
 {
     const struct page_sum s = sum_pages(f);
-    json_t *c = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "format", (int)GN_STREAM_FORMAT, "purpose",
-                          purpose(f), "api", f->about.api, "creator", f->about.creator, "created_ns",
-                          number(f->about.created_ns), "file_bytes", number(f->file_bytes), "page_bytes",
-                          (json_int_t)f->about.page_bytes, "rounds", (json_int_t)f->n_rounds, "events",
+    json_t *c = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "format", (int)GN_STREAM_FORMAT, "purpose", purpose(f),
+                          "api", f->about.api, "creator", f->about.creator, "created_ns", number(f->about.created_ns), "file_bytes",
+                          number(f->file_bytes), "page_bytes", (json_int_t)f->about.page_bytes, "rounds", (json_int_t)f->n_rounds, "events",
                           (json_int_t)f->n_events, "callbacks", (json_int_t)f->n_calls, "maps", (json_int_t)f->n_maps);
     if (f->has_tenant)
         json_object_set_new(c, "vgpu", tenant_json(f));
     json_object_set_new(c, "devices", devices_json(f));
     json_object_set_new(c, "objects", objects_json(f));
     json_object_set_new(c, "memories", memories_json(f));
-    json_object_set_new(c, "pages", json_pack("{s:o, s:o, s:o, s:o, s:o}", "total", number(s.pages), "zero", number(s.zero), "sent",
-                                              number(s.sent), "sent_bytes", number(s.sent_bytes), "packed_bytes",
-                                              number(s.packed_bytes)));
+    json_object_set_new(c, "pages",
+                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "total", number(s.pages), "zero", number(s.zero), "sent", number(s.sent),
+                                  "sent_bytes", number(s.sent_bytes), "packed_bytes", number(s.packed_bytes)));
     json_object_set_new(c, "commands", commands_json(f));
     return json_pack("{s:i, s:o}", "version", 1, "checkpoint", c);
 }
@@ -199,8 +197,8 @@ static void print_head(const struct gn_inspected *f)
     printf("file      format %u, a %s of %s, %s, by %s, %s; whole\n", GN_STREAM_FORMAT, purpose(f), f->about.api,
            gn_ctl_format_size(f->file_bytes, a), f->about.creator[0] ? f->about.creator : "?", when);
     if (f->has_tenant)
-        printf("vGPU      %08" PRIx64 " of tenant %s, weight %u, %s of device memory held, limit %s\n", f->vgpu & UINT32_MAX,
-               f->tenant, f->tenant_state.weight, gn_ctl_format_size(f->tenant_state.memory_bytes, a),
+        printf("vGPU      %08" PRIx64 " of tenant %s, weight %u, %s of device memory held, limit %s\n", f->vgpu & UINT32_MAX, f->tenant,
+               f->tenant_state.weight, gn_ctl_format_size(f->tenant_state.memory_bytes, a),
                f->tenant_state.memory_limit_bytes ? gn_ctl_format_size(f->tenant_state.memory_limit_bytes, b) : "the device's");
     printf("buffers   %" PRIu64 " of %s together, %" PRIu64 " pages of %u bytes, %" PRIu64 " of them zero\n", s.memories,
            gn_ctl_format_size(s.bytes, a), s.pages, f->about.page_bytes, s.zero);
@@ -211,7 +209,7 @@ static void print_head(const struct gn_inspected *f)
 
 static int print_devices(const struct gn_inspected *f)
 {
-    static const struct gn_table_column columns[] = {{"DEVICE", true}, {"NAME", false}, {"TYPE", false}, {"UNITS", true},
+    static const struct gn_table_column columns[] = {{"DEVICE", true}, {"NAME", false}, {"TYPE", false},  {"UNITS", true},
                                                      {"MEMORY", true}, {"FACTS", true}, {"DRIVER", false}};
     struct gn_table t;
     gn_table_init(&t, columns, GN_ARRAY_SIZE(columns));
@@ -256,7 +254,7 @@ static int larger(const void *a, const void *b)
 
 static int print_memories(const struct gn_inspected *f)
 {
-    static const struct gn_table_column columns[] = {{"BUFFER", false}, {"SIZE", true},   {"PAGES", true},
+    static const struct gn_table_column columns[] = {{"BUFFER", false}, {"SIZE", true}, {"PAGES", true},
                                                      {"ZERO", true},    {"SENT", true}, {"PACKED", true}};
     const struct gn_inspected_memory **all = malloc((f->n_memories + 1) * sizeof(*all));
     struct gn_table t;

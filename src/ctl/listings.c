@@ -21,8 +21,7 @@ static unsigned long long number_of(const json_t *o, const char *key)
 }
 
 /* A number that may be left out: it is not known. */
-static void add_optional(struct gn_table *t, const json_t *o, const char *key,
-                         void (*add)(struct gn_table *, unsigned long long))
+static void add_optional(struct gn_table *t, const json_t *o, const char *key, void (*add)(struct gn_table *, unsigned long long))
 {
     if (json_object_get(o, key))
         add(t, number_of(o, key));
@@ -109,8 +108,8 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
 }
 
 static const struct gn_table_column device_columns[] = {
-    {"NUMBER", true},  {"DEVICE", false}, {"TYPE", false}, {"UNITS", true},     {"CLOCK", true},   {"MEMORY", true},
-    {"BUFFER", true},  {"VGPUS", true}, {"PLATFORM", false}, {"DRIVER", false},
+    {"NUMBER", true}, {"DEVICE", false}, {"TYPE", false}, {"UNITS", true},     {"CLOCK", true},
+    {"MEMORY", true}, {"BUFFER", true},  {"VGPUS", true}, {"PLATFORM", false}, {"DRIVER", false},
 };
 
 static void add_device(struct gn_table *t, const json_t *d)
@@ -145,8 +144,7 @@ static void append_list(char *to, size_t n, const json_t *list, const char *befo
         if (json_is_string(item))
             snprintf(to + have, n - have, "%s%s%s", have ? " " : "", before, json_string_value(item));
         else
-            snprintf(to + have, n - have, "%s%s%lld", have ? " " : "", before,
-                     (long long)json_integer_value(item));
+            snprintf(to + have, n - have, "%s%s%lld", have ? " " : "", before, (long long)json_integer_value(item));
     }
 }
 
@@ -163,8 +161,8 @@ static void add_bound(struct gn_table *t, const json_t *bound)
 }
 
 static const struct gn_table_column tenant_columns[] = {
-    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},   {"FLOOR", true}, {"VGPUS", true},   {"MEMORY", true},
-    {"LEASED", true},  {"LIMIT", true},  {"WHO", false},  {"MODES", false}, {"DEVICES", false},
+    {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},  {"FLOOR", true},  {"VGPUS", true},    {"MEMORY", true},
+    {"LEASED", true},  {"LIMIT", true},  {"WHO", false}, {"MODES", false}, {"DEVICES", false},
 };
 
 static void add_tenant(struct gn_table *t, const json_t *o)
@@ -212,8 +210,7 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
         return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
     if (!json_is_array(json_object_get(reply, l->list))) {
         json_decref(reply);
-        gn_fail(&err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"%s\"",
-                l->list);
+        gn_fail(&err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"%s\"", l->list);
         return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
     }
     if (args->json)
@@ -224,7 +221,8 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
     gn_table_fini(&t);
     /* Not in the table, which others read, too. */
     if (json_is_true(json_object_get(reply, "draining")))
-        fprintf(stderr, "gantry %s: this gantryd is being emptied, and takes in no new programs; gantry drain --undo ends that\n", args->command);
+        fprintf(stderr, "gantry %s: this gantryd is being emptied, and takes in no new programs; gantry drain --undo ends that\n",
+                args->command);
     json_decref(reply);
     if (rc) {
         gn_fail(&err, -rc, NULL, "out of memory");
@@ -235,23 +233,20 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {
-        "tenants", "tenants", "cannot list the tenants", tenant_columns, GN_ARRAY_SIZE(tenant_columns),
-        add_tenant};
+    static const struct listing l = {"tenants", "tenants", "cannot list the tenants", tenant_columns, GN_ARRAY_SIZE(tenant_columns),
+                                     add_tenant};
     return list(args, &l);
 }
 
 int gn_ctl_ls(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {
-        "ls", "vgpus", "cannot list the vGPUs", vgpu_columns, GN_ARRAY_SIZE(vgpu_columns), add_vgpu};
+    static const struct listing l = {"ls", "vgpus", "cannot list the vGPUs", vgpu_columns, GN_ARRAY_SIZE(vgpu_columns), add_vgpu};
     return list(args, &l);
 }
 
 int gn_ctl_devices(const struct gn_ctl_args *args)
 {
-    static const struct listing l = {
-        "devices", "devices", "cannot list the devices", device_columns, GN_ARRAY_SIZE(device_columns),
-        add_device};
+    static const struct listing l = {"devices", "devices", "cannot list the devices", device_columns, GN_ARRAY_SIZE(device_columns),
+                                     add_device};
     return list(args, &l);
 }

@@ -51,8 +51,8 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     if (args->json)
         return gn_ctl_print_json(args, reply);
     const json_t *phases = json_object_get(moved, "phases_ns"), *pages = json_object_get(moved, "pages");
-    printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n",
-           json_string_value(json_object_get(moved, "id")), done, ms(moved, "downtime_ns"), ms(phases, "drain"), ms(phases, "save"));
+    printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n", json_string_value(json_object_get(moved, "id")),
+           done, ms(moved, "downtime_ns"), ms(phases, "drain"), ms(phases, "save"));
     printf("%lld of its %lld pages were sent ahead in %.1f ms, %lld in the stop\n", number(pages, "precopy"), number(pages, "total"),
            ms(moved, "precopy_ns"), number(pages, "stop"));
     json_decref(reply);
@@ -67,7 +67,8 @@ int gn_ctl_migrate(const struct gn_ctl_args *args)
     wish.to = wish.vgpu ? args->rest[1] : NULL;
     struct gn_error err;
     if (!wish.vgpu || !wish.to) {
-        gn_fail(&err, EINVAL, "write gantry migrate VGPU local, unix:PATH or tcp:HOST:PORT; gantry ls lists the vGPUs", "which vGPU, and where to?");
+        gn_fail(&err, EINVAL, "write gantry migrate VGPU local, unix:PATH or tcp:HOST:PORT; gantry ls lists the vGPUs",
+                "which vGPU, and where to?");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     if (wish.device && strcmp(wish.to, "local") != 0) {

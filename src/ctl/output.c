@@ -10,8 +10,8 @@
 
 int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what, const struct gn_error *err)
 {
-    fprintf(stderr, "gantry%s%s: %s%s%s\n", args->command ? " " : "", args->command ? args->command : "",
-            err->what, err->fix[0] ? "; " : "", err->fix);
+    fprintf(stderr, "gantry%s%s: %s%s%s\n", args->command ? " " : "", args->command ? args->command : "", err->what,
+            err->fix[0] ? "; " : "", err->fix);
     if (args->json) {
         char *object = gn_control_error(what, err->what, err->fix);
         if (object)

@@ -86,13 +86,11 @@ int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err)
         name_directory(prefix, directory, ret->icd);
     }
     if (access(ret->icd, R_OK) < 0)
-        return gn_fail(err, errno, fix, "cannot read Gantry's ICD file %.200s: %s", ret->icd,
-                       strerror(errno));
+        return gn_fail(err, errno, fix, "cannot read Gantry's ICD file %.200s: %s", ret->icd, strerror(errno));
     if (!gn_ctl_read_icd(ret->icd, ret->library, sizeof ret->library))
         return gn_fail(err, EINVAL, fix, "Gantry's ICD file %.300s names no library", ret->icd);
     if (access(ret->library, R_OK) < 0)
-        return gn_fail(err, errno, fix, "cannot read the library %.150s that %.150s names: %s", ret->library,
-                       ret->icd, strerror(errno));
+        return gn_fail(err, errno, fix, "cannot read the library %.150s that %.150s names: %s", ret->library, ret->icd, strerror(errno));
     snprintf(ret->vendors, sizeof ret->vendors, "%s", shared(directory) ? ret->icd : directory);
     return 0;
 }

@@ -28,7 +28,7 @@ void gn_moving_state(const struct gn_moving *m, const char *first, const char *t
 struct gn_progress {
     const char *command;
     bool bar;
-    uint64_t began_ns, shown_ns; /* shown_ns 0: nothing yet */
+    uint64_t began_ns, shown_ns;                       /* shown_ns 0: nothing yet */
     uint64_t base_ns, base_bytes, last_ns, last_bytes; /* for the rate */
     char last_what[96];
 };

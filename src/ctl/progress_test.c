@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#define MS UINT64_C(1000000)
+#define MS  UINT64_C(1000000)
 #define MIB (UINT64_C(1) << 20)
 
 static struct gn_moving moving(const char *phase, uint32_t round, uint64_t done, uint64_t total, uint64_t sent)
@@ -93,8 +93,9 @@ static void what_gantryd_says_is_not_believed(void **state)
     struct gn_moving m = read_one("{\"id\":\"1f3a77c0\",\"state\":\"moving\"}", true);
     gn_moving_state(&m, ", ", " ", text);
     assert_string_equal(text, "moving");
-    m = read_one("{\"id\":\"1f3a77c0\",\"state\":\"moving\",\"moving\":{\"phase\":\"ahead\",\"round\":1,\"done_bytes\":9,\"total_bytes\":20}}",
-                 true);
+    m = read_one(
+        "{\"id\":\"1f3a77c0\",\"state\":\"moving\",\"moving\":{\"phase\":\"ahead\",\"round\":1,\"done_bytes\":9,\"total_bytes\":20}}",
+        true);
     gn_moving_state(&m, ", ", " ", text);
     assert_string_equal(text, "moving, ahead 45%");
     gn_moving_state(&m, ":", ":", text);

@@ -28,8 +28,7 @@ static int absolute_address(const char *connect, char ret[static GN_ADDRESS_TEXT
     if (!a.tcp && a.path[0] != '/') {
         char *cwd = getcwd(NULL, 0);
         if (!cwd)
-            return gn_fail(err, errno, "give --connect an absolute path", "cannot tell the working directory: %s",
-                           strerror(errno));
+            return gn_fail(err, errno, "give --connect an absolute path", "cannot tell the working directory: %s", strerror(errno));
         if ((size_t)snprintf(path, sizeof path, "%s/%s", cwd, a.path) >= sizeof path)
             rc = gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s/%s is too long", cwd, a.path);
         free(cwd);
@@ -90,7 +89,8 @@ static int is_let_in(struct gn_link *link, struct gn_error *err)
     free(request);
     const bool draining = json_is_true(json_object_get(json_object_get(reply, "gantryd"), "draining"));
     json_decref(reply);
-    return draining ? gn_fail(err, ESHUTDOWN, "use another one (--connect), or try again later", "this gantryd is being emptied, and takes in no new programs")
+    return draining ? gn_fail(err, ESHUTDOWN, "use another one (--connect), or try again later",
+                              "this gantryd is being emptied, and takes in no new programs")
                     : 0;
 }
 
@@ -150,7 +150,6 @@ int gn_ctl_run(const struct gn_ctl_args *args)
         gn_fail(&err, code, NULL, "there is no program %.300s", program);
         return gn_ctl_fail(args, GN_EXIT_RUN_NOT_FOUND, "", &err);
     }
-    gn_fail(&err, code, code == ENOENT ? "its interpreter may be missing" : NULL, "cannot run %.300s: %s",
-            program, strerror(code));
+    gn_fail(&err, code, code == ENOENT ? "its interpreter may be missing" : NULL, "cannot run %.300s: %s", program, strerror(code));
     return gn_ctl_fail(args, GN_EXIT_RUN_NOT_EXECUTABLE, "", &err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a worker that knows no TLS and one that is reached by it: a thread that passes on what either says, until either ends or it is stopped. */
+/* Between a worker that knows no TLS and one that is reached by it: a thread that passes on what either says, until either ends or it is
+ * stopped. */
 #include "ctl/shuttle.h"
 
 #include <errno.h>

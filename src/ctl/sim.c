@@ -8,8 +8,7 @@
 #include "ctl/sim_output.h"
 
 /* What an option's value is wrong in, with the option's name. */
-static int name_option(const char *option, const char *value, const struct gn_error *inner,
-                       struct gn_error *err)
+static int name_option(const char *option, const char *value, const struct gn_error *inner, struct gn_error *err)
 {
     return gn_fail(err, EINVAL, inner->fix, "--%s %.100s: %.250s", option, value, inner->what);
 }
@@ -37,8 +36,7 @@ static int take_settings(struct gn_sim_workload *w, const struct gn_ctl_sim_args
 }
 
 static int take_words(struct gn_sim_workload *w, const char *option, const struct gn_ctl_words *words,
-                      int (*add)(struct gn_sim_workload *, const char *, struct gn_error *),
-                      struct gn_error *err)
+                      int (*add)(struct gn_sim_workload *, const char *, struct gn_error *), struct gn_error *err)
 {
     for (int i = 0; i < words->n; i++) {
         struct gn_error inner = {{0}, {0}};

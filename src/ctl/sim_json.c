@@ -12,8 +12,7 @@ static void add_usage(json_t *o, const struct gn_sim_usage *u)
     json_object_set_new(o, "waits", json_integer((json_int_t)u->waits.n));
     if (u->waits.n) {
         json_object_set_new(o, "wait_mean_ns", json_integer((json_int_t)gn_sim_waits_mean(&u->waits)));
-        json_object_set_new(o, "wait_p95_ns",
-                            json_integer((json_int_t)gn_sim_waits_percentile(&u->waits, 95)));
+        json_object_set_new(o, "wait_p95_ns", json_integer((json_int_t)gn_sim_waits_percentile(&u->waits, 95)));
     }
     if (u->waits.n || u->waits.longest_ns)
         json_object_set_new(o, "wait_longest_ns", json_integer((json_int_t)u->waits.longest_ns));

@@ -68,11 +68,8 @@ static void add_bar(struct gn_table *t, double share, double entitled, double mo
 static int print_tenants(const struct gn_sim_workload *w, const struct gn_sim_result *r)
 {
     static const struct gn_table_column columns[] = {
-        {"TENANT", false},  {"WEIGHT", true},
-        {"VGPUS", true},    {"SHARE", true},
-        {"ENTITLED", true}, {"OF THAT", true},
-        {"WAIT", true},     {"95%", true},
-        {"LONGEST", true},  {"= SHARE  | ENTITLED", false},
+        {"TENANT", false}, {"WEIGHT", true}, {"VGPUS", true}, {"SHARE", true},   {"ENTITLED", true},
+        {"OF THAT", true}, {"WAIT", true},   {"95%", true},   {"LONGEST", true}, {"= SHARE  | ENTITLED", false},
     };
     struct gn_table t;
     double most = 0;
@@ -169,8 +166,7 @@ static int print_summary(const struct gn_ctl_simulated *s)
 
 enum side { SHARES, WAITS, COSTS };
 
-static void add_cell(struct gn_table *t, const struct gn_ctl_simulated *s, enum side side, uint32_t run,
-                     uint32_t i)
+static void add_cell(struct gn_table *t, const struct gn_ctl_simulated *s, enum side side, uint32_t run, uint32_t i)
 {
     char text[64], mean[24], longest[24];
     if (side == COSTS) {
@@ -185,8 +181,7 @@ static void add_cell(struct gn_table *t, const struct gn_ctl_simulated *s, enum 
     else if (side == SHARES)
         snprintf(text, sizeof text, "%.1f%% %.2f", 100 * one->share, one->share / one->entitled);
     else
-        snprintf(text, sizeof text, "%s %s",
-                 waits->n ? gn_sim_format_ns(gn_sim_waits_percentile(waits, 95), mean) : "-",
+        snprintf(text, sizeof text, "%s %s", waits->n ? gn_sim_format_ns(gn_sim_waits_percentile(waits, 95), mean) : "-",
                  waits->n || waits->longest_ns ? gn_sim_format_ns(waits->longest_ns, longest) : "-");
     gn_table_add(t, text);
 }
@@ -218,9 +213,8 @@ static int print_side_by_side(const struct gn_ctl_simulated *s, enum side side)
 static void print_head(const struct gn_sim_workload *w)
 {
     char time[24], slice[24], spin[24];
-    printf("%u device%s, %u vGPU%s, %s; slice %s, spin %s, seed %lu\n\n", (unsigned)w->n_devices,
-           w->n_devices == 1 ? "" : "s", (unsigned)gn_sim_workload_vgpus(w),
-           gn_sim_workload_vgpus(w) == 1 ? "" : "s", gn_sim_format_ns(w->time_ns, time),
+    printf("%u device%s, %u vGPU%s, %s; slice %s, spin %s, seed %lu\n\n", (unsigned)w->n_devices, w->n_devices == 1 ? "" : "s",
+           (unsigned)gn_sim_workload_vgpus(w), gn_sim_workload_vgpus(w) == 1 ? "" : "s", gn_sim_format_ns(w->time_ns, time),
            gn_sim_format_ns(w->slice_ns, slice), gn_sim_format_ns(w->spin_ns, spin), (unsigned long)w->seed);
 }
 

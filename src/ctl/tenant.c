@@ -15,8 +15,7 @@ static bool is_number(const char *text, uint32_t *ret)
 {
     size_t n = strlen(text);
     unsigned long long value;
-    if (n == 0 || n > 10 || strspn(text, "0123456789") != n ||
-        (value = strtoull(text, NULL, 10)) >= UINT32_MAX)
+    if (n == 0 || n > 10 || strspn(text, "0123456789") != n || (value = strtoull(text, NULL, 10)) >= UINT32_MAX)
         return false;
     *ret = (uint32_t)value;
     return true;
@@ -29,8 +28,7 @@ static int find_user(const char *name, uint32_t *ret, struct gn_error *err)
     if (is_number(name, ret))
         return 0;
     if (!(user = getpwnam(name)))
-        return gn_fail(err, EINVAL, "write a user's number or name, any or none",
-                       "there is no user \"%.100s\"", name);
+        return gn_fail(err, EINVAL, "write a user's number or name, any or none", "there is no user \"%.100s\"", name);
     *ret = user->pw_uid;
     return 0;
 }
@@ -41,8 +39,7 @@ static int find_group(const char *name, uint32_t *ret, struct gn_error *err)
     if (is_number(name, ret))
         return 0;
     if (!(group = getgrnam(name)))
-        return gn_fail(err, EINVAL, "write a group's number or name, or none", "there is no group \"%.100s\"",
-                       name);
+        return gn_fail(err, EINVAL, "write a group's number or name, or none", "there is no group \"%.100s\"", name);
     *ret = group->gr_gid;
     return 0;
 }
@@ -53,9 +50,8 @@ static bool is_none(const struct gn_ctl_words *words)
     return words->n == 1 && strcmp(words->items[0], "none") == 0;
 }
 
-static int take_ids(const struct gn_ctl_words *words,
-                    int (*find)(const char *, uint32_t *, struct gn_error *), uint32_t *ret, uint32_t *ret_n,
-                    struct gn_error *err)
+static int take_ids(const struct gn_ctl_words *words, int (*find)(const char *, uint32_t *, struct gn_error *), uint32_t *ret,
+                    uint32_t *ret_n, struct gn_error *err)
 {
     int rc = 0;
     for (int i = 0; i < words->n && !is_none(words) && rc == 0; i++)
@@ -75,8 +71,7 @@ static int take_devices(const struct gn_ctl_words *words, struct gn_control_chan
     return 0;
 }
 
-static int make_change(const struct gn_ctl_args *args, struct gn_control_change *c, char *token,
-                       struct gn_error *err)
+static int make_change(const struct gn_ctl_args *args, struct gn_control_change *c, char *token, struct gn_error *err)
 {
     int rc = 0, shared;
     c->has_weight = args->weight != 0;
@@ -123,8 +118,8 @@ static int send_change(const struct gn_ctl_args *args, const struct gn_control_c
     struct gn_error err = {{0}, {0}};
     json_t *reply = NULL;
     char *text = gn_control_change_request(c);
-    int rc = text ? gn_ctl_ask_text(args->connect, text, &reply, &err)
-                  : gn_fail(&err, EINVAL, "use letters and digits", "a value is not text");
+    int rc =
+        text ? gn_ctl_ask_text(args->connect, text, &reply, &err) : gn_fail(&err, EINVAL, "use letters and digits", "a value is not text");
     if (text)
         explicit_bzero(text, strlen(text));
     free(text);
@@ -146,14 +141,12 @@ static const struct verb {
              {"ls", 0, NULL}};
 
 /* Whether the words go together: 0 or -EINVAL. */
-static int judge(const struct verb *verb, const char *name, const struct gn_control_change *c,
-                 struct gn_error *err)
+static int judge(const struct verb *verb, const char *name, const struct gn_control_change *c, struct gn_error *err)
 {
     if (!verb->what && name)
         return gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", name);
     if (verb->what && !name)
-        return gn_fail(err, EINVAL, "write gantry tenant add NAME, set NAME, rm NAME or ls",
-                       "no tenant is named");
+        return gn_fail(err, EINVAL, "write gantry tenant add NAME, set NAME, rm NAME or ls", "no tenant is named");
     if (name && gn_ctl_check_tenant(name, err))
         return -EINVAL;
     if (verb->what == GN_CONTROL_SET && !says_something(c))

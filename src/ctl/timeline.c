@@ -80,7 +80,8 @@ static void write_name(struct gn_timeline *t, const char *what, int pid, int tid
 /* args: taken; may be NULL. */
 static void write_mark(struct gn_timeline *t, const char *phase, const char *name, int pid, int tid, uint64_t at_ns, json_t *args)
 {
-    json_t *o = json_pack("{s:s,s:s,s:s,s:i,s:i,s:f}", "ph", phase, "name", name, "cat", "turns", "pid", pid, "tid", tid, "ts", us(t, at_ns));
+    json_t *o =
+        json_pack("{s:s,s:s,s:s,s:i,s:i,s:f}", "ph", phase, "name", name, "cat", "turns", "pid", pid, "tid", tid, "ts", us(t, at_ns));
     if (o && args)
         json_object_set(o, "args", args);
     if (o && *phase == 'i')
@@ -199,7 +200,9 @@ static void write_shares(struct gn_timeline *t, uint16_t device, uint64_t at_ns)
                 }
                 label_of(v, label, sizeof label);
                 json_object_set_new(args, label,
-                                    json_real(all_ns ? 100.0 * (double)u->window_ns / (double)all_ns : u->state == HELD ? 100 : 0));
+                                    json_real(all_ns             ? 100.0 * (double)u->window_ns / (double)all_ns
+                                              : u->state == HELD ? 100
+                                                                 : 0));
                 u->window_ns = 0;
             }
         }

@@ -93,20 +93,20 @@ struct gn_top_row {
 
 /* A device, and who wants it. */
 struct gn_top_load {
-    uint32_t n_users; /* that have used it */
+    uint32_t n_users;             /* that have used it */
     double busy, grants, waiting; /* part of the time; a second; how many waited, on average. Below 0: not known */
 };
 
 struct gn_top_rows {
     uint32_t n;
-    struct gn_top_row *rows; /* each tenant, and its vGPUs behind it */
+    struct gn_top_row *rows;   /* each tenant, and its vGPUs behind it */
     struct gn_top_load *loads; /* of the sample's devices */
 };
 
 /* before: an earlier sample, or NULL. device: a place in `now`'s devices, or -1: of each, the one that it has most of. Rows point
  * into `now`. 0 or -ENOMEM. */
-int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now, int device, enum gn_top_order order,
-                     bool reverse, struct gn_top_rows *ret);
+int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now, int device, enum gn_top_order order, bool reverse,
+                     struct gn_top_rows *ret);
 void gn_top_rows_fini(struct gn_top_rows *r);
 
 /* ---- top_layout.c */
@@ -151,8 +151,7 @@ struct gn_top_frame {
 };
 
 /* 0 or -ENOMEM; *ret is to be freed in either case. */
-int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows *rows, struct gn_top_view *view,
-                      struct gn_top_frame *ret);
+int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows *rows, struct gn_top_view *view, struct gn_top_frame *ret);
 void gn_top_frame_fini(struct gn_top_frame *f);
 
 /* ---- top_screen.c */

@@ -28,11 +28,21 @@ static const struct {
     int least, worth;
     bool right;
 } columns[N_COLUMNS] = {
-    [TENANT] = {"TENANT", 6, 60, false}, [VGPU] = {"VGPU", 8, 95, false},      [CLASS] = {"CLASS", 11, 30, false},
-    [SHARE] = {"SHARE", 5, 100, true},   [BAR] = {"BAR", BAR_LEAST + 2, 50, false}, [ENTITLED] = {"OF", 4, 70, true},
-    [MEMORY] = {"MEMORY", 7, 45, true},  [LIMIT] = {"LIMIT", 7, 20, true},     [CALLS] = {"CALLS/S", 7, 40, true},
-    [SYNC] = {"SYNC/S", 7, 25, true},    [WAIT] = {"WAIT", 5, 55, true},       [TIME] = {"TIME", 6, 35, true},
-    [STATE] = {"STATE", 7, 15, false},   [DEVICE] = {"DEV", 3, 10, true},      [PROGRAM] = {"PROGRAM", 10, 99, false},
+    [TENANT] = {"TENANT", 6, 60, false},
+    [VGPU] = {"VGPU", 8, 95, false},
+    [CLASS] = {"CLASS", 11, 30, false},
+    [SHARE] = {"SHARE", 5, 100, true},
+    [BAR] = {"BAR", BAR_LEAST + 2, 50, false},
+    [ENTITLED] = {"OF", 4, 70, true},
+    [MEMORY] = {"MEMORY", 7, 45, true},
+    [LIMIT] = {"LIMIT", 7, 20, true},
+    [CALLS] = {"CALLS/S", 7, 40, true},
+    [SYNC] = {"SYNC/S", 7, 25, true},
+    [WAIT] = {"WAIT", 5, 55, true},
+    [TIME] = {"TIME", 6, 35, true},
+    [STATE] = {"STATE", 7, 15, false},
+    [DEVICE] = {"DEV", 3, 10, true},
+    [PROGRAM] = {"PROGRAM", 10, 99, false},
 };
 
 /* ---- lines */

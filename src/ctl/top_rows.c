@@ -193,8 +193,8 @@ static void fill_loads(const struct gn_top_sample *before, const struct gn_top_s
     }
 }
 
-int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now, int device, enum gn_top_order order,
-                     bool reverse, struct gn_top_rows *ret)
+int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now, int device, enum gn_top_order order, bool reverse,
+                     struct gn_top_rows *ret)
 {
     struct order by = {order, reverse};
     const double seconds = before && now->at_ns > before->at_ns ? (double)(now->at_ns - before->at_ns) / 1e9 : 0;

@@ -69,7 +69,8 @@ static int tear_down(void **state)
 static const struct gn_top_row *row(const char *tenant, const char *vgpu)
 {
     for (uint32_t i = 0; i < rows.n; i++)
-        if (strcmp(rows.rows[i].tenant, tenant) == 0 && (vgpu ? rows.rows[i].vgpu && !strcmp(rows.rows[i].vgpu->id, vgpu) : !rows.rows[i].vgpu))
+        if (strcmp(rows.rows[i].tenant, tenant) == 0 &&
+            (vgpu ? rows.rows[i].vgpu && !strcmp(rows.rows[i].vgpu->id, vgpu) : !rows.rows[i].vgpu))
             return &rows.rows[i];
     fail_msg("no row %s %s", tenant, vgpu ? vgpu : "");
     return NULL;
@@ -169,12 +170,17 @@ static void a_plain_frame_is_this(void **state)
         "gantry top: 3 vGPUs of 2 tenants, 2 devices, policy fair",
         "device 3: busy 50%, 100 turns a second, 1.0 waiting  Card A",
         "device 5: busy 100%, 2 turns a second, 0.0 waiting  Card B",
-        "TENANT  VGPU      CLASS        SHARE  BAR               OF   MEMORY    LIMIT  CALLS/S   SYNC/S   WAIT    TIME  STATE    DEV  PROGRAM",
-        "blue    -         mixed          60%  [#######|....]   66%       3K       1G    33.0k    32.0k   100%   2.00s  -          3  2 vGPUs",
+        "TENANT  VGPU      CLASS        SHARE  BAR               OF   MEMORY    LIMIT  CALLS/S   SYNC/S   WAIT    TIME  STATE    DEV  "
+        "PROGRAM",
+        "blue    -         mixed          60%  [#######|....]   66%       3K       1G    33.0k    32.0k   100%   2.00s  -          3  2 "
+        "vGPUs",
         "blue    00000001  interactive    10%  [#..|........]   33%       1K       4K    32.0k    32.0k    80%   0.20s  lost       3  chat",
-        "blue    00000002  bulk           50%  [###|##......]   33%       2K        -     1000       10    20%   1.80s  running    3  train",
-        "green   -         bulk          100%  [###########|]  100%        0        -        5        0     0%   2.00s  -          5  1 vGPU",
-        "green   0000000a  bulk          100%  [###########|]  100%        0        -        5        0     0%   2.00s  running    5  a new one",
+        "blue    00000002  bulk           50%  [###|##......]   33%       2K        -     1000       10    20%   1.80s  running    3  "
+        "train",
+        "green   -         bulk          100%  [###########|]  100%        0        -        5        0     0%   2.00s  -          5  1 "
+        "vGPU",
+        "green   0000000a  bulk          100%  [###########|]  100%        0        -        5        0     0%   2.00s  running    5  a "
+        "new one",
     };
     struct gn_top_view view = {.device = -1};
     make(-1, GN_TOP_BY_NAME, false);
@@ -216,7 +222,8 @@ static void nothing_is_wider_or_longer_than_the_screen(void **state)
 
 static void what_tells_least_goes_first(void **state)
 {
-    static const char *const in_order[] = {"DEV", "STATE", "LIMIT", "SYNC/S", "CLASS", "TIME", "CALLS/S", "MEMORY", "BAR", "WAIT", "TENANT", "OF"};
+    static const char *const in_order[] = {"DEV",     "STATE",  "LIMIT", "SYNC/S", "CLASS",  "TIME",
+                                           "CALLS/S", "MEMORY", "BAR",   "WAIT",   "TENANT", "OF"};
     const size_t n = sizeof in_order / sizeof in_order[0];
     size_t gone = 0;
     make(-1, GN_TOP_BY_SHARE, false);

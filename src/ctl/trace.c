@@ -30,7 +30,7 @@ static void end(int signal)
 struct tracer {
     struct gn_link *link;
     FILE *to;
-    struct gn_timeline *line;       /* one of the two */
+    struct gn_timeline *line; /* one of the two */
     struct gn_recording *recording;
     uint64_t began_ns, now_ns, n_events, n_turns, n_lost;
 };
@@ -54,7 +54,8 @@ static int fetch(struct tracer *t, char *text, bool *ret_more, struct gn_error *
         {
             struct gn_trace_event event;
             const bool known = gn_trace_event_read(e, &event);
-            if (rc == 0 && known && ((t->line && gn_timeline_add(t->line, &event)) || (t->recording && gn_recording_add(t->recording, &event))))
+            if (rc == 0 && known &&
+                ((t->line && gn_timeline_add(t->line, &event)) || (t->recording && gn_recording_add(t->recording, &event))))
                 rc = gn_fail(err, ENOMEM, "trace one vGPU alone", "out of memory");
             t->n_events++;
         }
@@ -106,7 +107,8 @@ static int follow(struct tracer *t, uint64_t until_ns, struct gn_error *err)
         nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL); /* a signal ends it */
         rc = fetch_all(t, gn_control_request("trace-read"), err);
         if (shows)
-            fprintf(stderr, "\rgantry trace: %.1f s, %llu events", (double)(t->now_ns - t->began_ns) / 1e9, (unsigned long long)t->n_events);
+            fprintf(stderr, "\rgantry trace: %.1f s, %llu events", (double)(t->now_ns - t->began_ns) / 1e9,
+                    (unsigned long long)t->n_events);
     }
     if (shows)
         fputs("\r\033[K", stderr);

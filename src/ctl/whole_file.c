@@ -22,9 +22,8 @@
 int gn_whole_file_cannot(const struct gn_whole_file *f, const char *what, int code, struct gn_error *err)
 {
     return gn_fail(err, code,
-                   code == ENOSPC || code == EDQUOT || code == EFBIG
-                       ? "make room, or write elsewhere"
-                       : "look at its name, and at who may write there",
+                   code == ENOSPC || code == EDQUOT || code == EFBIG ? "make room, or write elsewhere"
+                                                                     : "look at its name, and at who may write there",
                    "cannot %s %.200s: %s", what, f->path, strerror(code));
 }
 

@@ -81,9 +81,8 @@ void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error
 
 struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err)
 {
-    static const char ask[] =
-        "ask who runs gantryd for the right (gantry tenant set), or set GANTRY_TENANT and "
-        "GANTRY_TOKEN to those you have";
+    static const char ask[] = "ask who runs gantryd for the right (gantry tenant set), or set GANTRY_TENANT and "
+                              "GANTRY_TOKEN to those you have";
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = gn_tenants_find(&d->tenants, name);
     const uint64_t now = gn_now_ns();
@@ -94,10 +93,8 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
         *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
         return NULL;
     }
-    if (t && c->n_token && t->rules.n_token && !c->is_operator &&
-        !gn_refusals_may_try(&d->refusals, source_of(c), now)) {
-        *ret_code = gn_fail(err, EAGAIN, "wait some seconds",
-                            "too many wrong tokens came from %s: none is looked at now",
+    if (t && c->n_token && t->rules.n_token && !c->is_operator && !gn_refusals_may_try(&d->refusals, source_of(c), now)) {
+        *ret_code = gn_fail(err, EAGAIN, "wait some seconds", "too many wrong tokens came from %s: none is looked at now",
                             name_peer(c, who, sizeof who));
         return NULL;
     }
@@ -107,14 +104,11 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
         return t;
     bool wrong_token = rc == -EPERM;
     if (!t && c->is_operator)
-        rc = gn_fail(err, ENOENT, "gantry tenant add makes one, gantry tenant ls lists them",
-                     "there is no tenant \"%s\"", shown);
+        rc = gn_fail(err, ENOENT, "gantry tenant add makes one, gantry tenant ls lists them", "there is no tenant \"%s\"", shown);
     else if (wrong_token)
-        rc = gn_fail(err, EACCES, "correct GANTRY_TOKEN, or unset it",
-                     "the token is not that of the tenant \"%s\"", shown);
+        rc = gn_fail(err, EACCES, "correct GANTRY_TOKEN, or unset it", "the token is not that of the tenant \"%s\"", shown);
     else /* the same for one that is not there: who may not use it need not know */
-        rc = gn_fail(err, EACCES, ask, "%s may not attach to the tenant \"%s\"",
-                     name_peer(c, who, sizeof who), shown);
+        rc = gn_fail(err, EACCES, ask, "%s may not attach to the tenant \"%s\"", name_peer(c, who, sizeof who), shown);
     *ret_code = rc;
     gn_admit_refused(c, wrong_token, err);
     return NULL;

@@ -95,7 +95,8 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             gn_move_progress(v->move, &n, now_ns, &moving);
         while (n_devices < gn_vgpus_n_devices(v)) {
             const uint32_t i = v->order[n_devices];
-            devices[n_devices] = share_of(v, n_devices, first_device(&d->machine, v->platform) + i, p->devices[i].facts.name, used >> i & 1);
+            devices[n_devices] =
+                share_of(v, n_devices, first_device(&d->machine, v->platform) + i, p->devices[i].facts.name, used >> i & 1);
             n_devices++;
         }
         struct gn_control_vgpu out = {
@@ -105,7 +106,9 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
             .pid = (uint32_t)v->program_pid,
             .worker_pid = v->process.fd >= 0 ? (uint32_t)v->worker_pid : 0,
             .platform = p->name,
-            .link = v->remote ? "tcp" : v->hosted ? "direct" : "shm",
+            .link = v->remote   ? "tcp"
+                    : v->hosted ? "direct"
+                                : "shm",
             .mode = gn_mode_name(v->hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE),
             .driver_stays = !v->hosted && v->driver_stays,
             .state = gn_vgpus_state(v),
@@ -133,8 +136,7 @@ static uint32_t count_vgpus(const struct viewer *w, uint32_t platform, uint64_t 
     *ret_leased = 0;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices) &&
-            sees(w, v->tenant)) {
+        if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices) && sees(w, v->tenant)) {
             n++;
             *ret_leased += v->lease.leased_bytes;
         }
@@ -149,9 +151,7 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         const struct gn_platform_record *p = &d->machine.platforms[i];
         const struct gn_tenant *t = w->c->tenant;
-        const uint64_t his = w->c->is_operator ? UINT64_MAX
-                             : t               ? gn_tenant_devices(&t->rules, &d->machine, i)
-                                               : 0;
+        const uint64_t his = w->c->is_operator ? UINT64_MAX : t ? gn_tenant_devices(&t->rules, &d->machine, i) : 0;
         for (uint32_t j = 0; j < p->n_devices; j++) {
             const struct gn_probe_device *f = &p->devices[j].facts;
             if (!(his >> j & 1))
@@ -202,8 +202,7 @@ static void list_drivers(void *ctx, void (*each)(void *arg, const struct gn_cont
 {
     const struct gn_daemon *d = ((const struct viewer *)ctx)->d;
     for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
-        struct gn_control_driver out = {.api = d->machine.drivers[i].api,
-                                        .library = d->machine.drivers[i].library};
+        struct gn_control_driver out = {.api = d->machine.drivers[i].api, .library = d->machine.drivers[i].library};
         for (uint32_t j = 0; j < d->machine.n_platforms; j++)
             if (d->machine.platforms[j].driver == i)
                 out.n_devices += d->machine.platforms[j].n_devices;
@@ -219,8 +218,8 @@ static void selector_text(const struct gn_selector *s, char *ret, size_t n)
         snprintf(ret, n, "%s", s->name);
 }
 
-static void tell_tenant(const struct viewer *w, const struct gn_tenant *t,
-                        void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
+static void tell_tenant(const struct viewer *w, const struct gn_tenant *t, void (*each)(void *arg, const struct gn_control_tenant *),
+                        void *arg)
 {
     const struct gn_tenant_rules *r = &t->rules;
     char selectors[GN_TENANT_MAX_DEVICES][160];
@@ -274,9 +273,8 @@ static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_con
 {
     const struct gn_daemon *d = ((const struct viewer *)ctx)->d;
     const struct gn_sched_policy *now = gn_scheduler_policy(d->scheduler), *p;
-    each(arg, &(struct gn_control_policy){.name = GN_POLICY_NONE,
-                                          .about = "no turns: all at once, as the driver lets them",
-                                          .in_force = !d->takes_turns});
+    each(arg, &(struct gn_control_policy){
+                  .name = GN_POLICY_NONE, .about = "no turns: all at once, as the driver lets them", .in_force = !d->takes_turns});
     for (unsigned i = 0; (p = gn_sched_policy_at(i)); i++)
         each(arg, &(struct gn_control_policy){.name = p->name, .about = p->about, .in_force = d->takes_turns && p == now});
 }
@@ -363,7 +361,8 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
         to++;
     if (to == GN_MOVE_TO_N)
-        return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH or tcp:HOST:PORT of another gantryd", "this gantryd moves no vGPU to \"%.100s\"", wish->to);
+        return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
+                       "this gantryd moves no vGPU to \"%.100s\"", wish->to);
     return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
 }
 
@@ -417,8 +416,7 @@ static int change_tenant(void *ctx, const struct gn_control_change *change, stru
     return rc ? rc : gn_tenant_change(w->d, change, &w->wait_for, err);
 }
 
-char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n,
-                       struct gn_tenant **ret_wait_for)
+char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n, struct gn_tenant **ret_wait_for)
 {
     struct viewer w = {.d = d, .c = c};
     struct gn_control_source source = {.ctx = &w,

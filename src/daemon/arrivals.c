@@ -133,8 +133,9 @@ static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, ui
         v->lease.leased_bytes;
     leased += promised_bytes(d, NULL, platform);
     if (need > most || leased > most - need)
-        return gn_fail(err, ENOMEM, "try again when others need less", "it needs %llu MiB of device memory, and %llu of %llu are in use or promised there",
-                       (unsigned long long)need >> 20, (unsigned long long)leased >> 20, (unsigned long long)most >> 20);
+        return gn_fail(err, ENOMEM, "try again when others need less",
+                       "it needs %llu MiB of device memory, and %llu of %llu are in use or promised there", (unsigned long long)need >> 20,
+                       (unsigned long long)leased >> 20, (unsigned long long)most >> 20);
     return 0;
 }
 
@@ -150,10 +151,14 @@ static bool is_stream(int fd)
 static int judge_link(const struct gn_conn *c, const struct gn_control_about *about, struct gn_error *err)
 {
     if (about->remote && !c->remote)
-        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd", "its program is attached over tcp, and cannot reach a socket of this machine");
+        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+                       "its program is attached over tcp, and cannot reach a socket of this machine");
     if (about->remote && about->secure != c->peer.secure)
-        return gn_fail(err, EACCES, about->secure ? "give --token-file, and the other gantryd that tenant's token" : "attach the program with a token (GANTRY_TOKEN)",
-                       about->secure ? "its program speaks TLS, and would not go on without" : "its program is attached without TLS, and the other gantryd was reached with");
+        return gn_fail(err, EACCES,
+                       about->secure ? "give --token-file, and the other gantryd that tenant's token"
+                                     : "attach the program with a token (GANTRY_TOKEN)",
+                       about->secure ? "its program speaks TLS, and would not go on without"
+                                     : "its program is attached without TLS, and the other gantryd was reached with");
     return 0;
 }
 
@@ -289,7 +294,8 @@ static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
     return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
 }
 
-static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const struct gn_link_claim *claim, int *ring_fd, struct gn_error *err)
+static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const struct gn_link_claim *claim, int *ring_fd,
+                 struct gn_error *err)
 {
     struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
     const struct gn_link_wait like = {
@@ -363,8 +369,7 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
 void gn_arrival_up(struct gn_vgpu_record *v)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    struct gn_link_claimed said = {.vgpu_id = v->id,
-                                   .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
+    struct gn_link_claimed said = {.vgpu_id = v->id, .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
     memcpy(said.platform.api, p->api, sizeof said.platform.api);
     memcpy(said.platform.name, p->name, sizeof said.platform.name);
     v->arrival->up_ns = gn_now_ns();
@@ -482,8 +487,8 @@ void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c)
 uint64_t gn_arrivals_deadline(const struct gn_daemon *d)
 {
     uint64_t first = 0;
-    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link) if ((!a->vgpu || a->ready) && (!first || a->until_ns < first)) first =
-        a->until_ns;
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival,
+                     link) if ((!a->vgpu || a->ready) && (!first || a->until_ns < first)) first = a->until_ns;
     return first;
 }
 

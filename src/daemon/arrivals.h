@@ -9,8 +9,8 @@
  * memory are looked at now, and he gets a ticket. The program shows it, once; a worker loads what comes; then the program decides.
  * gantryd's thread.
  *
- * Of a program on another machine it is announced over tcp, by who has its tenant's token; the socket is a data connection of its own, which
- * begins with the arrival's name, and the ticket is that name's key.
+ * Of a program on another machine it is announced over tcp, by who has its tenant's token; the socket is a data connection of its own,
+ * which begins with the arrival's name, and the ticket is that name's key.
  */
 struct gn_control_about;
 struct gn_control_receipt;

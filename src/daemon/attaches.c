@@ -68,8 +68,7 @@ static void arm(struct gn_daemon *d)
         if (!next || l->at_ns < next)
             next = l->at_ns;
     }
-    const struct itimerspec when = {
-        .it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
     (void)timerfd_settime(d->attach_timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 

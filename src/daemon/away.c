@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A vGPU to another gantryd, seen from the one that it leaves; docs/moves.md. What goes over is the worker's to write, into a socket whose
- * other end the other gantryd has; that one is not spoken to from here. The program is told where to go, and says how it went. When the worker has written
- * everything the program alone decides: it may, once it is told so, and until it has said which way this worker neither goes on nor ends. gantryd's thread.
+ * other end the other gantryd has; that one is not spoken to from here. The program is told where to go, and says how it went. When the
+ * worker has written everything the program alone decides: it may, once it is told so, and until it has said which way this worker neither
+ * goes on nor ends. gantryd's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include "daemon/device_choice.h"
 #include "daemon/moves.h"
 
-#define CLAIM_NS   UINT64_C(30000000000) /* for the program to come to the other one, and a worker to be up there */
+#define CLAIM_NS  UINT64_C(30000000000) /* for the program to come to the other one, and a worker to be up there */
 #define NO_END_NS (UINT64_MAX / 2)
 
 static bool is_tcp(const char *address)
@@ -31,12 +32,14 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
 {
     memset(ret, 0, sizeof *ret);
     if (!wish->ticket || !gn_control_parse_hex(wish->ticket, ret->ticket, sizeof ret->ticket))
-        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no ticket of the gantryd at \"%.100s\"", wish->to);
+        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no ticket of the gantryd at \"%.100s\"",
+                       wish->to);
     if (strlen(wish->to) >= sizeof ret->address)
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
     memcpy(ret->address, wish->to, strlen(wish->to));
     if (is_tcp(wish->to) && (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
-        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no name of the gantryd at \"%.100s\"", wish->to);
+        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no name of the gantryd at \"%.100s\"",
+                       wish->to);
     return 0;
 }
 
@@ -44,7 +47,8 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
 static int judge_address(const struct gn_vgpu_record *v, const char *to, struct gn_error *err)
 {
     if (v->remote && !is_tcp(to))
-        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd", "its program is attached over tcp, and cannot reach a socket of this machine");
+        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+                       "its program is attached over tcp, and cannot reach a socket of this machine");
     return 0;
 }
 
@@ -61,7 +65,8 @@ int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     int rc = gn_move_may_begin(v, true, err);
     if (!rc && v->hosted)
-        rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again", "it lives in its program, which cannot be moved from there yet");
+        rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
+                     "it lives in its program, which cannot be moved from there yet");
     return rc;
 }
 
@@ -79,21 +84,23 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
         rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     /* A worker that was started without TLS has somebody in between who speaks it. */
     if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
-        rc = gn_fail(err, EINVAL, "use the gantry command that came with it", "what the vGPU is to go through is no socket of the kind that its way is");
+        rc = gn_fail(err, EINVAL, "use the gantry command that came with it",
+                     "what the vGPU is to go through is no socket of the kind that its way is");
     if (rc) {
         if (fd >= 0)
             close(fd);
         free(m);
         return rc;
     }
-    *m = (struct gn_move){.what = GN_MOVE_AWAY,
-                          .from = v,
-                          .asker = c,
-                          .seq = seq,
-                          .how = {.drain_timeout_ms = wish->drain_timeout_ms, .n_ahead = wish->rounds, .bytes_per_s = wish->bandwidth_bytes},
-                          .stream_fd = fd,
-                          .began_ns = gn_now_ns(),
-                          .until_ns = gn_now_ns() + CLAIM_NS};
+    *m =
+        (struct gn_move){.what = GN_MOVE_AWAY,
+                         .from = v,
+                         .asker = c,
+                         .seq = seq,
+                         .how = {.drain_timeout_ms = wish->drain_timeout_ms, .n_ahead = wish->rounds, .bytes_per_s = wish->bandwidth_bytes},
+                         .stream_fd = fd,
+                         .began_ns = gn_now_ns(),
+                         .until_ns = gn_now_ns() + CLAIM_NS};
     /* No other gantryd's that the program remembers. */
     while (!m->number)
         if (getrandom(&m->number, sizeof m->number, 0) != sizeof m->number)
@@ -157,7 +164,7 @@ static void left(struct gn_move *m, const struct gn_link_ready *r)
     gn_move_answer(m, gn_move_figures(m, m->address, now, r->boot_ns, r->load_ns));
     gn_move_drop(m);
     c->vgpu = NULL;
-    v->booted = false; /* nobody's any more: its worker is only waited for */
+    v->booted = false;      /* nobody's any more: its worker is only waited for */
     gn_vgpus_give_up_id(v); /* which may come back before it is dead */
     gn_vgpus_leave(v);
     /* A thread of the program may sleep in poll on what was its end of this, which keeps it from hanging up. */

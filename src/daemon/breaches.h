@@ -14,8 +14,8 @@
 #define GN_BREACHES_MOST 20u /* more than these count for nothing: who stops is soon rid of them */
 
 struct gn_breaches {
-    uint64_t level_ns;     /* the breaches that are not yet forgotten, a pause each, end then; 0: none */
-    uint64_t last_let_ns;  /* when the last start that had to wait was to happen */
+    uint64_t level_ns;    /* the breaches that are not yet forgotten, a pause each, end then; 0: none */
+    uint64_t last_let_ns; /* when the last start that had to wait was to happen */
 };
 
 /* pause_ns 0: nobody waits, here and below. */

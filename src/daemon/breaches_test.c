@@ -63,10 +63,8 @@ static void without_a_pause_nobody_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_ones_cost_nothing),
-        cmocka_unit_test(whoever_goes_on_starts_one_program_a_pause),
-        cmocka_unit_test(many_at_once_wait_in_line),
-        cmocka_unit_test(whoever_stops_is_soon_rid_of_it),
+        cmocka_unit_test(the_first_ones_cost_nothing),  cmocka_unit_test(whoever_goes_on_starts_one_program_a_pause),
+        cmocka_unit_test(many_at_once_wait_in_line),    cmocka_unit_test(whoever_stops_is_soon_rid_of_it),
         cmocka_unit_test(without_a_pause_nobody_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,10 +23,9 @@
 #include "control/control.h"
 #include "daemon/moves.h"
 
-#define FILE_NS UINT64_C(3600000000000) /* to write or read a file: who asks may give up before */
-#define KEEP_NS UINT64_C(600000000000)  /* to bring it to the disk */
-#define SETTLE_NS                                                                                            \
-    UINT64_C(2000000000) /* for the old worker's end, and for the program to say that it waits */
+#define FILE_NS   UINT64_C(3600000000000) /* to write or read a file: who asks may give up before */
+#define KEEP_NS   UINT64_C(600000000000)  /* to bring it to the disk */
+#define SETTLE_NS UINT64_C(2000000000)    /* for the old worker's end, and for the program to say that it waits */
 
 static void set_deadline(struct gn_move *m, uint64_t in_ns)
 {
@@ -43,24 +42,22 @@ static void close_session(struct gn_vgpu_record *v)
 
 /* ---- out */
 
-int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop,
-                        uint32_t drain_timeout_ms, struct gn_error *err)
+int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop, uint32_t drain_timeout_ms,
+                        struct gn_error *err)
 {
-    struct gn_worker_save save = {.drain_timeout_ms = drain_timeout_ms,
-                                  .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0),
-                                  .vgpu_id = v->id};
+    struct gn_worker_save save = {
+        .drain_timeout_ms = drain_timeout_ms, .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0), .vgpu_id = v->id};
     if (v->remote)
-        return gn_fail(err, EOPNOTSUPP, NULL,
-                       "its program is on another machine, whose vGPU cannot be saved yet");
+        return gn_fail(err, EOPNOTSUPP, NULL, "its program is on another machine, whose vGPU cannot be saved yet");
     if (v->hosted)
-        return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again", "it lives in its program, which cannot be saved from there yet");
+        return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
+                       "it lives in its program, which cannot be saved from there yet");
     if (v->move)
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved or saved already");
     if (v->leaving)
         return gn_fail(err, EBUSY, "try again in a moment", "its worker has not ended an earlier move yet");
     if (v->stopped)
-        return gn_fail(err, ESRCH, "gantry restore gives its program a worker again",
-                       "it is stopped, and in a file already");
+        return gn_fail(err, ESRCH, "gantry restore gives its program a worker again", "it is stopped, and in a file already");
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
     if (stop && getrandom(save.key, sizeof save.key, 0) != sizeof save.key)
@@ -78,14 +75,8 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     }
     if (gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
-    *m = (struct gn_move){.what = GN_MOVE_SAVE,
-                          .from = v,
-                          .asker = c,
-                          .seq = seq,
-                          .how = save,
-                          .stream_fd = -1,
-                          .asked = true,
-                          .began_ns = gn_now_ns()};
+    *m = (struct gn_move){
+        .what = GN_MOVE_SAVE, .from = v, .asker = c, .seq = seq, .how = save, .stream_fd = -1, .asked = true, .began_ns = gn_now_ns()};
     explicit_bzero(save.key, sizeof save.key);
     v->move = m;
     set_deadline(m, (uint64_t)drain_timeout_ms * 1000000u + FILE_NS);
@@ -95,16 +86,15 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
 static char *checkpoint_reply(const struct gn_move *m, const char *state)
 {
     const struct gn_worker_moved *out = &m->out;
-    return gn_control_checkpoint_reply(
-        &(struct gn_control_checkpoint){.id = m->from->id,
-                                        .state = state,
-                                        .downtime_ns = gn_now_ns() - out->began_ns,
-                                        .hold_ns = out->hold_ns,
-                                        .drain_ns = out->quiet_ns - out->began_ns,
-                                        .save_ns = out->done_ns - out->quiet_ns,
-                                        .pages = out->pages,
-                                        .pages_zero = out->pages_zero,
-                                        .bytes = out->bytes});
+    return gn_control_checkpoint_reply(&(struct gn_control_checkpoint){.id = m->from->id,
+                                                                       .state = state,
+                                                                       .downtime_ns = gn_now_ns() - out->began_ns,
+                                                                       .hold_ns = out->hold_ns,
+                                                                       .drain_ns = out->quiet_ns - out->began_ns,
+                                                                       .save_ns = out->done_ns - out->quiet_ns,
+                                                                       .pages = out->pages,
+                                                                       .pages_zero = out->pages_zero,
+                                                                       .bytes = out->bytes});
 }
 
 void gn_checkpoint_saved(struct gn_move *m, int session_fd)
@@ -122,8 +112,7 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
     }
     v->session_fd = session_fd;
     if (session_fd < 0 || !c) {
-        gn_fail(&err, EPROTO, NULL,
-                c ? "its worker does not let go of its program" : "who asked for it has gone");
+        gn_fail(&err, EPROTO, NULL, c ? "its worker does not let go of its program" : "who asked for it has gone");
         gn_move_give_up(m, &err);
         return;
     }
@@ -147,19 +136,16 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     struct gn_move *m = NULL;
     gn_list_for_each(v, &c->daemon->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->move && v->move->what == GN_MOVE_SAVE && v->move->asker == c && v->move->stops &&
-            v->move->saved && !v->move->kept)
+        if (v->move && v->move->what == GN_MOVE_SAVE && v->move->asker == c && v->move->stops && v->move->saved && !v->move->kept)
             m = v->move;
     }
     if (!m)
-        return gn_fail(err, EINVAL, NULL,
-                       "no vGPU waits for this file, or it has waited for too long and goes on");
+        return gn_fail(err, EINVAL, NULL, "no vGPU waits for this file, or it has waited for too long and goes on");
     struct gn_vgpu_record *v = m->from;
     struct gn_link_stopped stopped = {.vgpu_id = v->id};
     memcpy(stopped.key, m->how.key, sizeof stopped.key);
     GN_FAULT("daemon-before-stop");
-    int rc =
-        gn_frame_send(v->session_fd, 0, GN_LINK_STOPPED, 0, 0, &stopped, sizeof stopped, &v->session_fd, 1);
+    int rc = gn_frame_send(v->session_fd, 0, GN_LINK_STOPPED, 0, 0, &stopped, sizeof stopped, &v->session_fd, 1);
     explicit_bzero(&stopped, sizeof stopped);
     if (rc) {
         gn_fail(err, -rc, "try again", "its program does not read what it is told");
@@ -172,8 +158,7 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     v->stopped = m->kept = true;
     m->seq = seq;
     close_session(v);
-    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id, v->program,
-           (int)v->program_pid);
+    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id, v->program, (int)v->program_pid);
     if (v->process.fd < 0)
         gn_vgpus_worker_over(v);
     else
@@ -197,8 +182,7 @@ void gn_checkpoint_settle(struct gn_move *m)
 
 /* ---- the program waits */
 
-int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w,
-                     int fds[static GN_LINK_WAIT_FDS], struct gn_error *err)
+int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err)
 {
     struct gn_vgpu_record *v = c->vgpu;
     int code = 0;
@@ -218,8 +202,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         if (!v)
             return -ENOMEM;
         fds[GN_LINK_WAIT_RING] = -1;
-        gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program,
-               (int)v->program_pid);
+        gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program, (int)v->program_pid);
         gn_conn_watch_program(c);
     }
     if (v->hand_fd >= 0)
@@ -235,8 +218,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
 
 /* ---- back */
 
-static struct gn_vgpu_record *who_waits(struct gn_daemon *d, const struct gn_control_restore *wish,
-                                        struct gn_error *err)
+static struct gn_vgpu_record *who_waits(struct gn_daemon *d, const struct gn_control_restore *wish, struct gn_error *err)
 {
     struct gn_vgpu_record *same = NULL;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -254,8 +236,7 @@ static struct gn_vgpu_record *who_waits(struct gn_daemon *d, const struct gn_con
     return NULL;
 }
 
-int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent,
-                     struct gn_error *err)
+int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     struct gn_vgpu_record *v = who_waits(d, wish, err);
@@ -265,10 +246,8 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     if (*ret_absent)
         return -ESRCH;
     if (strcmp(wish->tenant, v->tenant->rules.name) != 0)
-        return gn_fail(
-            err, EACCES, NULL,
-            "the checkpoint is of a vGPU of the tenant \"%.63s\", and the program that waits is of \"%s\"",
-            wish->tenant, v->tenant->rules.name);
+        return gn_fail(err, EACCES, NULL, "the checkpoint is of a vGPU of the tenant \"%.63s\", and the program that waits is of \"%s\"",
+                       wish->tenant, v->tenant->rules.name);
     if (v->move)
         return gn_fail(err, EBUSY, "wait until it is over", "it is being restored already");
     if (d->stopping)
@@ -281,14 +260,8 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         free(m);
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     }
-    *m = (struct gn_move){.what = GN_MOVE_RESTORE,
-                          .from = v,
-                          .to = n,
-                          .asker = c,
-                          .seq = seq,
-                          .stream_fd = -1,
-                          .saved = true,
-                          .began_ns = gn_now_ns()};
+    *m = (struct gn_move){
+        .what = GN_MOVE_RESTORE, .from = v, .to = n, .asker = c, .seq = seq, .stream_fd = -1, .saved = true, .began_ns = gn_now_ns()};
     v->move = m;
     n->takes_from = v;
     n->loads_file = true;
@@ -330,8 +303,6 @@ bool gn_restore_tell(struct gn_move *m)
 
 char *gn_restore_reply(const struct gn_move *m)
 {
-    return gn_control_restore_reply(&(struct gn_control_restored){.id = m->from->id,
-                                                                  .boot_ns = m->in.began_ns - m->began_ns,
-                                                                  .load_ns = m->in.done_ns - m->in.began_ns,
-                                                                  .bytes = m->in.bytes});
+    return gn_control_restore_reply(&(struct gn_control_restored){
+        .id = m->from->id, .boot_ns = m->in.began_ns - m->began_ns, .load_ns = m->in.done_ns - m->in.began_ns, .bytes = m->in.bytes});
 }

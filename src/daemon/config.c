@@ -36,8 +36,7 @@ static int pass_on(struct parser *p, const struct gn_error *inner)
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err)
 {
     if (!*value || strlen(value) >= sizeof config->socket)
-        return gn_fail(err, EINVAL, "give the path of the socket", "\"%.100s\" is no path for a socket",
-                       value);
+        return gn_fail(err, EINVAL, "give the path of the socket", "\"%.100s\" is no path for a socket", value);
     snprintf(config->socket, sizeof config->socket, "%s", value);
     return 0;
 }
@@ -217,8 +216,7 @@ static int start_section(struct gn_ini *ini, char *name)
     if (strncmp(name, "tenant", 6) == 0 && (name[6] == ' ' || name[6] == '\t'))
         return start_tenant(p, gn_ini_trim(name + 6));
     if (strncmp(name, "device", 6) != 0 || (name[6] != ' ' && name[6] != '\t'))
-        return complain(p, "the sections are [gantryd], [device NAME] and [tenant NAME]", "unknown section",
-                        name);
+        return complain(p, "the sections are [gantryd], [device NAME] and [tenant NAME]", "unknown section", name);
     if (p->config->n_settings == GN_CONFIG_MAX_DEVICES)
         return complain(p, NULL, "too many sections before", name);
     struct gn_selector *s = &p->config->settings[p->config->n_settings];
@@ -271,7 +269,10 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
             return complain(p, "keep one of them", "given twice:", key);
         rc = gn_config_set_cache(p->config, value, &inner);
     } else {
-        return complain(p, "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, policy, slice, kernel-limit, breach-pause, device, walls and cache", "unknown key", key);
+        return complain(p,
+                        "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, "
+                        "policy, slice, kernel-limit, breach-pause, device, walls and cache",
+                        "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;
 }
@@ -332,8 +333,8 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
     }
-    return complain(p, "the keys of [tenant NAME] are weight, cap, floor, memory, uid, gid, token-file, mode and device",
-                    "unknown key", key);
+    return complain(p, "the keys of [tenant NAME] are weight, cap, floor, memory, uid, gid, token-file, mode and device", "unknown key",
+                    key);
 }
 
 static int set_key(struct gn_ini *ini, const char *key, const char *value)
@@ -378,13 +379,11 @@ static int read_tokens(const char *path, struct gn_config *config, struct gn_err
 
 static void parser_init(struct parser *p, const char *path, struct gn_config *config, struct gn_error *err)
 {
-    *p = (struct parser){.ini = {.path = path, .section = start_section, .key = set_key, .err = err},
-                         .config = config};
+    *p = (struct parser){.ini = {.path = path, .section = start_section, .key = set_key, .err = err}, .config = config};
     p->ini.ctx = p;
 }
 
-int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
-                    struct gn_error *err)
+int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config, struct gn_error *err)
 {
     struct parser p;
     parser_init(&p, path, config, err);

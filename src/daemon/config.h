@@ -17,12 +17,12 @@ struct gn_config_tenant {
     char token_file[256]; /* "": none; read by gn_config_read alone */
     int token_line;
     int cap_line, floor_line; /* 0: not set */
-    unsigned keys; /* those seen that may not be repeated */
+    unsigned keys;            /* those seen that may not be repeated */
 };
 
 /* What an operator wants of gantryd, from the configuration file and the command line. */
 struct gn_config {
-    const char *path; /* of the file, for what is found wrong later; the caller's. NULL: none was read */
+    const char *path;                                  /* of the file, for what is found wrong later; the caller's. NULL: none was read */
     char socket[256];                                  /* "": the default */
     struct gn_selector devices[GN_CONFIG_MAX_DEVICES]; /* those to offer; none: all */
     int n_devices;
@@ -31,14 +31,14 @@ struct gn_config {
     char listen[320]; /* "": not over tcp */
     bool insecure;
     char tls_certificate[256], tls_key[256], tls_authority[256]; /* files; "": none */
-    uint32_t tcp_grace_ms; /* 0: the default */
+    uint32_t tcp_grace_ms;                                       /* 0: the default */
     bool policy_set;
     const struct gn_sched_policy *policy; /* NULL: none, and nobody takes turns */
     uint64_t slice_ns;                    /* 0: the default */
     bool kernel_limit_set;
-    uint64_t kernel_limit_ns;             /* 0: none */
+    uint64_t kernel_limit_ns; /* 0: none */
     bool breach_pause_set;
-    uint64_t breach_pause_ns;             /* 0: none */
+    uint64_t breach_pause_ns;         /* 0: none */
     struct gn_config_tenant *tenants; /* owned */
     int n_tenants;
     enum gn_wall_mode walls;
@@ -53,8 +53,7 @@ void gn_config_fini(struct gn_config *config);
 int gn_config_read(const char *path, struct gn_config *config, struct gn_error *err);
 
 /* The same, of a text of n bytes; opens nothing. */
-int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config,
-                    struct gn_error *err);
+int gn_config_parse(const char *path, const char *text, size_t n, struct gn_config *config, struct gn_error *err);
 
 /* A policy by its name. 0, or -EINVAL and their names. */
 #define GN_POLICY_NONE "none"
@@ -80,7 +79,6 @@ enum gn_options_action { GN_OPTIONS_RUN, GN_OPTIONS_HELP, GN_OPTIONS_VERSION };
 
 /* The command line; --config is read first, whatever its place. 0, or -errno; -EINVAL is an error of usage.
  */
-int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret,
-                     struct gn_error *err);
+int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret, struct gn_error *err);
 
 #endif

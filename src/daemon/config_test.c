@@ -280,10 +280,10 @@ static void selectors_are_parsed_and_matched(void **state)
     assert_int_equal(gn_selector_parse(longest, &s, &err), -EINVAL);
 }
 
-#define ARGV(...)                                                                                            \
-    (sizeof((char *[]){"gantryd", __VA_ARGS__}) / sizeof(char *)), (char *[])                                \
-    {                                                                                                        \
-        "gantryd", __VA_ARGS__, NULL                                                                         \
+#define ARGV(...)                                                                                                                          \
+    (sizeof((char *[]){"gantryd", __VA_ARGS__}) / sizeof(char *)), (char *[])                                                              \
+    {                                                                                                                                      \
+        "gantryd", __VA_ARGS__, NULL                                                                                                       \
     }
 
 static void the_command_line_is_parsed(void **state)
@@ -293,8 +293,7 @@ static void the_command_line_is_parsed(void **state)
     enum gn_options_action action;
     assert_int_equal(gn_options_parse(1, (char *[]){"gantryd", NULL}, &c, &action, &err), 0);
     assert_int_equal(action, GN_OPTIONS_RUN);
-    assert_int_equal(
-        gn_options_parse(ARGV("--socket", "/s", "--device=a", "--device", "b:1"), &c, &action, &err), 0);
+    assert_int_equal(gn_options_parse(ARGV("--socket", "/s", "--device=a", "--device", "b:1"), &c, &action, &err), 0);
     assert_string_equal(c.socket, "/s");
     assert_int_equal(c.n_devices, 2);
     assert_int_equal(gn_options_parse(ARGV("--help"), &c, &action, &err), 0);
@@ -341,8 +340,7 @@ static void wrong_command_lines_are_refused(void **state)
 static void the_command_line_wins_over_the_file(void **state)
 {
     char path[] = "/tmp/gantry-config-XXXXXX";
-    static const char text[] =
-        "[gantryd]\nsocket = /file\ndevice = one\ndevice = two\n[device one]\npresent-as = gpu\n";
+    static const char text[] = "[gantryd]\nsocket = /file\ndevice = one\ndevice = two\n[device one]\npresent-as = gpu\n";
     struct gn_config c;
     struct gn_error err;
     enum gn_options_action action;
@@ -353,9 +351,7 @@ static void the_command_line_wins_over_the_file(void **state)
     assert_int_equal(gn_options_parse(ARGV("--config", path), &c, &action, &err), 0);
     assert_string_equal(c.socket, "/file");
     assert_int_equal(c.n_devices, 2);
-    assert_int_equal(
-        gn_options_parse(ARGV("--socket", "/line", "--config", path, "--device", "three"), &c, &action, &err),
-        0);
+    assert_int_equal(gn_options_parse(ARGV("--socket", "/line", "--config", path, "--device", "three"), &c, &action, &err), 0);
     assert_string_equal(c.socket, "/line");
     assert_int_equal(c.n_devices, 1);
     assert_string_equal(c.devices[0].name, "three");

@@ -22,7 +22,7 @@
 #define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
 #define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
 #define UNREAD_BYTES      (64u << 10) /* of answers: who leaves so many unread is not listened to */
-#define FRAMES_A_TURN     16         /* so that one busy peer does not keep the others waiting */
+#define FRAMES_A_TURN     16          /* so that one busy peer does not keep the others waiting */
 
 static void bury(struct gn_corpse *corpse)
 {
@@ -69,8 +69,7 @@ void gn_conn_close(struct gn_conn *c)
 
 static void fault(struct gn_conn *c, const char *what)
 {
-    gn_log(GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed", (int)c->pid, c->program,
-           what);
+    gn_log(GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed", (int)c->pid, c->program, what);
     gn_conn_close(c);
 }
 
@@ -95,8 +94,7 @@ static void settle(struct gn_conn *c)
         gn_loop_change(&c->daemon->loop, &c->socket, (listen ? EPOLLIN : 0) | (pending ? EPOLLOUT : 0));
 }
 
-void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds,
-                  int n_fds)
+void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)
 {
     if (c->socket.fd < 0)
         return;
@@ -133,8 +131,7 @@ static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
         memcpy(to->name, m->platforms[i].name, sizeof to->name);
         w.head.n_platforms++;
     }
-    gn_conn_send(c, GN_LINK_WELCOME, seq, &w, sizeof w.head + w.head.n_platforms * sizeof w.platforms[0],
-                 NULL, 0);
+    gn_conn_send(c, GN_LINK_WELCOME, seq, &w, sizeof w.head + w.head.n_platforms * sizeof w.platforms[0], NULL, 0);
 }
 
 /* The greeting and, where it comes along, who greets. False: malformed. */
@@ -150,8 +147,8 @@ static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h, struc
         return false;
     if (named)
         memcpy(who, (const char *)f->payload + sizeof *h, sizeof *who);
-    return gn_frame_string_ok(who->tenant, sizeof who->tenant) && who->zero == 0 &&
-           who->n_token < sizeof who->token && strnlen(who->token, sizeof who->token) == who->n_token;
+    return gn_frame_string_ok(who->tenant, sizeof who->tenant) && who->zero == 0 && who->n_token < sizeof who->token &&
+           strnlen(who->token, sizeof who->token) == who->n_token;
 }
 
 static void take_hello(struct gn_conn *c, const struct gn_frame *f)
@@ -169,8 +166,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
         c->closing = true;
         gn_conn_refuse(c, f->seq, EPROTONOSUPPORT,
                        (gn_fail(&err, EPROTONOSUPPORT, "install the same version on both sides",
-                                "this gantryd speaks version %u of the link, the program speaks %u",
-                                GN_LINK_VERSION, h.version),
+                                "this gantryd speaks version %u of the link, the program speaks %u", GN_LINK_VERSION, h.version),
                         &err));
         return;
     }
@@ -216,8 +212,7 @@ static void take_segment(struct gn_conn *c, const struct gn_frame *f)
         fault(c, "sent a malformed request for a segment");
         return;
     }
-    int rc = c->vgpu ? gn_vgpus_add_segment(c->vgpu, f->seq, s.bytes, &err)
-                     : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
+    int rc = c->vgpu ? gn_vgpus_add_segment(c->vgpu, f->seq, s.bytes, &err) : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);
 }
@@ -245,8 +240,7 @@ void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
     size_t n = strlen(text);
     do {
         size_t part = n > GN_FRAME_MAX_PAYLOAD ? GN_FRAME_MAX_PAYLOAD : n;
-        (void)gn_frame_push(&c->writer, GN_LINK_CONTROL, part < n ? GN_FRAME_MORE : 0, seq, text, part, NULL,
-                            0);
+        (void)gn_frame_push(&c->writer, GN_LINK_CONTROL, part < n ? GN_FRAME_MORE : 0, seq, text, part, NULL, 0);
         text += part;
         n -= part;
     } while (n);
@@ -312,7 +306,8 @@ static void take_wait(struct gn_conn *c, const struct gn_frame *f)
     struct gn_link_wait w;
     struct gn_error err;
     int fds[GN_LINK_WAIT_FDS];
-    if (c->remote || c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds != GN_LINK_WAIT_FDS) {
+    if (c->remote || c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.n_segments > GN_LINK_MAX_SEGMENTS ||
+        f->n_fds != GN_LINK_WAIT_FDS) {
         fault(c, "sent a malformed wish to wait for its vGPU");
         return;
     }
@@ -329,7 +324,8 @@ static void take_wait(struct gn_conn *c, const struct gn_frame *f)
 
 static void take(struct gn_conn *c, const struct gn_frame *f)
 {
-    if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT && f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS && f->n_fds) {
+    if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT && f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS &&
+        f->n_fds) {
         fault(c, "sent descriptors that nobody asked for");
         return;
     }
@@ -388,8 +384,7 @@ static void ready(struct gn_source *s, uint32_t events)
         (void)gn_frame_flush(&c->writer);
         settle(c);
     }
-    for (int i = 0;
-         i < FRAMES_A_TURN && c->socket.fd >= 0 && !c->closing && c->writer.queued_bytes <= UNREAD_BYTES; i++) {
+    for (int i = 0; i < FRAMES_A_TURN && c->socket.fd >= 0 && !c->closing && c->writer.queued_bytes <= UNREAD_BYTES; i++) {
         struct gn_frame f;
         int rc = gn_frame_read(&c->reader, &f);
         if (rc == 0)
@@ -477,9 +472,8 @@ void gn_conns_accept(struct gn_source *listener, uint32_t events)
         return;
     }
     if (!room || out_of_descriptors()) {
-        gn_log(GN_LOG_WARN,
-               "cannot take another connection (%u there): %s; new ones wait until one is closed",
-               d->n_conns, room ? strerror(errno) : "all of them have vGPUs");
+        gn_log(GN_LOG_WARN, "cannot take another connection (%u there): %s; new ones wait until one is closed", d->n_conns,
+               room ? strerror(errno) : "all of them have vGPUs");
         /* With none to wait for, trying again is all that is left. */
         if (d->n_conns) {
             d->listening = false;

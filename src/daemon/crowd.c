@@ -36,8 +36,8 @@ static void tell(struct gn_daemon *d, const struct gn_conn *c, const char *why)
         d->n_crowd_untold++;
         return;
     }
-    gn_log(GN_LOG_WARN, "%s: the connection of %d (\"%s\") is closed (%u others since the last such line)",
-           why, (int)c->pid, c->program, d->n_crowd_untold);
+    gn_log(GN_LOG_WARN, "%s: the connection of %d (\"%s\") is closed (%u others since the last such line)", why, (int)c->pid, c->program,
+           d->n_crowd_untold);
     d->crowd_told_ns = now;
     d->n_crowd_untold = 0;
 }
@@ -91,8 +91,7 @@ void gn_crowd_account(struct gn_conn *c)
     c->n_held_bytes = now;
     while (d->n_held_bytes > MAX_HELD_BYTES) {
         struct gn_conn *largest = NULL;
-        gn_list_for_each(o, &d->conns, struct gn_conn,
-                         link) if (!largest || o->n_held_bytes > largest->n_held_bytes) largest = o;
+        gn_list_for_each(o, &d->conns, struct gn_conn, link) if (!largest || o->n_held_bytes > largest->n_held_bytes) largest = o;
         if (!largest || !largest->n_held_bytes)
             return;
         tell(d, largest, "requests and answers that nobody ends take too much memory");

@@ -83,7 +83,7 @@ struct gn_conn {
     struct gn_tenant *held_for;
     int file_fd; /* what the next control request is about; -1: nothing */
     uint64_t held_until_ns;
-    size_t n_held_bytes; /* crowd.c */
+    size_t n_held_bytes;         /* crowd.c */
     struct gn_late_attach *late; /* attaches.c; NULL: none */
 };
 
@@ -96,18 +96,18 @@ struct gn_vgpu_record {
     uint32_t attach_seq;
     uint32_t id;
     uint32_t platform;
-    uint64_t devices;         /* of the platform, as bits: those that the tenant may use, or those it was moved to */
+    uint64_t devices;                     /* of the platform, as bits: those that the tenant may use, or those it was moved to */
     uint8_t order[GN_WORKER_MAX_DEVICES]; /* the same by number, as its program and its worker count them */
     uint8_t ranks[GN_WORKER_MAX_DEVICES]; /* of those: in which order they are offered to a program that does not choose; 0 first */
-    struct gn_tenant *tenant; /* there as long as this is */
+    struct gn_tenant *tenant;             /* there as long as this is */
     char program[GN_LINK_NAME_BYTES];
     pid_t program_pid;
     uint32_t weight;
     struct gn_lease_holder lease;
     struct gn_shares shares;
-    bool takes_turns; /* its worker waits for grants */
+    bool takes_turns;  /* its worker waits for grants */
     bool driver_stays; /* a driver that cannot be unloaded is in its program, in use or not */
-    bool hosted;      /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid are the program's */
+    bool hosted;       /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid are the program's */
     uint32_t n_segments;
 
     bool spawning; /* the template has not answered yet */
@@ -117,7 +117,7 @@ struct gn_vgpu_record {
     uint64_t kill_at_ns;
     bool reaped; /* the template has told how the worker ended, or will never tell */
     pid_t worker_pid;
-    pid_t inner_pid; /* the same, as the template sees it */
+    pid_t inner_pid;          /* the same, as the template sees it */
     struct gn_source process; /* pidfd of the worker */
     struct gn_source control;
     struct gn_frame_reader reader;
@@ -163,11 +163,11 @@ struct gn_daemon {
     struct gn_source listener;
     bool listening; /* false: too many connections or descriptors; goes on when one is closed */
     struct gn_source signals;
-    struct gn_source grace; /* timerfd, armed only while a vGPU is on its way out */
+    struct gn_source grace;      /* timerfd, armed only while a vGPU is on its way out */
     struct gn_tcp_listener *tcp; /* NULL: none */
     uint32_t tcp_grace_ms;
     uint64_t watch_at_ns; /* hosted_vgpus.c; 0: nobody is to be watched */
-    bool insecure; /* whoever comes over tcp without credentials may use the tenant `default` */
+    bool insecure;        /* whoever comes over tcp without credentials may use the tenant `default` */
     struct gn_tenants tenants;
     struct gn_source lease_timer; /* timerfd, armed only while somebody waits for memory */
     uint64_t lease_timer_ns;      /* what it is set to; 0: nothing */
@@ -181,9 +181,9 @@ struct gn_daemon {
     bool takes_turns; /* there is a policy: vGPUs from now on have the device one after the other */
     struct gn_tracing tracing;
     struct gn_source overrun; /* eventfd: the scheduler has something to say */
-    struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
+    struct gn_listener *at;   /* whose socket others may use or not, as the tenants say; NULL: nobody's */
     bool stopping;
-    bool draining; /* no program gets a vGPU that has none */
+    bool draining;           /* no program gets a vGPU that has none */
     struct gn_list arrivals; /* arrivals.c */
 };
 
@@ -197,9 +197,9 @@ struct gn_listener {
     char temporary[64];
     unsigned long long inode;
 };
-#define GN_LISTENER_NONE                                                                                     \
-    {                                                                                                        \
-        .dir_fd = -1, .fd = -1                                                                               \
+#define GN_LISTENER_NONE                                                                                                                   \
+    {                                                                                                                                      \
+        .dir_fd = -1, .fd = -1                                                                                                             \
     }
 int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err);
 int gn_listener_publish(struct gn_listener *l, struct gn_error *err);
@@ -217,8 +217,7 @@ void gn_conns_take(struct gn_daemon *d, int fd);
 void gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);
 /* Frames to the program; a program that does not read is closed. */
-void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds,
-                  int n_fds);
+void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds);
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
 
 /* A control request's reply. */
@@ -260,8 +259,8 @@ void gn_crowd_gone(struct gn_daemon *d);
 void gn_crowd_account(struct gn_conn *c);
 
 /* vgpus.c: the life of a vGPU, seen from outside its worker. */
-int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a,
-                   const int *stdio, struct gn_error *err);
+int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
+                   struct gn_error *err);
 /* Of a hosted one that is its program's end. */
 void gn_vgpus_kill(struct gn_vgpu_record *v);
 /* To its worker; lost when there is none, the worker's end when it does not read. */
@@ -357,15 +356,16 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns);
 
 /* checkpoints.c: a vGPU into a file, and back. Answers come later, as of a move; a restore's at once (*ret_absent) when nobody waits. */
 struct gn_control_restore;
-int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop, uint32_t drain_timeout_ms, struct gn_error *err);
+int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop, uint32_t drain_timeout_ms,
+                        struct gn_error *err);
 /* The file of the stop that this connection asked for is safe. */
 int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
 /* A program waits for its vGPU. Takes the descriptors it keeps out of fds. 0 or -errno. */
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
 /* vgpus.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its tenant may use). Takes ring_fd. */
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w,
-                                             uint64_t devices, const uint8_t *order, int ring_fd, struct gn_error *err);
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, uint64_t devices,
+                                             const uint8_t *order, int ring_fd, struct gn_error *err);
 /* Asks the worker to end, and sees to it that it does. */
 void gn_vgpus_end_worker(struct gn_vgpu_record *v);
 /* A stopped vGPU's worker is dead: what it had is free. */
@@ -394,7 +394,6 @@ void gn_shares_reckon(struct gn_daemon *d);
 
 /* answers.c: the reply, malloc'd; NULL: no memory. *ret_wait_for: the reply tells of a change that this
  * tenant's workers have still to follow. */
-char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n,
-                       struct gn_tenant **ret_wait_for);
+char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n, struct gn_tenant **ret_wait_for);
 
 #endif

@@ -19,8 +19,8 @@
 #define PROBE_TIMEOUT_NS UINT64_C(60000000000)
 
 /* Calls take(arg, frame) for each frame of a probe until its end. 0, -errno, or what take returned. */
-static int run_probe(const struct gn_machine *m, char *const argv[], int signal_fd,
-                     int (*take)(void *arg, const struct gn_frame *), void *arg, struct gn_error *err)
+static int run_probe(const struct gn_machine *m, char *const argv[], int signal_fd, int (*take)(void *arg, const struct gn_frame *),
+                     void *arg, struct gn_error *err)
 {
     struct gn_frame_reader reader;
     int socket, rc;
@@ -84,8 +84,8 @@ static int take_driver(void *arg, const struct gn_frame *f)
 {
     struct gn_machine *m = arg;
     struct gn_probe_driver d;
-    if (f->op != GN_PROBE_DRIVER || !gn_frame_payload(f, &d, sizeof d) ||
-        !gn_frame_string_ok(d.api, sizeof d.api) || !gn_frame_string_ok(d.library, sizeof d.library))
+    if (f->op != GN_PROBE_DRIVER || !gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.api, sizeof d.api) ||
+        !gn_frame_string_ok(d.library, sizeof d.library))
         return -EPROTO;
     if (m->n_drivers < GN_MAX_DRIVERS)
         m->drivers[m->n_drivers++] = d;
@@ -103,8 +103,7 @@ static int take_fact(void *arg, const struct gn_frame *f)
     struct gn_machine *m = probed->m;
     struct gn_probe_platform p;
     struct gn_probe_device d;
-    if (f->op == GN_PROBE_PLATFORM && gn_frame_payload(f, &p, sizeof p) &&
-        gn_frame_string_ok(p.name, sizeof p.name)) {
+    if (f->op == GN_PROBE_PLATFORM && gn_frame_payload(f, &p, sizeof p) && gn_frame_string_ok(p.name, sizeof p.name)) {
         struct gn_platform_record *to;
         if (m->n_platforms == GN_LINK_MAX_PLATFORMS)
             return -EOVERFLOW;
@@ -119,9 +118,8 @@ static int take_fact(void *arg, const struct gn_frame *f)
         memcpy(to->name, p.name, sizeof to->name);
         return 0;
     }
-    if (f->op == GN_PROBE_DEVICE && gn_frame_payload(f, &d, sizeof d) &&
-        gn_frame_string_ok(d.name, sizeof d.name) && gn_frame_string_ok(d.vendor, sizeof d.vendor) &&
-        gn_frame_string_ok(d.version, sizeof d.version) &&
+    if (f->op == GN_PROBE_DEVICE && gn_frame_payload(f, &d, sizeof d) && gn_frame_string_ok(d.name, sizeof d.name) &&
+        gn_frame_string_ok(d.vendor, sizeof d.vendor) && gn_frame_string_ok(d.version, sizeof d.version) &&
         gn_frame_string_ok(d.driver_version, sizeof d.driver_version)) {
         struct gn_platform_record *to = m->n_platforms ? &m->platforms[m->n_platforms - 1] : NULL;
         if (!to || to->driver != probed->driver || to->n_devices == GN_WORKER_MAX_DEVICES)
@@ -135,8 +133,7 @@ static int take_fact(void *arg, const struct gn_frame *f)
 static int probe_driver(struct gn_machine *m, uint32_t driver, int signal_fd, struct gn_error *err)
 {
     const struct gn_probe_driver *d = &m->drivers[driver];
-    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--probe"}, (char *)(uintptr_t)d->api,
-                          (char *)(uintptr_t)d->library, NULL};
+    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--probe"}, (char *)(uintptr_t)d->api, (char *)(uintptr_t)d->library, NULL};
     struct probed probed = {.m = m, .driver = driver};
     uint32_t before = m->n_platforms;
     int rc = run_probe(m, argv, signal_fd, take_fact, &probed, err);
@@ -191,8 +188,7 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config, 
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     for (int i = 0; i < config->n_settings && rc == 0; i++)
         if (!mark(m, &config->settings[i], selected, true))
-            rc = gn_fail(err, ENODEV, fix, "no device's name contains \"%s\", which a [device] section names",
-                         config->settings[i].name);
+            rc = gn_fail(err, ENODEV, fix, "no device's name contains \"%s\", which a [device] section names", config->settings[i].name);
     for (int i = 0; i < config->n_devices && rc == 0; i++)
         if (!mark(m, &config->devices[i], selected, false))
             rc = gn_fail(err, ENODEV, fix, "no such device: \"%s\"%s", config->devices[i].name,
@@ -203,8 +199,7 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config, 
     return rc;
 }
 
-int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd,
-                     struct gn_error *err)
+int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd, struct gn_error *err)
 {
     static const char fix[] = "install an OpenCL driver, for instance pocl-opencl-icd";
     char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--list-drivers"}, NULL};

@@ -38,8 +38,7 @@ struct gn_machine {
  * selects. A driver that fails is left out with a warning; none left is an error. `signal_fd` becomes
  * readable when gantryd is to end: -EINTR then. Blocks.
  */
-int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd,
-                     struct gn_error *err);
+int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int signal_fd, struct gn_error *err);
 void gn_machine_fini(struct gn_machine *m);
 
 #endif

@@ -54,8 +54,8 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). SIGTERM "
                            "ends gantryd and its workers.\n";
 
-#define TCP_GRACE_MS 5000
-#define SLICE_NS     6000000u /* FairGV 3.3.2 */
+#define TCP_GRACE_MS    5000
+#define SLICE_NS        6000000u /* FairGV 3.3.2 */
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
 #define BREACH_PAUSE_NS UINT64_C(1000000000)
 
@@ -142,8 +142,7 @@ static void overrun(struct gn_source *s, uint32_t events)
     struct gn_vgpu_record *v = gn_vgpus_find(d, gn_scheduler_overrun(d->scheduler));
     if (!v)
         return;
-    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" keeps others from the device for longer than --kernel-limit, and is ended", v->id,
-           v->program);
+    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" keeps others from the device for longer than --kernel-limit, and is ended", v->id, v->program);
     gn_vgpus_kill(v);
 }
 
@@ -158,8 +157,7 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
         return gn_fail(err, errno, NULL, "cannot start the scheduler: %s", strerror(errno));
     return gn_scheduler_start(&d->scheduler, config->policy ? config->policy : gn_sched_policy_at(0),
                               config->slice_ns ? config->slice_ns : SLICE_NS,
-                              config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, n_devices, d->overrun.fd,
-                              err);
+                              config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, n_devices, d->overrun.fd, err);
 }
 
 /* After the last vGPU. */

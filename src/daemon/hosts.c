@@ -29,11 +29,9 @@ static void stop(struct gn_host *h)
 static void lost(struct gn_host *h, const char *why)
 {
     if (!h->daemon->stopping)
-        gn_log(GN_LOG_ERROR, "the template of %s %s; its workers end with it",
-               h->daemon->machine.drivers[h->driver].library, why);
+        gn_log(GN_LOG_ERROR, "the template of %s %s; its workers end with it", h->daemon->machine.drivers[h->driver].library, why);
     stop(h);
-    gn_list_for_each(v, &h->daemon->vgpus, struct gn_vgpu_record, link) if (v->host == h)
-        gn_vgpus_host_lost(v);
+    gn_list_for_each(v, &h->daemon->vgpus, struct gn_vgpu_record, link) if (v->host == h) gn_vgpus_host_lost(v);
 }
 
 /* False when the template said what it cannot say. */
@@ -44,8 +42,7 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
     struct gn_link_error refusal;
     struct gn_vgpu_record *v = gn_vgpus_find(h->daemon, f->seq);
     if (f->op == GN_WORKER_ENDED && gn_frame_payload(f, &e, sizeof e)) {
-        gn_list_for_each(w, &h->daemon->vgpus, struct gn_vgpu_record,
-                         link) if (w->host == h && !w->reaped && w->inner_pid == (pid_t)e.pid)
+        gn_list_for_each(w, &h->daemon->vgpus, struct gn_vgpu_record, link) if (w->host == h && !w->reaped && w->inner_pid == (pid_t)e.pid)
         {
             gn_vgpus_ended(w, e.status);
             break;
@@ -58,8 +55,7 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
         gn_vgpus_spawned(v, (pid_t)s.pid, gn_frame_take_fd(&h->reader, 0));
         return true;
     }
-    if (f->op == GN_LINK_ERROR && gn_frame_payload(f, &refusal, sizeof refusal) &&
-        gn_frame_string_ok(refusal.what, sizeof refusal.what)) {
+    if (f->op == GN_LINK_ERROR && gn_frame_payload(f, &refusal, sizeof refusal) && gn_frame_string_ok(refusal.what, sizeof refusal.what)) {
         struct gn_error err;
         gn_fail(&err, EAGAIN, NULL, "%s", refusal.what);
         gn_vgpus_spawn_failed(v, &err);
@@ -95,8 +91,8 @@ static int start(struct gn_host *h, struct gn_error *err)
     const struct gn_machine *m = &h->daemon->machine;
     const struct gn_probe_driver *d = &m->drivers[h->driver];
     char walls[2] = {(char)('0' + h->daemon->walls.mode), 0};
-    char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--template"}, (char *)(uintptr_t)d->api,
-                          (char *)(uintptr_t)d->library, walls, NULL};
+    char *const argv[] = {
+        (char[]){"gantry-worker"}, (char[]){"--template"}, (char *)(uintptr_t)d->api, (char *)(uintptr_t)d->library, walls, NULL};
     int rc;
     if (h->pid) /* killed, not reaped yet */
         while ((rc = waitpid(h->pid, NULL, 0)) < 0 && errno == EINTR) {

@@ -114,8 +114,7 @@ static uint64_t consider(struct gn_lease_holder *h, uint64_t now_ns)
 {
     struct gn_lease_account *a = h->account;
     uint64_t room = room_of(a->limit_bytes, a->leased_bytes),
-             own_room = room_of(h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST,
-                                h->leased_bytes);
+             own_room = room_of(h->limit_bytes ? least(h->limit_bytes, GN_LEASE_MOST) : GN_LEASE_MOST, h->leased_bytes);
     uint64_t alone = room_of(a->limit_bytes, h->leased_bytes), next = h->ask_until_ns;
     if (h->need_bytes <= least(room, own_room)) {
         grant(h, room, own_room);
@@ -181,8 +180,7 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns)
     gn_account_settle(a, now_ns);
 }
 
-int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes,
-                  uint64_t now_ns)
+int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes, uint64_t now_ns)
 {
     if (!h->account || h->need_bytes || !need_bytes || want_bytes < need_bytes)
         return -EPROTO;

@@ -76,8 +76,7 @@ void gn_holder_gone(struct gn_lease_holder *h, uint64_t now_ns);
 void gn_holder_ending(struct gn_lease_holder *h);
 
 /* The worker's words. -EPROTO for what no worker of ours says. */
-int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes,
-                  uint64_t now_ns);
+int gn_holder_ask(struct gn_lease_holder *h, uint32_t seq, uint64_t need_bytes, uint64_t want_bytes, uint64_t now_ns);
 int gn_holder_returned(struct gn_lease_holder *h, uint64_t bytes, bool answers, uint64_t now_ns);
 
 /* To be called at the time that it returned last; 0: at none. */

@@ -323,9 +323,7 @@ static void at_random_the_books_never_go_over(void **state)
             } else if (!it->asks) {
                 it->asks = true;
                 int answers = it->n_answers;
-                assert_int_equal(gn_holder_ask(&it->h, (uint32_t)step, it->used + n - it->leased,
-                                               it->used + n - it->leased + 50, now),
-                                 0);
+                assert_int_equal(gn_holder_ask(&it->h, (uint32_t)step, it->used + n - it->leased, it->used + n - it->leased + 50, now), 0);
                 if (it->n_answers > answers && it->granted)
                     n_granted++;
                 n_refused += it->n_answers > answers && !it->granted;

@@ -24,11 +24,11 @@
 #include "link/address.h"
 #include "link/tcp.h"
 
-#define MAX_GREETINGS    256u
-#define GREETING_NS      UINT64_C(5000000000)
-#define TLS_FIRST_BYTE   0x16 /* a handshake record */
-#define LOG_WINDOW_NS    UINT64_C(10000000000)
-#define LINES_A_WINDOW   10u
+#define MAX_GREETINGS  256u
+#define GREETING_NS    UINT64_C(5000000000)
+#define TLS_FIRST_BYTE 0x16 /* a handshake record */
+#define LOG_WINDOW_NS  UINT64_C(10000000000)
+#define LINES_A_WINDOW 10u
 
 struct gn_tcp_listener {
     struct gn_daemon *daemon;
@@ -267,8 +267,7 @@ static void timed_out(struct gn_source *timer, uint32_t events)
 static void peer_name(const struct sockaddr_storage *from, socklen_t n, char *ret, size_t n_ret)
 {
     char host[48] = "?", port[8] = "?";
-    (void)getnameinfo((const struct sockaddr *)from, n, host, sizeof host, port, sizeof port,
-                      NI_NUMERICHOST | NI_NUMERICSERV);
+    (void)getnameinfo((const struct sockaddr *)from, n, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(ret, n_ret, from->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
@@ -315,8 +314,7 @@ static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config,
         return gn_fail(err, EINVAL, "give both", "a certificate and its key go together: only the %s is given",
                        key ? "key" : "certificate");
     if (authority && !certificate)
-        return gn_fail(err, EINVAL, "give --tls-certificate and --tls-key",
-                       "gantryd cannot ask for certificates without one of its own");
+        return gn_fail(err, EINVAL, "give --tls-certificate and --tls-key", "gantryd cannot ask for certificates without one of its own");
     if (!credentials && !config->insecure)
         return gn_fail(err, EACCES, "give a tenant a token or gantryd a certificate, or say --insecure",
                        "listening at tcp:%s:%u without credentials would let anybody in", a->host, a->port);
@@ -331,8 +329,7 @@ static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config,
     return !credentials ? 0 : !ops ? -ENOENT : ops->check(&l->tls, err);
 }
 
-int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, struct gn_tcp_listener **ret,
-                          struct gn_error *err)
+int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, struct gn_tcp_listener **ret, struct gn_error *err)
 {
     struct gn_address a;
     uint16_t port;

@@ -13,8 +13,7 @@
 struct gn_tcp_listener;
 
 /* Binds; connections are taken from here on. Without credentials only `insecure` makes it listen. */
-int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, struct gn_tcp_listener **ret,
-                          struct gn_error *err);
+int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, struct gn_tcp_listener **ret, struct gn_error *err);
 /* What it is reached by. */
 void gn_tcp_listener_address(const struct gn_tcp_listener *l, char *ret, size_t n);
 void gn_tcp_listener_stop(struct gn_tcp_listener *l);

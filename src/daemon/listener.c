@@ -55,18 +55,15 @@ static int check_free(int dir_fd, const char *path, struct gn_error *err)
 {
     struct stat st;
     if (fstatat(dir_fd, name_of(path), &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0
-                               : gn_fail(err, errno, NULL, "cannot look at %s: %s", path, strerror(errno));
+        return errno == ENOENT ? 0 : gn_fail(err, errno, NULL, "cannot look at %s: %s", path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
         return gn_fail(err, EEXIST, "choose another path", "%s exists and is no socket", path);
     int rc = knock(dir_fd, name_of(path));
     if (rc == ECONNREFUSED || rc == ENOENT)
         return 0;
     if (rc == 0 || rc == EAGAIN)
-        return gn_fail(err, EADDRINUSE, "stop it, or give another --socket",
-                       "a gantryd already listens at %s", path);
-    return gn_fail(err, rc, "choose another path", "cannot tell whether a gantryd listens at %s: %s", path,
-                   strerror(rc));
+        return gn_fail(err, EADDRINUSE, "stop it, or give another --socket", "a gantryd already listens at %s", path);
+    return gn_fail(err, rc, "choose another path", "cannot tell whether a gantryd listens at %s: %s", path, strerror(rc));
 }
 
 static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error *err)
@@ -81,8 +78,7 @@ static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error 
         l->made_dir = true;
     l->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (l->dir_fd < 0)
-        return gn_fail(err, errno, "give another --socket", "cannot use the directory %s: %s", dir,
-                       strerror(errno));
+        return gn_fail(err, errno, "give another --socket", "cannot use the directory %s: %s", dir, strerror(errno));
     return 0;
 }
 
@@ -98,9 +94,8 @@ static void sweep(int dir_fd)
     }
     for (const struct dirent *e; (e = readdir(dir));) {
         struct stat st;
-        if (strncmp(e->d_name, TEMPORARY, sizeof TEMPORARY - 1) == 0 &&
-            fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
-            knock(dir_fd, e->d_name) == ECONNREFUSED)
+        if (strncmp(e->d_name, TEMPORARY, sizeof TEMPORARY - 1) == 0 && fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISSOCK(st.st_mode) && knock(dir_fd, e->d_name) == ECONNREFUSED)
             (void)unlinkat(dir_fd, e->d_name, 0);
     }
     closedir(dir);
@@ -119,8 +114,7 @@ static int bind_temporary(struct gn_listener *l, struct gn_error *err)
     umask(mask);
     if (rc) {
         l->temporary[0] = 0;
-        return gn_fail(err, rc, "give another --socket", "cannot make a socket beside %s: %s", l->path,
-                       strerror(rc));
+        return gn_fail(err, rc, "give another --socket", "cannot make a socket beside %s: %s", l->path, strerror(rc));
     }
     if (fstatat(l->dir_fd, l->temporary, &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(l->fd, BACKLOG) < 0)
         return gn_fail(err, errno, NULL, "cannot listen beside %s: %s", l->path, strerror(errno));
@@ -133,8 +127,8 @@ int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, str
     size_t n = strlen(path);
     int rc;
     if (n > GN_ADDRESS_MAX_PATH)
-        return gn_fail(err, ENAMETOOLONG, "use a shorter path",
-                       "the socket path %s is too long: at most %d bytes fit", path, GN_ADDRESS_MAX_PATH);
+        return gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s is too long: at most %d bytes fit", path,
+                       GN_ADDRESS_MAX_PATH);
     memcpy(l->path, path, n + 1);
     if (!*name_of(path))
         return gn_fail(err, EINVAL, "name a file in it", "the socket path %s is a directory", path);
@@ -169,8 +163,7 @@ int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
 int gn_listener_open_to_others(struct gn_listener *l, bool others, struct gn_error *err)
 {
     if (fchmodat(l->dir_fd, l->published ? name_of(l->path) : l->temporary, others ? 0666 : 0600, 0) < 0)
-        return gn_fail(err, errno, NULL, "cannot set who may use the socket %s: %s", l->path,
-                       strerror(errno));
+        return gn_fail(err, errno, NULL, "cannot set who may use the socket %s: %s", l->path, strerror(errno));
     return 0;
 }
 
@@ -181,8 +174,7 @@ void gn_listener_remove(struct gn_listener *l)
         return;
     if (l->temporary[0])
         (void)unlinkat(l->dir_fd, l->temporary, 0);
-    if (l->published && fstatat(l->dir_fd, name_of(l->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        st.st_ino == l->inode)
+    if (l->published && fstatat(l->dir_fd, name_of(l->path), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == l->inode)
         (void)unlinkat(l->dir_fd, name_of(l->path), 0);
     close(l->dir_fd);
     l->dir_fd = -1;
@@ -207,7 +199,6 @@ void gn_notify_ready(void)
     if (fd < 0)
         return;
     /* A manager that cannot be told will say so itself. */
-    (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&to,
-                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+    (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
     close(fd);
 }

@@ -34,8 +34,7 @@ int gn_loop_init(struct gn_loop *l);
 void gn_loop_fini(struct gn_loop *l);
 
 /* s->fd must be set. 0 or -errno. */
-int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events,
-                void (*ready)(struct gn_source *, uint32_t events));
+int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events, void (*ready)(struct gn_source *, uint32_t events));
 /* Other events from now on; nothing happens when they are the same. */
 void gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events);
 /* Stops watching, closes, leaves -1. Does nothing when it is -1 already. */

@@ -20,8 +20,7 @@ static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
 static void bound(struct gn_vgpu_record *v)
 {
     const struct gn_daemon *d = v->daemon;
-    gn_walls_follow_lease(&d->walls, &d->machine.platforms[v->platform], v->process.fd, v->worker_pid,
-                          v->lease.leased_bytes);
+    gn_walls_follow_lease(&d->walls, &d->machine.platforms[v->platform], v->process.fd, v->worker_pid, v->lease.leased_bytes);
 }
 
 static void answer(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes)
@@ -50,8 +49,7 @@ int gn_memory_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (f->n_fds == 0 && v->driver_up) {
         if (f->op == GN_WORKER_LEASE && gn_frame_payload(f, &l, sizeof l))
             rc = gn_holder_ask(&v->lease, f->seq, l.need_bytes, l.want_bytes, gn_now_ns());
-        else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) && r.answers <= 1 &&
-                 r.zero == 0)
+        else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) && r.answers <= 1 && r.zero == 0)
             rc = gn_holder_returned(&v->lease, r.bytes, r.answers, gn_now_ns());
         if (rc == 0 && f->op == GN_WORKER_RETURNED)
             bound(v);
@@ -130,8 +128,7 @@ void gn_memory_settle(struct gn_daemon *d)
     }
     if (next == d->lease_timer_ns)
         return;
-    struct itimerspec when = {
-        .it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
     d->lease_timer_ns = next;
     (void)timerfd_settime(d->lease_timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A vGPU from its worker to a new one on this machine; docs/moves.md. gantryd starts the new worker, has the old one save into a
- * socket between the two, first while the program runs, and decides: when the old one has written everything and stands still, and the new one has loaded
- * everything, the new one may go, and the old one ends. Before that the old one goes on whenever anything fails. Neither goes on by
- * itself. gantryd's thread.
+ * socket between the two, first while the program runs, and decides: when the old one has written everything and stands still, and the new
+ * one has loaded everything, the new one may go, and the old one ends. Before that the old one goes on whenever anything fails. Neither
+ * goes on by itself. gantryd's thread.
  *
  * While it lasts the new worker has a record of its own, which no list shows and whose program is nobody; in the end the two records
  * exchange their workers, and the new one's ends with the old worker in it.
@@ -25,9 +25,9 @@
 #include "daemon/device_choice.h"
 #include "daemon/moves.h"
 
-#define BOOT_NS UINT64_C(5000000000)  /* for the new worker's driver */
-#define LOAD_NS UINT64_C(60000000000) /* to save and load, after the drain */
-#define SLOWEST_BYTES_PER_S UINT64_C(50000000) /* what is sent ahead, unless it is held back to less */
+#define BOOT_NS             UINT64_C(5000000000)  /* for the new worker's driver */
+#define LOAD_NS             UINT64_C(60000000000) /* to save and load, after the drain */
+#define SLOWEST_BYTES_PER_S UINT64_C(50000000)    /* what is sent ahead, unless it is held back to less */
 
 const char *const gn_move_names[GN_MOVE_TO_N] = {
     [GN_MOVE_TO_LOCAL] = "local", [GN_MOVE_TO_REMOTE] = "remote", [GN_MOVE_TO_PASSTHROUGH] = "passthrough"};
@@ -193,8 +193,8 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (v->arrival)
         return gn_arrival_loaded(v, f);
     if (v->takes_from && f->op == GN_LINK_ERROR && (!v->driver_up || v->hosted) && !m->loaded &&
-        gn_frame_payload(f, &refusal, sizeof refusal) &&
-        gn_frame_string_ok(refusal.what, sizeof refusal.what) && gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
+        gn_frame_payload(f, &refusal, sizeof refusal) && gn_frame_string_ok(refusal.what, sizeof refusal.what) &&
+        gn_frame_string_ok(refusal.fix, sizeof refusal.fix)) {
         struct gn_error err;
         gn_fail(&err, ENODEV, refusal.fix[0] ? refusal.fix : NULL, "%s", refusal.what);
         gn_move_give_up(m, &err);
@@ -367,8 +367,7 @@ void gn_move_left(struct gn_vgpu_record *v)
 int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
 {
     if (c->file_fd < 0)
-        return gn_fail(err, EINVAL, "use the gantry command that came with it",
-                       "the request came without a file");
+        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request came without a file");
     *ret = c->file_fd;
     c->file_fd = -1;
     return 0;
@@ -399,8 +398,8 @@ void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
 uint64_t gn_move_deadline(struct gn_daemon *d)
 {
     uint64_t first = gn_arrivals_deadline(d);
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
-                     link) if (v->move && (!first || v->move->until_ns < first)) first = v->move->until_ns;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->move && (!first || v->move->until_ns < first)) first =
+        v->move->until_ns;
     return first;
 }
 
@@ -505,24 +504,22 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
             gn_vgpus_leave(n);
         return gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
     }
-    *m = (struct gn_move){.from = v,
-                          .to = n,
-                          .asker = c,
-                          .seq = seq,
-                          .where = to,
-                          .how = {.drain_timeout_ms = wish->drain_timeout_ms,
-                                  .n_ahead = wish->rounds,
-                                  .bytes_per_s = wish->bandwidth_bytes},
-                          .stream_fd = stream[0],
-                          .began_ns = gn_now_ns(),
-                          .until_ns = gn_now_ns() + BOOT_NS};
+    *m =
+        (struct gn_move){.from = v,
+                         .to = n,
+                         .asker = c,
+                         .seq = seq,
+                         .where = to,
+                         .how = {.drain_timeout_ms = wish->drain_timeout_ms, .n_ahead = wish->rounds, .bytes_per_s = wish->bandwidth_bytes},
+                         .stream_fd = stream[0],
+                         .began_ns = gn_now_ns(),
+                         .until_ns = gn_now_ns() + BOOT_NS};
     v->move = m;
     n->takes_from = v;
     n->hosted = to == GN_MOVE_TO_PASSTHROUGH;
     n->host = n->hosted ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
-    int rc = gn_move_lend(n, v)
-                 ? gn_fail(err, EMFILE, NULL, "out of descriptors")
-                 : gn_vgpus_boot_worker(n, v->conn->socket.fd, stream[1], err);
+    int rc =
+        gn_move_lend(n, v) ? gn_fail(err, EMFILE, NULL, "out of descriptors") : gn_vgpus_boot_worker(n, v->conn->socket.fd, stream[1], err);
     close(stream[1]);
     if (rc) {
         m->asker = NULL;

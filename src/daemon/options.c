@@ -47,13 +47,11 @@ static const struct option *find(const char *name, size_t n)
 }
 
 /* Takes the option at argv[*at] and its value, and moves on. */
-static int next_option(char **argv, int *at, const struct option **ret, const char **ret_value,
-                       struct gn_error *err)
+static int next_option(char **argv, int *at, const struct option **ret, const char **ret_value, struct gn_error *err)
 {
     const char *word = argv[(*at)++];
     if (strncmp(word, "--", 2) != 0)
-        return gn_fail(err, EINVAL, usage_fix,
-                       word[0] == '-' ? "unknown option %.100s" : "unexpected argument \"%.100s\"", word);
+        return gn_fail(err, EINVAL, usage_fix, word[0] == '-' ? "unknown option %.100s" : "unexpected argument \"%.100s\"", word);
     const char *equals = strchr(word, '=');
     const struct option *o = find(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
     if (!o)
@@ -73,8 +71,7 @@ static int next_option(char **argv, int *at, const struct option **ret, const ch
     return 0;
 }
 
-int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret,
-                     struct gn_error *err)
+int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_options_action *ret, struct gn_error *err)
 {
     struct gn_config given = {.n_devices = 0};
     const char *config_path = NULL;

@@ -23,8 +23,7 @@ struct gn_refusals {
 };
 
 /* True when a line is to be written; *ret_more then counts those of the source that were not, before. */
-bool gn_refusals_note(struct gn_refusals *r, uint64_t source, bool wrong_token, uint64_t now_ns,
-                      uint32_t *ret_more);
+bool gn_refusals_note(struct gn_refusals *r, uint64_t source, bool wrong_token, uint64_t now_ns, uint32_t *ret_more);
 
 /* Whether a token from there is to be looked at now. */
 bool gn_refusals_may_try(struct gn_refusals *r, uint64_t source, uint64_t now_ns);

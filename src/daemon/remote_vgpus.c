@@ -20,8 +20,7 @@ int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
     v->remote = true;
     v->secure = c->peer.secure;
-    if (getrandom(v->session, sizeof v->session, 0) != sizeof v->session ||
-        getrandom(v->key, sizeof v->key, 0) != sizeof v->key)
+    if (getrandom(v->session, sizeof v->session, 0) != sizeof v->session || getrandom(v->key, sizeof v->key, 0) != sizeof v->key)
         return -errno;
     return 0;
 }

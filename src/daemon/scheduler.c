@@ -125,8 +125,7 @@ static void set_timer(struct gn_scheduler *s)
         if (s->limit_ns && sh && sh->pressed_ns && !s->overrun && (!first || sh->pressed_ns + s->limit_ns < first))
             first = sh->pressed_ns + s->limit_ns;
     }
-    const struct itimerspec when = {
-        .it_value = {.tv_sec = (time_t)(first / 1000000000u), .tv_nsec = (long)(first % 1000000000u)}};
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(first / 1000000000u), .tv_nsec = (long)(first % 1000000000u)}};
     (void)timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -320,8 +319,7 @@ int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_te
             sh->all[i].of = sh;
             sh->all[i].slot = &page->slots[i];
             sh->all[i].device = devices[i];
-            (void)gn_sched_add(&s->devices[devices[i]].sched, &(*tenant)->of_device[devices[i]], &sh->all[i].entity, weight,
-                               gn_now_ns());
+            (void)gn_sched_add(&s->devices[devices[i]].sched, &(*tenant)->of_device[devices[i]], &sh->all[i].entity, weight, gn_now_ns());
         }
     }
     pthread_mutex_unlock(&s->lock);

@@ -48,8 +48,8 @@ struct gn_share {
     struct gn_grant_slot *slot;
     uint32_t device;
     /* While it holds the grant. */
-    uint64_t granted_ns, pressed_ns; /* since when; since when somebody else waits, 0: nobody does */
-    uint64_t owed_ns;                /* to be charged for earlier waiters of this grant, who are gone */
+    uint64_t granted_ns, pressed_ns;    /* since when; since when somebody else waits, 0: nobody does */
+    uint64_t owed_ns;                   /* to be charged for earlier waiters of this grant, who are gone */
     struct gn_share_count before, last; /* as counted twice, a second between */
     /* gantryd's thread, for a listing (shares.c). */
     struct gn_share_figures figures;

@@ -10,7 +10,7 @@
 /* What scheduler.c and figures.c, and nobody else, know of the scheduler. */
 struct device {
     struct gn_sched sched;
-    uint64_t retry_ns; /* 0: nothing to come back for */
+    uint64_t retry_ns;   /* 0: nothing to come back for */
     uint64_t counted_ns; /* its shares were, last */
     bool count_now, count_anew;
     struct gn_trace_ring *trace; /* NULL: nobody wants to know */

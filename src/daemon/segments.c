@@ -16,8 +16,7 @@ bool gn_segment_is_session(int fd)
 {
     struct stat st;
     const int seals = fcntl(fd, F_GET_SEALS), wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    return seals >= 0 && (seals & wanted) == wanted && !fstat(fd, &st) &&
-           (uint64_t)st.st_size == GN_SESSION_BYTES;
+    return seals >= 0 && (seals & wanted) == wanted && !fstat(fd, &st) && (uint64_t)st.st_size == GN_SESSION_BYTES;
 }
 
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err)
@@ -31,8 +30,7 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
     if (!v->booted || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "there is no worker");
     if (bytes == 0 || bytes > GN_LINK_SEGMENT_LIMIT || bytes % 4096 || v->n_segments == GN_LINK_MAX_SEGMENTS)
-        return gn_fail(err, EINVAL, NULL, "no such segment can be had: whole pages, at most %d of them",
-                       GN_LINK_MAX_SEGMENTS);
+        return gn_fail(err, EINVAL, NULL, "no such segment can be had: whole pages, at most %d of them", GN_LINK_MAX_SEGMENTS);
     rc = gn_segment_create("gantry-data", bytes, &s);
     if (rc)
         return gn_fail(err, -rc, NULL, "cannot make a segment: %s", strerror(-rc));

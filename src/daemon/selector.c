@@ -59,8 +59,7 @@ int gn_selector_parse(const char *text, struct gn_selector *ret, struct gn_error
         return gn_fail(err, EINVAL, fix, "the device selector \"%s\" has an index out of range", text);
     if (comma) {
         if (strncmp(comma + 1, "present-as=", 11) != 0)
-            return gn_fail(err, EINVAL, fix, "the device selector \"%s\" has an unknown setting \"%s\"", text,
-                           comma + 1);
+            return gn_fail(err, EINVAL, fix, "the device selector \"%s\" has an unknown setting \"%s\"", text, comma + 1);
         s.present_as = gn_kind_parse(comma + 12);
         if (!s.present_as)
             return gn_fail(err, EINVAL, fix, "a device cannot be presented as \"%s\"", comma + 12);

@@ -33,8 +33,7 @@ int gn_worker_find(char *ret_path, size_t n, struct gn_error *err)
     if (given && *given) {
         if ((size_t)snprintf(ret_path, n, "%s", given) < n && access(ret_path, X_OK) == 0)
             return 0;
-        return gn_fail(err, ENOENT, "correct GANTRY_WORKER", "cannot run %s, which GANTRY_WORKER names",
-                       given);
+        return gn_fail(err, ENOENT, "correct GANTRY_WORKER", "cannot run %s, which GANTRY_WORKER names", given);
     }
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     if (len < 0)
@@ -44,8 +43,7 @@ int gn_worker_find(char *ret_path, size_t n, struct gn_error *err)
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         if ((size_t)snprintf(ret_path, n, "%s%s", self, places[i]) < n && access(ret_path, X_OK) == 0)
             return 0;
-    return gn_fail(err, ENOENT, "install Gantry as a whole", "gantry-worker is not where it belongs, %s%s",
-                   self, places[0]);
+    return gn_fail(err, ENOENT, "install Gantry as a whole", "gantry-worker is not where it belongs, %s%s", self, places[0]);
 }
 
 /* Between fork and exec. */
@@ -72,8 +70,7 @@ static _Noreturn void become(const char *path, char *const argv[], int socket)
     _exit(127);
 }
 
-int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
-                    pid_t *ret_pid, struct gn_error *err)
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket, pid_t *ret_pid, struct gn_error *err)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)

@@ -92,8 +92,7 @@ static int add_tenant(struct gn_daemon *d, const struct gn_control_change *c, st
     return rc;
 }
 
-static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_control_change *c,
-                      struct gn_error *err)
+static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_control_change *c, struct gn_error *err)
 {
     struct gn_tenant_rules rules = t->rules;
     int rc = change_rules(&rules, c, err);
@@ -110,8 +109,7 @@ static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_
     return rc;
 }
 
-int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c, struct gn_tenant **ret_wait_for,
-                     struct gn_error *err)
+int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c, struct gn_tenant **ret_wait_for, struct gn_error *err)
 {
     struct gn_tenant *t = gn_tenants_find(&d->tenants, c->name);
     struct gn_error ignored;

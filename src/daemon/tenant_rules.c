@@ -47,8 +47,7 @@ int gn_tenant_name_check(const char *name, struct gn_error *err)
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t n = strlen(name);
     if (n == 0 || n >= GN_LINK_TENANT_BYTES || strspn(name, allowed) != n)
-        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -",
-                       "\"%.100s\" is not a tenant's name", name);
+        return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -", "\"%.100s\" is not a tenant's name", name);
     return 0;
 }
 
@@ -66,8 +65,7 @@ int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn
 {
     unsigned long long n;
     if (!parse_number(value, GN_TENANT_MAX_WEIGHT, &n) || n == 0)
-        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000", "\"%.100s\" is not a weight",
-                       value);
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000", "\"%.100s\" is not a weight", value);
     r->weight = (uint32_t)n;
     return 0;
 }
@@ -87,8 +85,8 @@ int gn_tenant_rules_check(const struct gn_tenant_rules *r, struct gn_error *err)
     char cap[16], floor[16];
     if (!r->cap || r->floor <= r->cap)
         return 0;
-    return gn_fail(err, EINVAL, "lower the floor, or raise the cap", "the floor of the tenant \"%s\", %s, is above its cap, %s",
-                   r->name, gn_part_format(r->floor, floor), gn_part_format(r->cap, cap));
+    return gn_fail(err, EINVAL, "lower the floor, or raise the cap", "the floor of the tenant \"%s\", %s, is above its cap, %s", r->name,
+                   gn_part_format(r->floor, floor), gn_part_format(r->cap, cap));
 }
 
 int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn_error *err)
@@ -113,8 +111,7 @@ int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_er
     }
     if (!parse_number(value, UINT32_MAX - 1, &n)) {
         if (!(user = getpwnam(value)))
-            return gn_fail(err, EINVAL, "write a user's number or name, or any",
-                           "there is no user \"%.100s\"", value);
+            return gn_fail(err, EINVAL, "write a user's number or name, or any", "there is no user \"%.100s\"", value);
         n = user->pw_uid;
     }
     if (r->n_uids == GN_TENANT_MAX_IDS)
@@ -129,8 +126,7 @@ int gn_tenant_add_gid(struct gn_tenant_rules *r, const char *value, struct gn_er
     unsigned long long n;
     if (!parse_number(value, UINT32_MAX - 1, &n)) {
         if (!(group = getgrnam(value)))
-            return gn_fail(err, EINVAL, "write a group's number or name", "there is no group \"%.100s\"",
-                           value);
+            return gn_fail(err, EINVAL, "write a group's number or name", "there is no group \"%.100s\"", value);
         n = group->gr_gid;
     }
     if (r->n_gids == GN_TENANT_MAX_IDS)

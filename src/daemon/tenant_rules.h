@@ -23,7 +23,7 @@
 struct gn_tenant_rules {
     char name[GN_LINK_TENANT_BYTES];
     uint32_t weight;
-    uint32_t cap, floor; /* of each device that it may use, in millionths (base/part.h); 0: none */
+    uint32_t cap, floor;         /* of each device that it may use, in millionths (base/part.h); 0: none */
     uint64_t memory_limit_bytes; /* 0: none */
     /* Who may attach, beside gantryd's own user and root: any of these. */
     bool any_uid;

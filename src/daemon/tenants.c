@@ -23,11 +23,9 @@ struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name)
 int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_error *err)
 {
     if (gn_tenants_find(t, rules->name))
-        return gn_fail(err, EEXIST, "change it with: gantry tenant set", "there is a tenant \"%s\" already",
-                       rules->name);
+        return gn_fail(err, EEXIST, "change it with: gantry tenant set", "there is a tenant \"%s\" already", rules->name);
     if (t->n == GN_MAX_TENANTS)
-        return gn_fail(err, ENOSPC, "remove some", "there are %u tenants, and that is the most",
-                       GN_MAX_TENANTS);
+        return gn_fail(err, ENOSPC, "remove some", "there are %u tenants, and that is the most", GN_MAX_TENANTS);
     struct gn_tenant *it = calloc(1, sizeof *it);
     if (!it)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -38,8 +36,7 @@ int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, st
     return 0;
 }
 
-int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops, const struct gn_tenant_rules *rules,
-                    int n, struct gn_error *err)
+int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops, const struct gn_tenant_rules *rules, int n, struct gn_error *err)
 {
     struct gn_tenant_rules plain;
     gn_list_init(&t->all);
@@ -78,8 +75,7 @@ int gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant, struct gn_
     if (strcmp(name, GN_TENANT_DEFAULT) == 0)
         return gn_fail(err, EPERM, "set its limits instead", "the tenant \"%s\" is there always", name);
     if (tenant->n_vgpus)
-        return gn_fail(err, EBUSY, "end its programs first; gantry ls lists them",
-                       "the tenant \"%s\" has %u vGPU%s", name, tenant->n_vgpus,
+        return gn_fail(err, EBUSY, "end its programs first; gantry ls lists them", "the tenant \"%s\" has %u vGPU%s", name, tenant->n_vgpus,
                        tenant->n_vgpus == 1 ? "" : "s");
     free_tenant(t, tenant);
     return 0;
@@ -121,15 +117,13 @@ int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer
 }
 
 /* Calls found for each device that the selector means. */
-static bool each_selected(const struct gn_selector *s, const struct gn_machine *m, uint32_t platform,
-                          uint64_t *bits)
+static bool each_selected(const struct gn_selector *s, const struct gn_machine *m, uint32_t platform, uint64_t *bits)
 {
     bool any = false;
     int nth = 0;
     for (uint32_t p = 0; p < m->n_platforms; p++) {
         for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
-            if (!gn_selector_matches_name(s, m->platforms[p].devices[d].facts.name) ||
-                !gn_selector_takes(s, nth++))
+            if (!gn_selector_matches_name(s, m->platforms[p].devices[d].facts.name) || !gn_selector_takes(s, nth++))
                 continue;
             any = true;
             if (p == platform)
@@ -156,14 +150,14 @@ int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_mac
         uint64_t ignored = 0;
         if (!each_selected(&r->devices[i], m, 0, &ignored))
             return gn_fail(err, ENODEV, "gantry devices lists what is there",
-                           "the tenant \"%s\" is to use a device that is not there: \"%s\"%s", r->name,
-                           r->devices[i].name, r->devices[i].index >= 0 ? " with that index" : "");
+                           "the tenant \"%s\" is to use a device that is not there: \"%s\"%s", r->name, r->devices[i].name,
+                           r->devices[i].index >= 0 ? " with that index" : "");
     }
     return 0;
 }
 
-int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before,
-                            const struct gn_tenant_rules *rules, const struct gn_machine *m, struct gn_error *err)
+int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before, const struct gn_tenant_rules *rules,
+                            const struct gn_machine *m, struct gn_error *err)
 {
     for (uint32_t p = 0; p < m->n_platforms && rules->floor; p++) {
         const uint64_t mine = gn_tenant_devices(rules, m, p);
@@ -184,9 +178,11 @@ int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *
                 continue;
             snprintf(fix, sizeof fix, "at most %s is left; lower the floor, or others'",
                      gn_part_format(GN_PART_WHOLE - (uint32_t)sums[d], left));
-            return gn_fail(err, ENOSPC, fix, "with the floor %s of the tenant \"%s\" and the %s of others, more than all of \"%.100s\" "
-                           "would be promised", gn_part_format(rules->floor, floor), rules->name,
-                           gn_part_format((uint32_t)sums[d], others), m->platforms[p].devices[d].facts.name);
+            return gn_fail(err, ENOSPC, fix,
+                           "with the floor %s of the tenant \"%s\" and the %s of others, more than all of \"%.100s\" "
+                           "would be promised",
+                           gn_part_format(rules->floor, floor), rules->name, gn_part_format((uint32_t)sums[d], others),
+                           m->platforms[p].devices[d].facts.name);
         }
     }
     return 0;

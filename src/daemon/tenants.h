@@ -23,10 +23,10 @@ struct gn_tenant {
     struct gn_lease_account memory;
     uint32_t n_vgpus;
     struct gn_breaches breaches;
-    uint64_t late_told_ns; /* attaches.c: that its programs wait was logged then */
+    uint64_t late_told_ns;           /* attaches.c: that its programs wait was logged then */
     struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */
-    uint64_t busy_weights; /* shares.c, while it reckons: of its vGPUs that have work on a device */
-    bool is_there, is_busy; /* loads.c, while it weighs a device */
+    uint64_t busy_weights;           /* shares.c, while it reckons: of its vGPUs that have work on a device */
+    bool is_there, is_busy;          /* loads.c, while it weighs a device */
 };
 
 struct gn_tenants {
@@ -37,8 +37,7 @@ struct gn_tenants {
 
 /* The `n` rules may say something of `default`, too. 0 or -errno; errors are of memory, or a name used twice.
  */
-int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops, const struct gn_tenant_rules *rules,
-                    int n, struct gn_error *err);
+int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops, const struct gn_tenant_rules *rules, int n, struct gn_error *err);
 void gn_tenants_fini(struct gn_tenants *t);
 
 /* "" is `default`. NULL: there is none. */
@@ -46,8 +45,8 @@ struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name);
 
 /* Whether the floors of a device are no more than the device, with these rules: `it`'s from now on, or a new tenant's (NULL).
  * only_before: against those that stand before `it` alone. 0, or -ENOSPC and a sentence. */
-int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before,
-                            const struct gn_tenant_rules *rules, const struct gn_machine *m, struct gn_error *err);
+int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before, const struct gn_tenant_rules *rules,
+                            const struct gn_machine *m, struct gn_error *err);
 
 /* 0 or -errno. */
 int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_error *err);
@@ -77,7 +76,6 @@ int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer
 /* The devices of a platform that the tenant may use, as bits. */
 uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_machine *m, uint32_t platform);
 /* Every selector means some device: 0, or -ENODEV. */
-int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_machine *m,
-                            struct gn_error *err);
+int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_machine *m, struct gn_error *err);
 
 #endif

@@ -54,8 +54,8 @@ static void users_and_groups_admit(void **state)
 
 static void a_token_admits_whoever_shows_it(void **state)
 {
-    static const char *const wrong[] = {"a-token-of-some-lengtH", "a-token-of-some-lengt",
-                                        "a-token-of-some-length-", "x", "A-token-of-some-length"};
+    static const char *const wrong[] = {"a-token-of-some-lengtH", "a-token-of-some-lengt", "a-token-of-some-length-", "x",
+                                        "A-token-of-some-length"};
     struct gn_tenant_rules r = rules_of("a");
     struct gn_error err;
     struct gn_peer p = {.uid = 8, .gid = 9, .token = TOKEN, .n_token = strlen(TOKEN)};
@@ -243,11 +243,15 @@ static void tokens_cannot_be_tried_without_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_said_admits_operators_alone),     cmocka_unit_test(users_and_groups_admit),
-        cmocka_unit_test(a_token_admits_whoever_shows_it),         cmocka_unit_test(from_another_machine_credentials_alone_count),
+        cmocka_unit_test(nothing_said_admits_operators_alone),
+        cmocka_unit_test(users_and_groups_admit),
+        cmocka_unit_test(a_token_admits_whoever_shows_it),
+        cmocka_unit_test(from_another_machine_credentials_alone_count),
         cmocka_unit_test(default_is_there_always),
-        cmocka_unit_test(devices_are_selected_over_all_platforms), cmocka_unit_test(refusals_fill_no_log),
-        cmocka_unit_test(floors_are_promised_once),                cmocka_unit_test(tokens_cannot_be_tried_without_end),
+        cmocka_unit_test(devices_are_selected_over_all_platforms),
+        cmocka_unit_test(refusals_fill_no_log),
+        cmocka_unit_test(floors_are_promised_once),
+        cmocka_unit_test(tokens_cannot_be_tried_without_end),
     };
     return cmocka_run_group_tests_name("tenants", tests, NULL, NULL);
 }

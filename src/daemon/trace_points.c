@@ -8,12 +8,8 @@ void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh,
 {
     if (d->traced && d->traced != sh->of->vgpu)
         return;
-    gn_trace_put(d->trace, &(struct gn_trace_event){.at_ns = now,
-                                                    .a = a,
-                                                    .b = b,
-                                                    .vgpu = sh->of->vgpu,
-                                                    .device = (uint16_t)sh->device,
-                                                    .kind = (uint8_t)kind});
+    gn_trace_put(d->trace, &(struct gn_trace_event){
+                               .at_ns = now, .a = a, .b = b, .vgpu = sh->of->vgpu, .device = (uint16_t)sh->device, .kind = (uint8_t)kind});
 }
 
 /* What went before, for whom it goes on. */

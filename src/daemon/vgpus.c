@@ -90,11 +90,10 @@ void gn_vgpus_arm(struct gn_daemon *d)
 {
     struct itimerspec when = {.it_value = {0}};
     uint64_t first = 0;
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
-                     link) if (v->ending && v->kill_at_ns && (!first || v->kill_at_ns < first)) first =
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->ending && v->kill_at_ns && (!first || v->kill_at_ns < first)) first =
         v->kill_at_ns;
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record,
-                     link) if (v->return_by_ns && (!first || v->return_by_ns < first)) first = v->return_by_ns;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && (!first || v->return_by_ns < first)) first =
+        v->return_by_ns;
     const uint64_t others_ns[] = {gn_move_deadline(d), gn_hosted_deadline(d, gn_now_ns())};
     for (size_t i = 0; i < GN_ARRAY_SIZE(others_ns); i++)
         if (others_ns[i] && (!first || others_ns[i] < first))
@@ -182,8 +181,7 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v)
         return;
     v->ending = true;
     if (v->control.fd >= 0)
-        (void)gn_frame_push(&v->writer, GN_WORKER_END, 0, 0, NULL, 0, NULL,
-                            0); /* the kill covers a failure */
+        (void)gn_frame_push(&v->writer, GN_WORKER_END, 0, 0, NULL, 0, NULL, 0); /* the kill covers a failure */
     v->kill_at_ns = gn_now_ns() + GRACE_NS;
     arm_grace(v->daemon);
 }
@@ -250,7 +248,8 @@ static void gone(struct gn_vgpu_record *v)
         leave_books(v);
         gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
                 v->arrival  ? "the new worker ended before it had taken over"
-                : v->hosted ? "the program could not host its vGPU" : "the worker died while it started the driver");
+                : v->hosted ? "the program could not host its vGPU"
+                            : "the worker died while it started the driver");
         refuse(v, ENODEV, &err);
         return;
     }
@@ -307,8 +306,7 @@ static void tell_program(struct gn_vgpu_record *v)
     if (v->hosted)
         arm_grace(v->daemon);
     GN_FAULT("daemon-before-attached");
-    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
-           (int)v->worker_pid);
+    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid, (int)v->worker_pid);
     if (v->conn && v->remote)
         tell_remote(v);
     else if (v->conn)
@@ -390,14 +388,11 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     gn_worker_log_drain(&v->log); /* its last words before those on its end */
     /* What the filter of system calls has ended is told even when its program left as quickly. */
     if (ended_by && (!v->ending || ended_by == SIGSYS))
-        gn_log(GN_LOG_WARN,
-               "vgpu=%08x: its worker %d was ended by signal %d%s; \"%s\" (%d) has lost its device", v->id,
-               (int)v->worker_pid, ended_by,
-               ended_by == SIGSYS ? ", for a system call that no driver makes" : "", v->program,
-               (int)v->program_pid);
+        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s; \"%s\" (%d) has lost its device", v->id, (int)v->worker_pid,
+               ended_by, ended_by == SIGSYS ? ", for a system call that no driver makes" : "", v->program, (int)v->program_pid);
     else if (!v->ending && WEXITSTATUS(status))
-        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d; \"%s\" (%d) has lost its device",
-               v->id, (int)v->worker_pid, WEXITSTATUS(status), v->program, (int)v->program_pid);
+        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d; \"%s\" (%d) has lost its device", v->id, (int)v->worker_pid,
+               WEXITSTATUS(status), v->program, (int)v->program_pid);
     free_if_over(v);
 }
 
@@ -406,9 +401,8 @@ void gn_vgpus_host_lost(struct gn_vgpu_record *v)
     struct gn_error err;
     v->reaped = true;
     if (v->spawning)
-        gn_vgpus_spawn_failed(v, (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver",
-                                          "the driver's template process ended"),
-                                  &err));
+        gn_vgpus_spawn_failed(
+            v, (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver", "the driver's template process ended"), &err));
     else
         free_if_over(v);
 }
@@ -435,9 +429,8 @@ static void worker_said(struct gn_source *s, uint32_t events)
             return;
         } else if (rc == 0 && (rc = gn_memory_heard(v, &f)) == 1) {
             /* done */
-        } else if (rc == 0 && f.op == GN_LINK_ERROR && !v->driver_up && v->conn &&
-                   gn_frame_payload(&f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
-                   gn_frame_string_ok(e.fix, sizeof e.fix)) {
+        } else if (rc == 0 && f.op == GN_LINK_ERROR && !v->driver_up && v->conn && gn_frame_payload(&f, &e, sizeof e) &&
+                   gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix)) {
             struct gn_error err;
             gn_fail(&err, ENODEV, e.fix, "%s", e.what);
             gn_log(GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
@@ -595,8 +588,7 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     struct {
         struct gn_worker_boot head;
-        unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) +
-                           sizeof(struct gn_worker_boot_wall)];
+        unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) + sizeof(struct gn_worker_boot_wall)];
     } b;
     struct gn_worker_boot_wall wall;
     size_t n = 0;
@@ -613,8 +605,8 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
                                      .takes_turns = v->takes_turns,
                                      .loads = v->arrival       ? GN_WORKER_LOADS_WORKER
                                               : !v->takes_from ? 0
-                                              : v->loads_file ? GN_WORKER_LOADS_FILE
-                                                              : GN_WORKER_LOADS_WORKER,
+                                              : v->loads_file  ? GN_WORKER_LOADS_FILE
+                                                               : GN_WORKER_LOADS_WORKER,
                                      .ring_at = v->ring_at,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
     if (v->remote) {
@@ -629,9 +621,8 @@ static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const i
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
     for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
         const uint32_t i = v->order[k];
-        struct gn_worker_boot_device device = {.index = p->devices[i].facts.index,
-                                               .present_as = p->devices[i].shown_as,
-                                               .rank = v->ranks[i]};
+        struct gn_worker_boot_device device = {
+            .index = p->devices[i].facts.index, .present_as = p->devices[i].shown_as, .rank = v->ranks[i]};
         memcpy(b.rest + n, &device, sizeof device);
         n += sizeof device;
     }
@@ -674,8 +665,8 @@ int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struc
     return rc < 0 ? gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc)) : 0;
 }
 
-int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a,
-                   const int *stdio, struct gn_error *err)
+int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
+                   struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     int worker_ends[2] = {-1, -1};
@@ -685,12 +676,12 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         return gn_fail(err, ENODEV, NULL, "there is no platform %u", a->platform);
     const uint64_t devices = gn_tenant_devices(&tenant->rules, &d->machine, a->platform);
     if (!devices)
-        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use platform %u", tenant->rules.name,
-                       a->platform);
+        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use platform %u", tenant->rules.name, a->platform);
     const bool hosted = a->mode == GN_LINK_MODE_PASSTHROUGH;
     const uint32_t mode = hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE;
     if (!((tenant->rules.modes ? tenant->rules.modes : GN_MODE_REMOTE) & mode))
-        return gn_fail(err, EACCES, hosted ? "use the mode remote, or have gantry tenant set --mode remote --mode passthrough allow it" : NULL,
+        return gn_fail(err, EACCES,
+                       hosted ? "use the mode remote, or have gantry tenant set --mode remote --mode passthrough allow it" : NULL,
                        "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
     if (hosted && c->process.fd < 0)
         return gn_fail(err, EOPNOTSUPP, "use the mode remote", "a program in passthrough must be one that gantryd can watch");
@@ -778,8 +769,8 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     return n;
 }
 
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w,
-                                             uint64_t devices, const uint8_t *order, int ring_fd, struct gn_error *err)
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, uint64_t devices,
+                                             const uint8_t *order, int ring_fd, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     if (w->platform >= d->machine.n_platforms)
@@ -792,16 +783,16 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
         return NULL;
     }
     struct gn_vgpu_record like = {.daemon = d,
-                                        .host = &d->hosts[d->machine.platforms[w->platform].driver],
-                                        .platform = w->platform,
-                                        .weight = w->weight ? w->weight : DEFAULT_WEIGHT,
-                                        .tenant = tenant,
-                                        .takes_turns = d->takes_turns,
-                                        .lease = {.limit_bytes = w->memory_bytes},
-                                        .program_pid = c->pid,
-                                        .ring_bytes = GN_SESSION_BYTES,
-                                        .events_bytes = GN_EVENT_TABLE_BYTES,
-                                        .data_bytes = DATA_AREA_BYTES};
+                                  .host = &d->hosts[d->machine.platforms[w->platform].driver],
+                                  .platform = w->platform,
+                                  .weight = w->weight ? w->weight : DEFAULT_WEIGHT,
+                                  .tenant = tenant,
+                                  .takes_turns = d->takes_turns,
+                                  .lease = {.limit_bytes = w->memory_bytes},
+                                  .program_pid = c->pid,
+                                  .ring_bytes = GN_SESSION_BYTES,
+                                  .events_bytes = GN_EVENT_TABLE_BYTES,
+                                  .data_bytes = DATA_AREA_BYTES};
     gn_vgpus_set_devices(&like, devices, order);
     struct gn_vgpu_record *v = gn_vgpus_blank(&like, err);
     if (!v)
@@ -858,11 +849,11 @@ static void swap_sources(struct gn_loop *l, struct gn_source *a, struct gn_sourc
     gn_loop_change(l, b, EPOLLIN);
 }
 
-#define SWAP(a, b)                                                                                           \
-    do {                                                                                                     \
-        __typeof__(a) was_ = (a);                                                                            \
-        (a) = (b);                                                                                           \
-        (b) = was_;                                                                                          \
+#define SWAP(a, b)                                                                                                                         \
+    do {                                                                                                                                   \
+        __typeof__(a) was_ = (a);                                                                                                          \
+        (a) = (b);                                                                                                                         \
+        (b) = was_;                                                                                                                        \
     } while (0)
 
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)

@@ -43,8 +43,7 @@ _Static_assert(GN_WALL_MAX_GROUPS == GN_WORKER_MAX_GROUPS, "groups go over the w
 
 /* ---- at start */
 
-static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_worker_walls *ret,
-               struct gn_error *err)
+static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_worker_walls *ret, struct gn_error *err)
 {
     char number[2] = {(char)('0' + mode), 0};
     char *const argv[] = {(char[]){"gantry-worker"}, (char[]){"--walls"}, number, NULL};
@@ -60,8 +59,8 @@ static int try(const struct gn_machine *m, enum gn_wall_mode mode, struct gn_wor
     rc = gn_frame_wait(&reader, TRY_TIMEOUT_MS, &f);
     if (rc < 0)
         rc = gn_fail(err, -rc, NULL, "cannot learn which walls this machine has: %s", strerror(-rc));
-    else if (f.op == GN_LINK_ERROR && gn_frame_payload(&f, &e, sizeof e) &&
-             gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix))
+    else if (f.op == GN_LINK_ERROR && gn_frame_payload(&f, &e, sizeof e) && gn_frame_string_ok(e.what, sizeof e.what) &&
+             gn_frame_string_ok(e.fix, sizeof e.fix))
         rc = gn_fail(err, EPERM, e.fix, "%s", e.what);
     else if (f.op != GN_WORKER_WALLS || !gn_frame_payload(&f, ret, sizeof *ret))
         rc = gn_fail(err, EPROTO, NULL, "cannot learn which walls this machine has");
@@ -115,8 +114,7 @@ static bool may_move_limits(void)
     return syscall(SYS_capget, &head, data) == 0 && (data[0].effective >> CAP_SYS_RESOURCE & 1);
 }
 
-int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache,
-                  struct gn_error *err)
+int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache, struct gn_error *err)
 {
     memset(w, 0, sizeof *w);
     w->mode = mode;
@@ -185,8 +183,7 @@ static int open_root(const char *path)
 }
 
 /* One folder a tenant and user: what one compiles, no other ever runs. */
-static int make_cache(const struct gn_walls *w, const char *tenant, const struct gn_worker_boot_wall *wall,
-                      char *ret, size_t n)
+static int make_cache(const struct gn_walls *w, const char *tenant, const struct gn_worker_boot_wall *wall, char *ret, size_t n)
 {
     char name[NAME_BYTES];
     struct stat st;
@@ -207,8 +204,7 @@ static int make_cache(const struct gn_walls *w, const char *tenant, const struct
         rc = -errno;
     if (rc == 0 && (st.st_mode & 0777) != 0700 && fchmod(fd, 0700) < 0)
         rc = -errno;
-    if (rc == 0 && mkdirat(fd, "tmp", 0700) == 0 && wall->change_user &&
-        fchownat(fd, "tmp", uid, wall->gid, AT_SYMLINK_NOFOLLOW) < 0)
+    if (rc == 0 && mkdirat(fd, "tmp", 0700) == 0 && wall->change_user && fchownat(fd, "tmp", uid, wall->gid, AT_SYMLINK_NOFOLLOW) < 0)
         rc = -errno;
     if (fd >= 0)
         close(fd);
@@ -240,8 +236,7 @@ static void choose_user(const struct gn_walls *w, int peer, struct gn_worker_boo
     ret->uid = cred.uid;
     ret->gid = cred.gid;
     n = sizeof ret->groups;
-    ret->n_groups =
-        getsockopt(peer, SOL_SOCKET, SO_PEERGROUPS, ret->groups, &n) == 0 ? n / sizeof ret->groups[0] : 0;
+    ret->n_groups = getsockopt(peer, SOL_SOCKET, SO_PEERGROUPS, ret->groups, &n) == 0 ? n / sizeof ret->groups[0] : 0;
 }
 
 /* What a GPU's driver maps says nothing about memory of this machine. */
@@ -270,8 +265,8 @@ static uint64_t first_bound(const struct gn_walls *w, const struct gn_platform_r
     return bound_on_memory(bytes);
 }
 
-void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd,
-                           pid_t worker, uint64_t leased_bytes)
+void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd, pid_t worker,
+                           uint64_t leased_bytes)
 {
     struct pollfd over = {.fd = pidfd, .events = POLLIN};
     struct rlimit limit;
@@ -287,8 +282,8 @@ void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_re
         gn_debug("the bound on worker %d's memory stays: %s", (int)worker, strerror(errno));
 }
 
-void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer,
-                 const char *tenant, struct gn_worker_boot_wall *ret)
+void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, const char *tenant,
+                 struct gn_worker_boot_wall *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->mode = w->mode;
@@ -298,8 +293,7 @@ void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *plat
         return;
     int rc = make_cache(w, tenant, ret, ret->cache, sizeof ret->cache);
     if (rc) {
-        gn_log(GN_LOG_WARN, "the kernel cache of tenant %s cannot be made in %s: %s; it goes without", tenant,
-               w->cache, strerror(-rc));
+        gn_log(GN_LOG_WARN, "the kernel cache of tenant %s cannot be made in %s: %s; it goes without", tenant, w->cache, strerror(-rc));
         ret->cache[0] = 0;
     }
 }

@@ -24,8 +24,7 @@ struct gn_walls {
  * the operator's folder for kernel caches, "" for the default. With walls required and not to be had: -EPERM.
  * Blocks for milliseconds.
  */
-int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache,
-                  struct gn_error *err);
+int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache, struct gn_error *err);
 
 /* required, available, none; -EINVAL for anything else. */
 int gn_walls_mode_parse(const char *name, enum gn_wall_mode *ret);
@@ -33,13 +32,13 @@ const char *gn_walls_mode_name(enum gn_wall_mode mode);
 
 /* Those of one worker. `peer` is the program's socket, -1 when it is not on this machine. Makes its cache's
  * folder. */
-void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer,
-                 const char *tenant, struct gn_worker_boot_wall *ret);
+void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, const char *tenant,
+                 struct gn_worker_boot_wall *ret);
 
 /* What a worker has on lease has changed: on devices whose memory is this machine's, its private memory is
  * bounded by that and what a driver needs besides. `worker` is the process of the pidfd; -1: there is none.
  */
-void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd,
-                           pid_t worker, uint64_t leased_bytes);
+void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd, pid_t worker,
+                           uint64_t leased_bytes);
 
 #endif

@@ -41,8 +41,7 @@ static void say(struct gn_worker_log *l)
     const bool ours = l->n >= sizeof name - 1 && memcmp(l->line, name, sizeof name - 1) == 0;
     if (!may_say(l))
         return;
-    int n = snprintf(text, sizeof text, "%s%.*s",
-                     ours ? "" : "gantry-worker: not in its own words: ", (int)l->n, l->line);
+    int n = snprintf(text, sizeof text, "%s%.*s", ours ? "" : "gantry-worker: not in its own words: ", (int)l->n, l->line);
     for (int i = 0; i < n; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             text[i] = '?';

@@ -72,8 +72,7 @@ static void honest(void)
 static void lines_come_whole(void **state)
 {
     (void)state;
-    assert_string_equal(hear(honest),
-                        "gantry-worker: error: vgpu=1 ends: why\ngantry-worker: warn: half a line\n");
+    assert_string_equal(hear(honest), "gantry-worker: error: vgpu=1 ends: why\ngantry-worker: warn: half a line\n");
 }
 
 static void forged(void)

@@ -17,8 +17,7 @@ static int set_path(const char *prefix, const char *path, struct gn_address *ret
 {
     size_t n = strlen(prefix), m = strlen(path);
     if (n + m > GN_ADDRESS_MAX_PATH)
-        return gn_fail(err, ENAMETOOLONG, "use a shorter path",
-                       "the socket path %s%s is too long: at most %d bytes fit", prefix, path,
+        return gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s%s is too long: at most %d bytes fit", prefix, path,
                        GN_ADDRESS_MAX_PATH);
     ret->tcp = false;
     memcpy(ret->path, prefix, n);
@@ -34,8 +33,7 @@ static int parse_tcp(const char *text, const char *at, struct gn_address *ret, s
         colon = end ? end + 1 : NULL;
     }
     char *after = NULL;
-    unsigned long port = colon && *colon == ':' && colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &after, 10)
-                                                                                       : ULONG_MAX;
+    unsigned long port = colon && *colon == ':' && colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &after, 10) : ULONG_MAX;
     size_t n = end ? (size_t)(end - host) : 0;
     /* An address of version 6 has colons of its own: which of them is the port's? */
     if (port > UINT16_MAX || *after || !n || n > GN_ADDRESS_MAX_HOST || (at[0] != '[' && memchr(host, ':', n)))
@@ -78,8 +76,7 @@ int gn_address_resolve(const char *text, struct gn_address *ret, struct gn_error
     return set_path("", SYSTEM_SOCKET, ret, err);
 }
 
-int gn_address_default_socket(unsigned uid, const char *xdg_runtime_dir, struct gn_address *ret,
-                              struct gn_error *err)
+int gn_address_default_socket(unsigned uid, const char *xdg_runtime_dir, struct gn_address *ret, struct gn_error *err)
 {
     if (uid == 0)
         return set_path("", SYSTEM_SOCKET, ret, err);

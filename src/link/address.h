@@ -34,7 +34,6 @@ void gn_address_print(const struct gn_address *a, char ret[static GN_ADDRESS_TEX
 int gn_address_resolve(const char *text, struct gn_address *ret, struct gn_error *err);
 
 /* Where a gantryd without --socket listens: /run/gantry/gantry.sock for root, else under $XDG_RUNTIME_DIR. */
-int gn_address_default_socket(unsigned uid, const char *xdg_runtime_dir, struct gn_address *ret,
-                              struct gn_error *err);
+int gn_address_default_socket(unsigned uid, const char *xdg_runtime_dir, struct gn_address *ret, struct gn_error *err);
 
 #endif

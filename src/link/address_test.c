@@ -36,8 +36,8 @@ static void addresses_are_parsed(void **state)
     assert_int_equal(gn_address_parse("tcp:[::1]:65535", &a, &err), 0);
     assert_string_equal(a.host, "::1");
     assert_int_equal(a.port, 65535);
-    static const char *const bad[] = {"tcp:", "tcp:host", "tcp:host:", "tcp::1", "tcp:host:65536", "tcp:host:1x", "tcp:host:-1",
-                                      "tcp:::1:2", "tcp:[::1]", "tcp:[::1]2", "tcp:[]:2", "tcp:[::1:2", "tcp:host: 1"};
+    static const char *const bad[] = {"tcp:",      "tcp:host",  "tcp:host:",  "tcp::1",   "tcp:host:65536", "tcp:host:1x", "tcp:host:-1",
+                                      "tcp:::1:2", "tcp:[::1]", "tcp:[::1]2", "tcp:[]:2", "tcp:[::1:2",     "tcp:host: 1"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(gn_address_parse(bad[i], &a, &err), -EINVAL);
         assert_non_null(strstr(err.what, bad[i]));

@@ -62,8 +62,7 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
         char space[CMSG_SPACE(GN_FRAME_MAX_FDS * sizeof(int))];
     } control;
     struct iovec iov = {.iov_base = dst, .iov_len = n};
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t got;
     if (r->tcp) {
         got = gn_tcp_recv(r->tcp, &iov, 1);
@@ -137,8 +136,7 @@ int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret)
         /* Never reads past a frame's end, so descriptors that arrive belong to the frame in hand. */
         size_t goal = r->have < HEADER_BYTES ? HEADER_BYTES : r->header.size;
         if (r->have < goal) {
-            void *dst = r->have < HEADER_BYTES ? (uint8_t *)&r->header + r->have
-                                               : r->payload + (r->have - HEADER_BYTES);
+            void *dst = r->have < HEADER_BYTES ? (uint8_t *)&r->header + r->have : r->payload + (r->have - HEADER_BYTES);
             ssize_t got = receive(r, dst, goal - r->have);
             if (got <= 0)
                 return (int)got;
@@ -244,8 +242,7 @@ void gn_frame_string_set(char *dst, size_t n, const char *src)
 }
 
 /* One sendmsg from offset on; descriptors go with the first byte. > 0 bytes, 0 would block, -errno. */
-static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *payload, size_t offset,
-                        const int *fds, int n_fds)
+static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *payload, size_t offset, const int *fds, int n_fds)
 {
     union {
         struct cmsghdr align;
@@ -281,8 +278,7 @@ static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *
     return n;
 }
 
-static int make_header(struct gn_frame_header *h, uint16_t op, uint16_t flags, uint32_t seq, size_t n,
-                       int n_fds)
+static int make_header(struct gn_frame_header *h, uint16_t op, uint16_t flags, uint32_t seq, size_t n, int n_fds)
 {
     if (n > GN_FRAME_MAX_PAYLOAD || n_fds < 0 || n_fds > GN_FRAME_MAX_FDS)
         return -EMSGSIZE;
@@ -290,8 +286,8 @@ static int make_header(struct gn_frame_header *h, uint16_t op, uint16_t flags, u
     return 0;
 }
 
-int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
-                  size_t n, const int *fds, int n_fds)
+int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, const int *fds,
+                  int n_fds)
 {
     struct gn_frame_header h;
     uint64_t deadline = deadline_of(timeout_ms);
@@ -314,8 +310,7 @@ int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t 
     return 0;
 }
 
-int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
-                      size_t n)
+int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n)
 {
     struct gn_frame_header h;
     int rc = make_header(&h, op, flags, seq, n, 0);
@@ -383,8 +378,8 @@ int gn_frame_flush(struct gn_frame_writer *w)
     return 0;
 }
 
-int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
-                  size_t n, const int *fds, int n_fds)
+int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, const int *fds,
+                  int n_fds)
 {
     struct gn_frame_header h;
     int rc = make_header(&h, op, flags, seq, n, n_fds);

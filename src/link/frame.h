@@ -45,7 +45,7 @@ struct gn_frame {
 struct gn_tcp;
 
 struct gn_frame_reader {
-    int fd; /* not owned */
+    int fd;             /* not owned */
     struct gn_tcp *tcp; /* read from here instead; no descriptors come. Not owned */
     int fault;
     bool complete; /* buf holds the frame given out last */
@@ -90,12 +90,11 @@ void gn_frame_string_set(char *dst, size_t n, const char *src);
 
 /* Sends one whole frame, waiting at most timeout_ms for room. 0 or -errno; a partly sent frame leaves the
  * socket unusable. Descriptors stay the caller's. */
-int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
-                  size_t n, const int *fds, int n_fds);
+int gn_frame_send(int fd, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, const int *fds,
+                  int n_fds);
 
 /* The same over a connection to another machine: no descriptors travel. */
-int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
-                      size_t n);
+int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n);
 
 /* Frames for a peer who may not be reading: what the socket does not take now is queued, up to max_bytes. */
 struct gn_frame_writer {
@@ -110,8 +109,8 @@ void gn_frame_writer_init(struct gn_frame_writer *w, int fd, size_t max_bytes);
 void gn_frame_writer_fini(struct gn_frame_writer *w);
 /* 0 (sent or queued) or a sticky -errno: -EPIPE, -ENOBUFS when the peer has not read for too long, -ENOMEM.
  * Descriptors stay the caller's. */
-int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq, const void *payload,
-                  size_t n, const int *fds, int n_fds);
+int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, const int *fds,
+                  int n_fds);
 int gn_frame_flush(struct gn_frame_writer *w);
 static inline bool gn_frame_writer_pending(const struct gn_frame_writer *w)
 {

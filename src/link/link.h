@@ -57,8 +57,7 @@ struct gn_stream_hello;
 struct gn_link_ops {
     const char *name; /* "shm" */
     int (*platforms)(struct gn_link *, struct gn_platform_list *ret);
-    int (*attach)(struct gn_link *, const struct gn_attach_request *, struct gn_attached *ret,
-                  struct gn_error *);
+    int (*attach)(struct gn_link *, const struct gn_attach_request *, struct gn_attached *ret, struct gn_error *);
     int (*segment)(struct gn_link *, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *);
     int (*control)(struct gn_link *, const char *request, char **ret_reply, struct gn_error *);
     int (*poll_fd)(const struct gn_link *);
@@ -96,22 +95,19 @@ static inline int gn_link_platforms(struct gn_link *l, struct gn_platform_list *
 }
 
 /* Once a connection. Returns when the worker has brought its driver up. */
-static inline int gn_link_attach(struct gn_link *l, const struct gn_attach_request *request,
-                                 struct gn_attached *ret, struct gn_error *err)
+static inline int gn_link_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret, struct gn_error *err)
 {
     return l->ops->attach(l, request, ret, err);
 }
 
 /* Another data segment, known to the worker by the time this returns. */
-static inline int gn_link_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index,
-                                  struct gn_error *err)
+static inline int gn_link_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *err)
 {
     return l->ops->segment(l, bytes, ret_fd, ret_index, err);
 }
 
 /* A JSON request and its JSON reply (malloc'd). -errno only when no reply came: a refusal is a reply too. */
-static inline int gn_link_control(struct gn_link *l, const char *request, char **ret_reply,
-                                  struct gn_error *err)
+static inline int gn_link_control(struct gn_link *l, const char *request, char **ret_reply, struct gn_error *err)
 {
     return l->ops->control(l, request, ret_reply, err);
 }
@@ -147,8 +143,8 @@ int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait, const int f
 int gn_link_wait_heard(struct gn_link *l, struct gn_error *err);
 
 /*
- * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that it leaves, `to` the one with the other: over
- * tcp when l is, and maybe when it is not. A connection there, for a claim; ring_fd stays the caller's, and is of no use over tcp.
+ * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that it leaves, `to` the one with the other:
+ * over tcp when l is, and maybe when it is not. A connection there, for a claim; ring_fd stays the caller's, and is of no use over tcp.
  */
 int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err);
 int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, struct gn_error *err);

@@ -22,7 +22,7 @@ struct gn_link_end {
     /* tcp */
     struct gn_address address;
     bool lost, attached;
-    bool secure; /* TLS, on data connections too */
+    bool secure;       /* TLS, on data connections too */
     uint32_t grace_ms; /* of a session that was claimed there */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
     const struct gn_link_move *ticket; /* of a connection for a claim that TLS is to protect; NULL */
@@ -41,10 +41,11 @@ int gn_link_refused(const struct gn_frame *f, struct gn_error *err);
 /* An error's sentence for a failed frame; returns its code. */
 int gn_link_lost(struct gn_error *err, int code);
 /* Sends a request and waits for the frame that answers it. */
-int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds,
-                uint16_t want, struct gn_frame *ret, struct gn_error *err);
+int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds, uint16_t want,
+                struct gn_frame *ret, struct gn_error *err);
 /* link_unix.c: a connection, greeted with these features. `ticket`: of a claim that goes through TLS; NULL: none. */
-int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_move *ticket, struct gn_link **ret, struct gn_error *err);
+int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_move *ticket, struct gn_link **ret,
+                        struct gn_error *err);
 /* What gantryd says unasked. 0 or -errno. */
 int gn_link_end_hear(struct gn_link *l);
 /* The first request of a connection. */

@@ -18,7 +18,8 @@ int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *wh
     struct gn_address a;
     int rc = gn_address_parse(what->address, &a, err);
     if (!rc && u->tcp && !a.tcp)
-        rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd", "a program on another machine cannot reach a gantryd's socket");
+        rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+                     "a program on another machine cannot reach a gantryd's socket");
     const bool secure = u->tcp ? u->secure : a.tcp && what->secure;
     return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM, secure ? what : NULL, ret, err);
 }

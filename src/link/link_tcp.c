@@ -83,8 +83,7 @@ static int open_control(struct gn_link_end *u, uint64_t deadline_ns, struct gn_e
     return gn_link_hello_exchange(u, err);
 }
 
-static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret,
-                      struct gn_error *err)
+static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_link_attached_remote d;
@@ -150,8 +149,8 @@ static int ask_for_session(struct gn_link_end *u, uint64_t deadline_ns, struct g
     return rc;
 }
 
-static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline_ns, struct gn_tcp *tcp,
-                     struct gn_stream_hello *theirs, uint64_t *ret_trip_ns, struct gn_error *err)
+static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline_ns, struct gn_tcp *tcp, struct gn_stream_hello *theirs,
+                     uint64_t *ret_trip_ns, struct gn_error *err)
 {
     struct gn_link_data name = {.magic = GN_LINK_DATA_MAGIC, .version = GN_LINK_VERSION};
     struct gn_stream_hello mine = {.magic = GN_STREAM_MAGIC, .version = GN_STREAM_VERSION, .received = received};
@@ -192,8 +191,8 @@ static int open_data(struct gn_link_end *u, uint64_t received, uint64_t deadline
     return 0;
 }
 
-static int tcp_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret,
-                    struct gn_stream_hello *ret_hello, uint64_t *ret_trip_ns, struct gn_error *err)
+static int tcp_data(struct gn_link *l, uint64_t received, uint64_t deadline_ns, struct gn_tcp *ret, struct gn_stream_hello *ret_hello,
+                    uint64_t *ret_trip_ns, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     int rc = u->attached ? ask_for_session(u, deadline_ns, err) : gn_fail(err, EINVAL, NULL, "no session");
@@ -232,8 +231,8 @@ int gn_link_dial_stream(const char *address, const uint8_t name[static GN_LINK_S
         rc = -EPROTO;
     if (rc) {
         gn_tcp_close(&tcp);
-        return gn_fail(err, -rc, "look at what the other gantryd's log says", "the other gantryd does not take what the vGPU is to come through: %s",
-                       strerror(-rc));
+        return gn_fail(err, -rc, "look at what the other gantryd's log says",
+                       "the other gantryd does not take what the vGPU is to come through: %s", strerror(-rc));
     }
     *ret_fd = tcp.fd;
     return 0;

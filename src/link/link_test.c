@@ -107,8 +107,7 @@ static void play_all(int fd, struct gn_frame_reader *r)
     if (!gn_frame_payload(&f, &a, sizeof a) || a.platform != 5 || a.weight != 3 || a.memory_bytes != 4096 ||
         strcmp(a.tenant, "blue") != 0 || a.stdio != GN_LINK_HAS_STDERR || f.n_fds != 1)
         abort();
-    struct gn_link_attached d = {
-        .vgpu_id = 0xabcd, .platform = 5, .ring_bytes = 1, .events_bytes = 2, .data_bytes = 3};
+    struct gn_link_attached d = {.vgpu_id = 0xabcd, .platform = 5, .ring_bytes = 1, .events_bytes = 2, .data_bytes = 3};
     say(fd, GN_LINK_ATTACHED, 0, f.seq, &d, sizeof d, 4);
     f = expect(r, GN_LINK_SEGMENT);
     struct gn_link_segment_made m = {.index = 1, .bytes = 8192};

@@ -29,15 +29,14 @@ int gn_link_lost(struct gn_error *err, int code)
     if (code == -ETIMEDOUT)
         return gn_fail(err, ETIMEDOUT, "see whether gantryd is stuck or stopped", "gantryd does not answer");
     return gn_fail(err, code == -EPROTO ? EPROTO : EPIPE, "start gantryd again",
-                   code == -EPROTO ? "gantryd sent something that is not a frame"
-                                   : "gantryd closed the connection");
+                   code == -EPROTO ? "gantryd sent something that is not a frame" : "gantryd closed the connection");
 }
 
 int gn_link_refused(const struct gn_frame *f, struct gn_error *err)
 {
     struct gn_link_error e;
-    if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) ||
-        !gn_frame_string_ok(e.fix, sizeof e.fix) || e.code == 0 || e.code > 4095)
+    if (!gn_frame_payload(f, &e, sizeof e) || !gn_frame_string_ok(e.what, sizeof e.what) || !gn_frame_string_ok(e.fix, sizeof e.fix) ||
+        e.code == 0 || e.code > 4095)
         return gn_link_lost(err, -EPROTO);
     return gn_fail(err, (int)e.code, e.fix, "%s", e.what);
 }
@@ -70,7 +69,8 @@ static bool told_to_move(struct gn_link_end *u, const struct gn_frame *f)
 {
     struct gn_link_move what = {.address = ""};
     struct gn_link_error why;
-    const bool good = f->n_fds == 0 && (f->op == GN_LINK_MOVE    ? gn_frame_payload(f, &what, sizeof what) && gn_frame_string_ok(what.address, sizeof what.address)
+    const bool good = f->n_fds == 0 && (f->op == GN_LINK_MOVE ? gn_frame_payload(f, &what, sizeof what) &&
+                                                                    gn_frame_string_ok(what.address, sizeof what.address)
                                         : f->op == GN_LINK_LEAVE ? f->n_payload == 0
                                                                  : gn_frame_payload(f, &why, sizeof why));
     if (good && u->base.on_move)
@@ -94,8 +94,8 @@ static bool told(struct gn_link_end *u, const struct gn_frame *f)
 }
 
 /* Sends a request and waits for the frame that answers it. */
-int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n,
-               const int *fds, int n_fds, uint16_t want, struct gn_frame *ret, struct gn_error *err)
+int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds, uint16_t want,
+                struct gn_frame *ret, struct gn_error *err)
 {
     uint32_t seq = ++u->seq;
     int rc = u->tcp ? gn_frame_send_tcp(&u->socket, timeout_ms, op, 0, seq, payload, n)
@@ -103,8 +103,7 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
     /* A daemon that refuses says why and hangs up, perhaps before the request is out: what it said is there
      * still. */
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
-        return rc == -ETIMEDOUT ? gn_link_lost(err, rc)
-                                : gn_fail(err, -rc, NULL, "cannot send to gantryd: %s", strerror(-rc));
+        return rc == -ETIMEDOUT ? gn_link_lost(err, rc) : gn_fail(err, -rc, NULL, "cannot send to gantryd: %s", strerror(-rc));
     do
         rc = gn_frame_wait(&u->reader, timeout_ms, ret);
     while (rc >= 0 && told(u, ret));
@@ -141,9 +140,7 @@ int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err)
     struct {
         struct gn_link_hello head;
         struct gn_link_identity who;
-    } h = {.head = {.magic = GN_LINK_MAGIC,
-                    .version = GN_LINK_VERSION,
-                    .pid = (uint32_t)getpid()}};
+    } h = {.head = {.magic = GN_LINK_MAGIC, .version = GN_LINK_VERSION, .pid = (uint32_t)getpid()}};
     struct gn_link_welcome w;
     struct gn_frame f;
     int rc = u->features & GN_LINK_FEATURE_CLAIM ? 0 : identify(&h.who, err);
@@ -184,11 +181,9 @@ int gn_link_end_platforms(struct gn_link *l, struct gn_platform_list *ret)
 
 int gn_link_attach_message(const struct gn_attach_request *request, struct gn_link_attach *ret, struct gn_error *err)
 {
-    *ret = (struct gn_link_attach){
-        .platform = request->platform, .weight = request->weight, .memory_bytes = request->memory_bytes};
+    *ret = (struct gn_link_attach){.platform = request->platform, .weight = request->weight, .memory_bytes = request->memory_bytes};
     if (request->tenant && strlen(request->tenant) >= sizeof ret->tenant)
-        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%s\" is too long",
-                       request->tenant);
+        return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%s\" is too long", request->tenant);
     gn_frame_string_set(ret->tenant, sizeof ret->tenant, request->tenant ? request->tenant : "");
     return 0;
 }
@@ -214,8 +209,7 @@ static int host_here(struct gn_link_end *u, const struct gn_attach_request *requ
     return f->op == GN_LINK_ATTACHED && f->seq == seq ? 0 : gn_link_lost(err, -EPROTO);
 }
 
-static int unix_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret,
-                       struct gn_error *err)
+static int unix_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_link_attach a;
@@ -255,15 +249,13 @@ static int unix_attach(struct gn_link *l, const struct gn_attach_request *reques
     return 0;
 }
 
-static int unix_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index,
-                        struct gn_error *err)
+static int unix_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_link_segment s = {.bytes = bytes};
     struct gn_link_segment_made m;
     struct gn_frame f;
-    int rc =
-        gn_link_ask(u, SEGMENT_TIMEOUT_MS, GN_LINK_SEGMENT, &s, sizeof s, NULL, 0, GN_LINK_SEGMENT_MADE, &f, err);
+    int rc = gn_link_ask(u, SEGMENT_TIMEOUT_MS, GN_LINK_SEGMENT, &s, sizeof s, NULL, 0, GN_LINK_SEGMENT_MADE, &f, err);
     if (rc)
         return rc;
     if (!gn_frame_payload(&f, &m, sizeof m) || f.n_fds != 1 || m.bytes != bytes)
@@ -389,15 +381,16 @@ static int connect_unix(const char *path, struct gn_error *err)
         int code = errno;
         close(fd);
         if (code == ENOENT || code == ECONNREFUSED)
-            return gn_fail(err, code, "start gantryd, or say where it is with --connect or GANTRY_CONNECT",
-                           "no gantryd listens at unix:%s", path);
-        return gn_fail(err, code, code == EACCES ? "ask for the right to use that socket" : NULL,
-                       "cannot connect to unix:%s: %s", path, strerror(code));
+            return gn_fail(err, code, "start gantryd, or say where it is with --connect or GANTRY_CONNECT", "no gantryd listens at unix:%s",
+                           path);
+        return gn_fail(err, code, code == EACCES ? "ask for the right to use that socket" : NULL, "cannot connect to unix:%s: %s", path,
+                       strerror(code));
     }
     return fd;
 }
 
-int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_move *ticket, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_move *ticket, struct gn_link **ret,
+                        struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_resolve(address, &a, err);

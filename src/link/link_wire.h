@@ -30,7 +30,7 @@ enum gn_link_op {
     GN_LINK_CONTROL = 7,
     GN_LINK_ERROR = 8,
     GN_LINK_DIRECT = 9, /* <- gn_link_direct, before ATTACHED: the program is to host its vGPU. fd: a worker's end of its control socket */
-    GN_LINK_HOST = 10, /* <- gn_link_direct, unasked: the program is to take its vGPU over from a worker. fd: as DIRECT's */
+    GN_LINK_HOST = 10,  /* <- gn_link_direct, unasked: the program is to take its vGPU over from a worker. fd: as DIRECT's */
     /* over tcp */
     GN_LINK_ATTACHED_REMOTE = 16, /* instead of ATTACHED */
     GN_LINK_RETURN = 17,          /* -> gn_link_return */
@@ -49,11 +49,11 @@ enum gn_link_op {
     GN_LINK_STAY = 14,  /* either way, gn_link_error, unasked: nothing comes of it */
     GN_LINK_LEFT = 15,  /* -> gn_link_ready: the program has gone to the other one */
     /* between the program and that one */
-    GN_LINK_CLAIM = 20,   /* -> gn_link_claim; fd: the ring */
-    GN_LINK_CLAIMED = 21, /* <- gn_link_claimed: its worker is up. Or ERROR, also later: it is over */
-    GN_LINK_READY = 22,   /* <- gn_link_ready: everything is loaded */
-    GN_LINK_GO = 23,      /* -> empty: the vGPU lives here from now on */
-    GN_LINK_PASS = 29,    /* -> gn_link_segment_made; fd: a data segment that the program has got since it claimed */
+    GN_LINK_CLAIM = 20,          /* -> gn_link_claim; fd: the ring */
+    GN_LINK_CLAIMED = 21,        /* <- gn_link_claimed: its worker is up. Or ERROR, also later: it is over */
+    GN_LINK_READY = 22,          /* <- gn_link_ready: everything is loaded */
+    GN_LINK_GO = 23,             /* -> empty: the vGPU lives here from now on */
+    GN_LINK_PASS = 29,           /* -> gn_link_segment_made; fd: a data segment that the program has got since it claimed */
     GN_LINK_CLAIMED_REMOTE = 30, /* <- gn_link_claimed_remote: instead of CLAIMED, over tcp, where a CLAIM brings no descriptor */
     /* 32 and up: worker_wire.h */
 };
@@ -68,7 +68,7 @@ struct gn_link_hello {
     uint32_t magic;
     uint32_t version;
     uint64_t features; /* GN_LINK_FEATURE_*; those that gantryd does not know are not agreed */
-    uint32_t pid; /* a hint: the kernel's word holds where it has one */
+    uint32_t pid;      /* a hint: the kernel's word holds where it has one */
     uint32_t zero;
     char program[GN_LINK_NAME_BYTES];
 };
@@ -108,10 +108,10 @@ _Static_assert(sizeof(struct gn_link_welcome_platform) == 152, "welcome platform
 /* program -> gantryd, with the descriptors that `stdio` names, stdout first */
 struct gn_link_attach {
     uint32_t platform;
-    uint32_t weight;       /* 0: the tenant's */
-    uint64_t memory_bytes; /* 0: the tenant's */
-    uint32_t stdio;        /* GN_LINK_HAS_* */
-    uint32_t mode;         /* GN_LINK_MODE_* */
+    uint32_t weight;                   /* 0: the tenant's */
+    uint64_t memory_bytes;             /* 0: the tenant's */
+    uint32_t stdio;                    /* GN_LINK_HAS_* */
+    uint32_t mode;                     /* GN_LINK_MODE_* */
     char tenant[GN_LINK_TENANT_BYTES]; /* "": HELLO's */
 };
 _Static_assert(sizeof(struct gn_link_attach) == 88, "attach");

@@ -14,11 +14,11 @@
 
 #include "base/checked.h"
 
-#define MAX_ITEMS   (1u << 21)
-#define GATHER      8
-#define RUN_BYTES   (32u << 10) /* a run of small records that is longer is not made longer still: it would never be free */
-#define ACK_BYTES   (8u << 10)  /* worth telling when something goes out anyhow */
-#define IOVS        (2 * GATHER)
+#define MAX_ITEMS (1u << 21)
+#define GATHER    8
+#define RUN_BYTES (32u << 10) /* a run of small records that is longer is not made longer still: it would never be free */
+#define ACK_BYTES (8u << 10)  /* worth telling when something goes out anyhow */
+#define IOVS      (2 * GATHER)
 
 static const unsigned char zeros[GN_RECORD_PIECE_BYTES];
 
@@ -111,16 +111,15 @@ static bool grow(void **ring, uint32_t *capacity, uint32_t *first, uint32_t n, s
 
 static struct gn_out_item *item_new_locked(struct gn_stream_out *o)
 {
-    if (o->n_items == o->items_capacity && !grow((void **)&o->items, &o->items_capacity, &o->first_item, o->n_items,
-                                                 sizeof *o->items, MAX_ITEMS))
+    if (o->n_items == o->items_capacity &&
+        !grow((void **)&o->items, &o->items_capacity, &o->first_item, o->n_items, sizeof *o->items, MAX_ITEMS))
         return NULL;
     struct gn_out_item *item = &o->items[(o->first_item + o->n_items++) % o->items_capacity];
     memset(item, 0, sizeof *item);
     return item;
 }
 
-int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end,
-                uint64_t *ret_batch)
+int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end, uint64_t *ret_batch)
 {
     int r = -EPIPE;
     pthread_mutex_lock(&o->queue);
@@ -187,8 +186,7 @@ static struct gn_out_sent *sent_at(struct gn_stream_out *o, uint32_t i)
 
 static struct gn_out_sent *sent_new_locked(struct gn_stream_out *o)
 {
-    if (o->n_sent == o->log_capacity && !grow((void **)&o->log, &o->log_capacity, &o->first_sent, o->n_sent,
-                                              sizeof *o->log, MAX_ITEMS))
+    if (o->n_sent == o->log_capacity && !grow((void **)&o->log, &o->log_capacity, &o->first_sent, o->n_sent, sizeof *o->log, MAX_ITEMS))
         return NULL;
     struct gn_out_sent *s = sent_at(o, o->n_sent++);
     memset(s, 0, sizeof *s);
@@ -334,8 +332,7 @@ static void advance_locked(struct gn_stream_out *o, size_t n)
         o->sending_at++;
     }
     /* What holds nothing any more (an ACK of the connection before) is behind us, too. */
-    while (o->sending_at < o->n_sent && !o->sending_offset && !sent_at(o, o->sending_at)->n_header &&
-           !sent_at(o, o->sending_at)->n_bytes)
+    while (o->sending_at < o->n_sent && !o->sending_offset && !sent_at(o, o->sending_at)->n_header && !sent_at(o, o->sending_at)->n_bytes)
         o->sending_at++;
     trim_locked(o);
 }

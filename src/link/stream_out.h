@@ -28,7 +28,7 @@ struct gn_out_item { /* of the ordered queue */
     bool forgotten;
 };
 
-struct gn_out_sent { /* what was handed to the connection, in that order */
+struct gn_out_sent {   /* what was handed to the connection, in that order */
     uint64_t position; /* in the stream */
     uint32_t counted;  /* bytes of the stream; 0: an ACK */
     uint32_t n_header; /* of head */
@@ -46,24 +46,24 @@ struct gn_stream_out {
     uint64_t ring_freed, ring_sent, ring_end;
     struct gn_out_item *items; /* a ring */
     uint32_t items_capacity, first_item, n_items;
-    uint64_t item_done; /* bytes of the first item that have become pieces */
+    uint64_t item_done;      /* bytes of the first item that have become pieces */
     struct gn_out_sent *log; /* a ring */
     uint32_t log_capacity, first_sent, n_sent;
     uint32_t sending_at;     /* index from first_sent of the entry that goes out now */
     uint32_t sending_offset; /* bytes of it that are out */
     uint64_t position, acknowledged;
-    uint64_t batches;      /* of bulk data, complete in the queue */
-    uint64_t ack_owed;     /* of what we have taken */
-    uint64_t ack_small;    /* of it, small records; who takes: when the last acknowledgement was owed */
+    uint64_t batches;   /* of bulk data, complete in the queue */
+    uint64_t ack_owed;  /* of what we have taken */
+    uint64_t ack_small; /* of it, small records; who takes: when the last acknowledgement was owed */
     bool stopped;
-    bool in_run;           /* part of the ring is staged: no record may come before the rest */
+    bool in_run; /* part of the ring is staged: no record may come before the rest */
     /* any thread */
     _Atomic uint64_t ack_sent;
-    _Atomic uint32_t room;     /* goes up when an acknowledgement makes room */
-    _Atomic uint64_t unsent;   /* bytes of small records not sent yet */
-    _Atomic bool unflushed;    /* something is to be sent */
-    _Atomic bool blocked;      /* the socket was full at the last try */
-    _Atomic uint64_t n_sends;  /* counter */
+    _Atomic uint32_t room;    /* goes up when an acknowledgement makes room */
+    _Atomic uint64_t unsent;  /* bytes of small records not sent yet */
+    _Atomic bool unflushed;   /* something is to be sent */
+    _Atomic bool blocked;     /* the socket was full at the last try */
+    _Atomic uint64_t n_sends; /* counter */
 };
 
 #define GN_OUT_RING_BYTES (1u << 21)
@@ -91,8 +91,7 @@ int gn_out_append_all(struct gn_stream_out *o, const struct gn_out_part *parts, 
  * Bulk data, which stays where it is until the other side has said that it has used it. A batch is what one message needs;
  * *ret_batch, given to the message's record, is its number. -ENOBUFS: too many are waiting.
  */
-int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end,
-                uint64_t *ret_batch);
+int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end, uint64_t *ret_batch);
 /* Nobody looks at these bytes again: what is still to be sent of them is zeros. For what has failed, and so will not be used. */
 void gn_out_forget(struct gn_stream_out *o, const void *bytes, uint64_t n);
 /* In order behind all bulk data that waits; else as gn_out_append. Never -EAGAIN. Payloads of at most GN_OUT_SMALL_BYTES. */

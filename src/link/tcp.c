@@ -248,8 +248,7 @@ int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_erro
     if (code) {
         if (fd >= 0)
             close(fd);
-        return gn_fail(err, code, "choose another address or port", "cannot listen at tcp:%s:%u: %s", a->host, a->port,
-                       strerror(code));
+        return gn_fail(err, code, "choose another address or port", "cannot listen at tcp:%s:%u: %s", a->host, a->port, strerror(code));
     }
     *ret_port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
     return fd;

@@ -17,10 +17,13 @@
 struct gn_tls;
 
 struct gn_tcp {
-    int fd; /* owned; -1: none */
+    int fd;             /* owned; -1: none */
     struct gn_tls *tls; /* owned; NULL: plain */
 };
-#define GN_TCP_NONE {-1, 0}
+#define GN_TCP_NONE                                                                                                                        \
+    {                                                                                                                                      \
+        -1, 0                                                                                                                              \
+    }
 
 /* Bytes taken (> 0), -EAGAIN, or another -errno: the connection is over. */
 ssize_t gn_tcp_send(struct gn_tcp *t, const struct iovec *iov, int n);

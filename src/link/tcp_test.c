@@ -58,8 +58,7 @@ static int option(int fd, int level, int name)
 static void check_keep_alive(int fd)
 {
     assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-    assert_true(option(fd, IPPROTO_TCP, TCP_KEEPIDLE) +
-                    option(fd, IPPROTO_TCP, TCP_KEEPINTVL) * option(fd, IPPROTO_TCP, TCP_KEEPCNT) <=
+    assert_true(option(fd, IPPROTO_TCP, TCP_KEEPIDLE) + option(fd, IPPROTO_TCP, TCP_KEEPINTVL) * option(fd, IPPROTO_TCP, TCP_KEEPCNT) <=
                 NOTICED_AT_MOST_S);
     int unacknowledged_ms = option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT);
     assert_in_range(unacknowledged_ms, 1, NOTICED_AT_MOST_S * 1000);

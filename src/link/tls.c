@@ -62,8 +62,7 @@ const struct gn_tls_ops *gn_tls_load(struct gn_error *err)
     return ret;
 }
 
-int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline_ns, struct gn_tls **ret,
-                   struct gn_error *err)
+int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline_ns, struct gn_tls **ret, struct gn_error *err)
 {
     const struct gn_tls_ops *o = gn_tls_load(err);
     struct gn_tls *t;

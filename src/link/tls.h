@@ -72,8 +72,7 @@ struct gn_tls_ops {
 const struct gn_tls_ops *gn_tls_load(struct gn_error *err);
 
 /* Starts TLS and shakes hands until the deadline. */
-int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline_ns, struct gn_tls **ret,
-                   struct gn_error *err);
+int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline_ns, struct gn_tls **ret, struct gn_error *err);
 
 static inline ssize_t gn_tls_send(struct gn_tls *t, const struct iovec *iov, int n, bool more)
 {

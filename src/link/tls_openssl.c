@@ -26,11 +26,11 @@
 #include "base/clock.h"
 
 /* The keys that both sides know go with SHA-256. */
-#define CIPHERS     "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
-#define RECORD      16384u
-#define OUT_BYTES   (128u << 10) /* of ciphertext before it is sent; more than that is not taken while the socket is full */
-#define READ_AHEAD  (128u << 10)
-#define LEAVE_NS    100000000u /* how long exit() waits for threads to leave OpenSSL; none stays for long */
+#define CIPHERS    "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+#define RECORD     16384u
+#define OUT_BYTES  (128u << 10) /* of ciphertext before it is sent; more than that is not taken while the socket is full */
+#define READ_AHEAD (128u << 10)
+#define LEAVE_NS   100000000u /* how long exit() waits for threads to leave OpenSSL; none stays for long */
 
 struct tls {
     struct gn_tls base;
@@ -179,17 +179,15 @@ static bool same(const void *a, const void *b, size_t n)
 static int load_files(SSL_CTX *c, const struct gn_tls_config *config, struct gn_error *err)
 {
     if (config->certificate && SSL_CTX_use_certificate_chain_file(c, config->certificate) != 1)
-        return gn_fail(err, EINVAL, "give a file of certificates (PEM)", "cannot use the certificate %s: %s",
-                       config->certificate, reason());
+        return gn_fail(err, EINVAL, "give a file of certificates (PEM)", "cannot use the certificate %s: %s", config->certificate,
+                       reason());
     if (config->key && SSL_CTX_use_PrivateKey_file(c, config->key, SSL_FILETYPE_PEM) != 1)
-        return gn_fail(err, EINVAL, "give the private key of the certificate (PEM)", "cannot use the key %s: %s", config->key,
-                       reason());
+        return gn_fail(err, EINVAL, "give the private key of the certificate (PEM)", "cannot use the key %s: %s", config->key, reason());
     if (config->certificate && config->key && SSL_CTX_check_private_key(c) != 1)
-        return gn_fail(err, EINVAL, "give the key that belongs to it", "the key %s is not that of the certificate %s",
-                       config->key, config->certificate);
+        return gn_fail(err, EINVAL, "give the key that belongs to it", "the key %s is not that of the certificate %s", config->key,
+                       config->certificate);
     if (config->authority && SSL_CTX_load_verify_file(c, config->authority) != 1)
-        return gn_fail(err, EINVAL, "give a file of certificates (PEM)", "cannot use the authority %s: %s", config->authority,
-                       reason());
+        return gn_fail(err, EINVAL, "give a file of certificates (PEM)", "cannot use the authority %s: %s", config->authority, reason());
     return 0;
 }
 
@@ -359,8 +357,7 @@ static int explain(struct tls *t, struct gn_error *err)
         return gn_fail(err, EACCES, "see that GANTRY_TOKEN is right, and that gantryd serves TLS",
                        "gantryd hung up during the TLS handshake");
     if (!t->config.server)
-        return gn_fail(err, EACCES, "see that GANTRY_TOKEN or the certificate is right", "gantryd refuses the TLS handshake: %s",
-                       reason());
+        return gn_fail(err, EACCES, "see that GANTRY_TOKEN or the certificate is right", "gantryd refuses the TLS handshake: %s", reason());
     if (reason_code == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM || reason_code == SSL_R_NO_SHARED_CIPHER)
         return gn_fail(err, EACCES, NULL, "it knows no token of ours");
     if (!ERR_peek_last_error())

@@ -19,10 +19,8 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         struct gn_link_segment_made m;
         if (!gn_frame_payload(&f, &m, sizeof m) || f.n_fds != 1)
             return -EPROTO;
-        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_SEGMENT,
-                                        .fd = gn_frame_take_fd(&c->reader, 0),
-                                        .index = m.index,
-                                        .bytes = m.bytes};
+        *ret = (struct gn_worker_event){
+            .kind = GN_WORKER_EVENT_SEGMENT, .fd = gn_frame_take_fd(&c->reader, 0), .index = m.index, .bytes = m.bytes};
         return 1;
     }
     if (f.op == GN_WORKER_LINK) {
@@ -35,8 +33,7 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         struct gn_worker_save w;
         if (!gn_frame_payload(&f, &w, sizeof w) || f.n_fds != 1)
             return -EPROTO;
-        *ret = (struct gn_worker_event){
-            .kind = GN_WORKER_EVENT_SAVE, .fd = gn_frame_take_fd(&c->reader, 0), .save = w};
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_SAVE, .fd = gn_frame_take_fd(&c->reader, 0), .save = w};
         return 1;
     }
     if (f.op == GN_WORKER_RESUME || f.op == GN_WORKER_GO) {
@@ -51,8 +48,7 @@ int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *
         struct gn_worker_leased l;
         if (!gn_frame_payload(&f, &l, sizeof l))
             return -EPROTO;
-        *ret = (struct gn_worker_event){
-            .kind = GN_WORKER_EVENT_LEASED, .fd = -1, .index = f.seq, .bytes = l.granted_bytes};
+        *ret = (struct gn_worker_event){.kind = GN_WORKER_EVENT_LEASED, .fd = -1, .index = f.seq, .bytes = l.granted_bytes};
         return 1;
     }
     if (f.op == GN_WORKER_RECALL) {

@@ -13,17 +13,16 @@
  */
 enum gn_worker_op {
     /* gantryd <-> template */
-    GN_WORKER_SPAWN = 32, /* -> template; seq names the request. fd: the worker's end of its control socket */
+    GN_WORKER_SPAWN = 32,   /* -> template; seq names the request. fd: the worker's end of its control socket */
     GN_WORKER_SPAWNED = 33, /* <- gn_worker_spawned; fd: a pidfd. Or GN_LINK_ERROR */
     GN_WORKER_ENDED = 34,   /* <- gn_worker_ended */
 
     /* gantryd <-> worker, on its control socket */
-    GN_WORKER_BOOT = 40,   /* -> gn_worker_boot, devices, wall; fds: see GN_WORKER_BOOT_FDS */
-    GN_WORKER_BOOTED = 41, /* <- empty: the driver is up. Or GN_LINK_ERROR */
-    GN_WORKER_SEGMENT =
-        42,             /* -> gn_link_segment_made; fd: the segment. Sent before the program hears of it */
-    GN_WORKER_END = 43, /* -> empty: the program is gone, end now */
-    GN_WORKER_LINK = 44, /* -> empty; fd: a data connection of the program's, its name read */
+    GN_WORKER_BOOT = 40,    /* -> gn_worker_boot, devices, wall; fds: see GN_WORKER_BOOT_FDS */
+    GN_WORKER_BOOTED = 41,  /* <- empty: the driver is up. Or GN_LINK_ERROR */
+    GN_WORKER_SEGMENT = 42, /* -> gn_link_segment_made; fd: the segment. Sent before the program hears of it */
+    GN_WORKER_END = 43,     /* -> empty: the program is gone, end now */
+    GN_WORKER_LINK = 44,    /* -> empty; fd: a data connection of the program's, its name read */
 
     /* probe -> gantryd */
     GN_PROBE_DRIVER = 48,   /* gn_probe_driver: one a driver, by --list-drivers */
@@ -112,8 +111,8 @@ struct gn_worker_boot {
     uint32_t grace_ms; /* for a program elsewhere to come back */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
     uint32_t takes_turns; /* nothing goes to a device without its grant */
-    uint32_t loads; /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where from; events and data come there */
-    uint64_t ring_at; /* of LOADS_FILE, whose descriptor is in the data area's place */
+    uint32_t loads;       /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where from; events and data come there */
+    uint64_t ring_at;     /* of LOADS_FILE, whose descriptor is in the data area's place */
     uint8_t load_name[GN_LINK_SESSION_BYTES], load_key[GN_LINK_KEY_BYTES]; /* of LOADS_WORKER, REMOTE_TLS: who comes begins with TLS */
 };
 _Static_assert(sizeof(struct gn_worker_boot) == 400, "boot");
@@ -170,8 +169,8 @@ struct gn_worker_save {
 _Static_assert(sizeof(struct gn_worker_save) == 96, "save");
 
 struct gn_worker_moved {
-    int32_t error; /* 0 or a negative errno: what and fix say more */
-    uint32_t driver_stays; /* SAVED by a program: its driver's library will stay loaded */
+    int32_t error;                        /* 0 or a negative errno: what and fix say more */
+    uint32_t driver_stays;                /* SAVED by a program: its driver's library will stay loaded */
     uint64_t began_ns, quiet_ns, done_ns; /* CLOCK_MONOTONIC: the gate began to close (the load began); nothing ran; the end */
     uint64_t bytes, pages, pages_zero;    /* of the stream */
     uint64_t ahead_ns;                    /* what could be ahead took so long */
@@ -185,7 +184,14 @@ struct gn_worker_moved {
 };
 _Static_assert(sizeof(struct gn_worker_moved) == 792, "moved");
 
-enum { GN_WORKER_HAND_SESSION, GN_WORKER_HAND_EVENTS, GN_WORKER_HAND_DATA, GN_WORKER_HAND_STDOUT, GN_WORKER_HAND_STDERR, GN_WORKER_HAND_FDS };
+enum {
+    GN_WORKER_HAND_SESSION,
+    GN_WORKER_HAND_EVENTS,
+    GN_WORKER_HAND_DATA,
+    GN_WORKER_HAND_STDOUT,
+    GN_WORKER_HAND_STDERR,
+    GN_WORKER_HAND_FDS
+};
 
 struct gn_worker_hand {
     uint64_t ring_at;    /* a position of the request ring, before which nothing is left to do */
@@ -195,10 +201,10 @@ struct gn_worker_hand {
 
 /* Where the session's stream of records stands (link/record.h). */
 struct gn_worker_hand_far {
-    uint64_t received; /* bytes of whole records that were taken */
-    uint64_t small;    /* of these, in small ones */
+    uint64_t received;  /* bytes of whole records that were taken */
+    uint64_t small;     /* of these, in small ones */
     uint64_t n_batches; /* of bulk data, that are whole */
-    uint32_t n_held;   /* messages */
+    uint32_t n_held;    /* messages */
     uint32_t n_areas;
 };
 _Static_assert(sizeof(struct gn_worker_hand_far) == 32, "hand");

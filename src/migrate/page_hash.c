@@ -63,8 +63,7 @@ static void digest_nh(const struct gn_page_hasher *h, const void *page, size_t n
 __attribute__((target("avx2"))) static void digest_nh_avx2(const struct gn_page_hasher *h, const void *page, size_t n, void *ret)
 {
     uint64_t sums[4];
-    __m256i acc[GN_PAGE_NH_PASSES] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
-                                      _mm256_setzero_si256()};
+    __m256i acc[GN_PAGE_NH_PASSES] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     size_t n_quads = n / 32;
     for (size_t q = 0; q < n_quads; q++) {
         __m256i w = _mm256_loadu_si256((const __m256i *)((const char *)page + 32 * q));
@@ -159,8 +158,8 @@ static int choose(struct gn_page_hasher *h, bool benchmark, struct gn_error *err
     return gn_fail(err, EINVAL, "use xxh3", "there is no page hash of number %u", (unsigned)h->kind);
 }
 
-int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes, uint64_t seed,
-                        bool benchmark, struct gn_error *err)
+int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes, uint64_t seed, bool benchmark,
+                        struct gn_error *err)
 {
     memset(h, 0, sizeof *h);
     if (page_bytes < GN_PAGE_BYTES_MIN || page_bytes > GN_PAGE_BYTES_MAX || (page_bytes & (page_bytes - 1)))

@@ -32,11 +32,11 @@ enum gn_page_hash_kind {
     GN_PAGE_HASH_XOR256,
 };
 
-#define GN_PAGE_BYTES_MIN     4096u
-#define GN_PAGE_BYTES_MAX     65536u
-#define GN_PAGE_DIGEST_MAX    32u
-#define GN_PAGE_NH_PASSES     4u
-#define GN_PAGE_NH_KEY_WORDS  (GN_PAGE_BYTES_MAX / 4 + 2 * (GN_PAGE_NH_PASSES - 1))
+#define GN_PAGE_BYTES_MIN    4096u
+#define GN_PAGE_BYTES_MAX    65536u
+#define GN_PAGE_DIGEST_MAX   32u
+#define GN_PAGE_NH_PASSES    4u
+#define GN_PAGE_NH_KEY_WORDS (GN_PAGE_BYTES_MAX / 4 + 2 * (GN_PAGE_NH_PASSES - 1))
 
 /* Set once by init, then read by any thread. */
 struct gn_page_hasher {
@@ -52,8 +52,8 @@ struct gn_page_hasher {
  * seed, of NH: 0 draws the key from the system; anything else gives the same key each time, for tests. benchmark: what has no
  * other use (XOR256) is not refused. 0, -EINVAL (page_bytes, kind), -EPERM (refused), -ENOMEM, or what getrandom says.
  */
-int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes, uint64_t seed,
-                        bool benchmark, struct gn_error *err);
+int gn_page_hasher_init(struct gn_page_hasher *h, enum gn_page_hash_kind kind, uint32_t page_bytes, uint64_t seed, bool benchmark,
+                        struct gn_error *err);
 void gn_page_hasher_fini(struct gn_page_hasher *h);
 
 /* "none", "xxh3", "nh", "xor256". -EINVAL when there is none of that name. */

@@ -99,7 +99,8 @@ static void nh_of_a_known_key(void **state)
     for (unsigned i = 0; i < PAGE; i++)
         page[i] = (unsigned char)(i * 31 + (i >> 8));
     gn_page_digest(&h, page, sizeof page, sums);
-    assert_true(sums[0] == UINT64_C(0x039fcaa155d507a9) && sums[1] == UINT64_C(0x3c508801187c8b2d) && sums[2] == UINT64_C(0x0ea23d1402f22750) && sums[3] == UINT64_C(0x1862031906f7c10b));
+    assert_true(sums[0] == UINT64_C(0x039fcaa155d507a9) && sums[1] == UINT64_C(0x3c508801187c8b2d) &&
+                sums[2] == UINT64_C(0x0ea23d1402f22750) && sums[3] == UINT64_C(0x1862031906f7c10b));
     gn_page_hasher_fini(&h);
 }
 

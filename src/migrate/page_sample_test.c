@@ -172,12 +172,9 @@ static void dear_samples_are_left_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_are_the_bytes_they_are_of),
-        cmocka_unit_test(short_pages_are_sampled_whole),
-        cmocka_unit_test(the_papers_mix_is_a_fifth_cheaper),
-        cmocka_unit_test(no_mix_is_two_percent_dearer),
-        cmocka_unit_test(a_changed_mix_is_followed),
-        cmocka_unit_test(dear_samples_are_left_alone),
+        cmocka_unit_test(samples_are_the_bytes_they_are_of), cmocka_unit_test(short_pages_are_sampled_whole),
+        cmocka_unit_test(the_papers_mix_is_a_fifth_cheaper), cmocka_unit_test(no_mix_is_two_percent_dearer),
+        cmocka_unit_test(a_changed_mix_is_followed),         cmocka_unit_test(dear_samples_are_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

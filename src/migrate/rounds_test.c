@@ -150,9 +150,20 @@ static void marks_cover_what_they_say(void **state)
     static const struct {
         uint64_t offset, n, pages;
     } cases[] = {
-        {0, 1, 1}, {PAGE - 1, 1, 1}, {PAGE - 1, 2, 2}, {63 * PAGE, 2 * PAGE, 2}, {0, 200 * PAGE + 17, 201}, {0, UINT64_MAX, 201},
-        {5, UINT64_MAX, 201}, {200 * PAGE, 100, 1}, {200 * PAGE + 16, UINT64_MAX, 1}, {200 * PAGE + 17, 1, 0}, {UINT64_MAX, UINT64_MAX, 0},
-        {UINT64_MAX, 1, 0}, {0, 0, 0}, {64 * PAGE, 64 * PAGE, 64},
+        {0, 1, 1},
+        {PAGE - 1, 1, 1},
+        {PAGE - 1, 2, 2},
+        {63 * PAGE, 2 * PAGE, 2},
+        {0, 200 * PAGE + 17, 201},
+        {0, UINT64_MAX, 201},
+        {5, UINT64_MAX, 201},
+        {200 * PAGE, 100, 1},
+        {200 * PAGE + 16, UINT64_MAX, 1},
+        {200 * PAGE + 17, 1, 0},
+        {UINT64_MAX, UINT64_MAX, 0},
+        {UINT64_MAX, 1, 0},
+        {0, 0, 0},
+        {64 * PAGE, 64 * PAGE, 64},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t host = 0, kernel = 0;

@@ -40,7 +40,7 @@ struct world {
 
     pthread_mutex_t lock; /* the random numbers, counts and what changes while it is read */
     uint64_t random;
-    bool lively;          /* reading a buffer changes it, before and after */
+    bool lively; /* reading a buffer changes it, before and after */
     uint64_t reads, read_bytes, digests, digested_pages;
     long fail_read_at, fail_digest_at; /* the n-th call from now, 1 for the next; 0: never */
 
@@ -174,7 +174,9 @@ static inline struct buffer *world_add(struct world *w, uint64_t bytes, bool ker
     assert_int_equal(gn_page_table_create(&w->hasher, bytes, kernels, 4, &b->table), 0);
     w->items[w->n_buffers++] = (struct gn_round_item){
         .table = b->table,
-        .source = {.memory = source == MEMORY ? b->here : NULL, .read = world_read, .digest = source == DEVICE ? world_digest : NULL,
+        .source = {.memory = source == MEMORY ? b->here : NULL,
+                   .read = world_read,
+                   .digest = source == DEVICE ? world_digest : NULL,
                    .ctx = b},
         .cookie = b,
     };

@@ -243,7 +243,12 @@ static int verify_pages(const struct group *v, uint64_t direct, uint64_t verifie
 int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source, uint64_t g, const struct gn_verify_how *how,
                     struct gn_verify_slot *slot)
 {
-    struct group v = {.t = t, .source = source, .how = how, .slot = slot, .g = g, .page_bytes = t->hasher->page_bytes,
+    struct group v = {.t = t,
+                      .source = source,
+                      .how = how,
+                      .slot = slot,
+                      .g = g,
+                      .page_bytes = t->hasher->page_bytes,
                       .digest_bytes = t->hasher->digest_bytes};
     uint64_t t0 = gn_now_ns();
     uint64_t in_group = t->n_pages - g * GN_PAGE_GROUP;

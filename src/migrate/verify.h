@@ -33,17 +33,17 @@ enum gn_round_kind {
 };
 
 struct gn_verify_stats {
-    uint64_t pages;    /* looked at: all of the round's buffers */
-    uint64_t skipped;  /* neither the host nor a kernel can have written it: not even read */
-    uint64_t unseen;   /* sent for the first time, or without a digest to compare with */
-    uint64_t host;     /* sent without hashing: the host wrote it (T_d) */
-    uint64_t sampled;  /* sent because its sample differs */
-    uint64_t hashed;   /* hashed and compared (T_h) */
-    uint64_t device;   /* of these, by the device */
-    uint64_t missed;   /* of these, changed: the sample had not told */
-    uint64_t clean;    /* of these, unchanged */
-    uint64_t zero;     /* of the pages sent, those that are named instead */
-    uint64_t read_bytes; /* of the content, by the source's read() */
+    uint64_t pages;                         /* looked at: all of the round's buffers */
+    uint64_t skipped;                       /* neither the host nor a kernel can have written it: not even read */
+    uint64_t unseen;                        /* sent for the first time, or without a digest to compare with */
+    uint64_t host;                          /* sent without hashing: the host wrote it (T_d) */
+    uint64_t sampled;                       /* sent because its sample differs */
+    uint64_t hashed;                        /* hashed and compared (T_h) */
+    uint64_t device;                        /* of these, by the device */
+    uint64_t missed;                        /* of these, changed: the sample had not told */
+    uint64_t clean;                         /* of these, unchanged */
+    uint64_t zero;                          /* of the pages sent, those that are named instead */
+    uint64_t read_bytes;                    /* of the content, by the source's read() */
     uint64_t verify_ns, hash_ns, sample_ns; /* of the thread: all of it; hashing; sampling */
 };
 

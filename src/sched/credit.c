@@ -97,8 +97,7 @@ static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t u
     n->credit.ns -= (int64_t)used_ns;
 }
 
-static bool prefers(struct gn_sched_queue *q, const struct gn_sched_node *wanted,
-                    const struct gn_sched_node *running, uint64_t now_ns)
+static bool prefers(struct gn_sched_queue *q, const struct gn_sched_node *wanted, const struct gn_sched_node *running, uint64_t now_ns)
 {
     catch_up(q, now_ns);
     if (running && running->credit.ns > wanted->credit.ns)
@@ -119,16 +118,14 @@ static void forget(struct gn_sched_queue *q, struct gn_sched_node *n)
     n->credit.known = false;
 }
 
-#define CREDIT(title, words, gives_back, asks)                                                               \
-    {                                                                                                        \
-        .name = title, .about = words, .conserving = gives_back, .by_cpu = asks, .init = init,               \
-        .ready = ready, .unready = unready, .first = first, .slice = slice, .charge = charge,                \
-        .prefers = prefers, .forget = forget,                                                                \
+#define CREDIT(title, words, gives_back, asks)                                                                                             \
+    {                                                                                                                                      \
+        .name = title, .about = words, .conserving = gives_back, .by_cpu = asks, .init = init, .ready = ready, .unready = unready,         \
+        .first = first, .slice = slice, .charge = charge, .prefers = prefers, .forget = forget,                                            \
     }
 
 const struct gn_sched_policy gn_sched_credit =
     CREDIT("credit", "credit by weight each 30 ms; holds the device while it polls (Xen)", false, false);
-const struct gn_sched_policy gn_sched_credit_hs =
-    CREDIT("credit-hs", "credit, giving the device back when there is no work", true, false);
+const struct gn_sched_policy gn_sched_credit_hs = CREDIT("credit-hs", "credit, giving the device back when there is no work", true, false);
 const struct gn_sched_policy gn_sched_strict =
     CREDIT("strict", "credit, and a program that runs brings its vGPU with it (Pegasus)", false, true);

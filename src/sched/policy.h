@@ -24,7 +24,7 @@ struct gn_sched_node {
             RB_ENTRY(gn_sched_node) link;
             uint64_t start; /* tag: see fair.c */
             uint32_t rest;
-            uint64_t since; /* a number that grows: who has waited longer goes first */
+            uint64_t since;   /* a number that grows: who has waited longer goes first */
             uint64_t left_ns; /* when it had no work any more, */
             uint64_t owed;    /* and how far its tag was behind the others' then */
         } fair;
@@ -76,8 +76,7 @@ struct gn_sched_policy {
     /* The node, not ready meanwhile, has used so much of the device. */
     void (*charge)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns);
     /* by_cpu: may `wanted`, which is ready, take the place of `running`? */
-    bool (*prefers)(struct gn_sched_queue *q, const struct gn_sched_node *wanted,
-                    const struct gn_sched_node *running, uint64_t now_ns);
+    bool (*prefers)(struct gn_sched_queue *q, const struct gn_sched_node *wanted, const struct gn_sched_node *running, uint64_t now_ns);
     /* A node goes for good; it is not ready. NULL: nothing to forget. */
     void (*forget)(struct gn_sched_queue *q, struct gn_sched_node *n);
 };
@@ -90,7 +89,6 @@ const struct gn_sched_policy *gn_sched_policy_at(unsigned i);
 /* "fair, credit, ...", in text, which it returns. */
 const char *gn_sched_policy_names(char *text, size_t n);
 
-extern const struct gn_sched_policy gn_sched_fair, gn_sched_rr, gn_sched_xenocredit, gn_sched_credit,
-    gn_sched_credit_hs, gn_sched_strict;
+extern const struct gn_sched_policy gn_sched_fair, gn_sched_rr, gn_sched_xenocredit, gn_sched_credit, gn_sched_credit_hs, gn_sched_strict;
 
 #endif

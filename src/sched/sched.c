@@ -45,8 +45,7 @@ static void queue_init(struct gn_sched_queue *q, const struct gn_sched_policy *p
     policy->init(q, now_ns);
 }
 
-void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uint64_t slice_ns,
-                   uint64_t now_ns)
+void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uint64_t slice_ns, uint64_t now_ns)
 {
     memset(s, 0, sizeof *s);
     s->policy = policy;
@@ -94,8 +93,7 @@ static int64_t cap_least(const struct gn_sched *s, const struct gn_sched_tenant 
 static uint64_t cap_ends_ns(const struct gn_sched *s, const struct gn_sched_tenant *t)
 {
     const uint64_t owed = (uint64_t)(cap_least(s, t) - t->cap_ns);
-    return t->cap_at_ns + owed / t->cap * GN_SCHED_WHOLE +
-           (owed % t->cap * GN_SCHED_WHOLE + t->cap - 1) / t->cap;
+    return t->cap_at_ns + owed / t->cap * GN_SCHED_WHOLE + (owed % t->cap * GN_SCHED_WHOLE + t->cap - 1) / t->cap;
 }
 
 static bool keeps_off(const struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns)
@@ -204,8 +202,7 @@ int gn_sched_tenant_set_weight(struct gn_sched *s, struct gn_sched_tenant *t, ui
 
 /* ---- entities */
 
-int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_entity *e, uint32_t weight,
-                 uint64_t now_ns)
+int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_entity *e, uint32_t weight, uint64_t now_ns)
 {
     (void)s;
     (void)now_ns;
@@ -270,8 +267,7 @@ void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_
 
 /* ---- the device */
 
-struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint64_t *ret_slice_ns,
-                                      uint64_t *ret_retry_ns)
+struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint64_t *ret_slice_ns, uint64_t *ret_retry_ns)
 {
     *ret_slice_ns = *ret_retry_ns = 0;
     if (s->running)
@@ -354,7 +350,6 @@ bool gn_sched_ask(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns
     if (!s->policy->by_cpu || !s->running || s->running == e || !e->node.ready)
         return false;
     if (e->tenant != s->running->tenant)
-        return e->tenant->node.ready &&
-               s->policy->prefers(&s->queue, &e->tenant->node, &s->running->tenant->node, now_ns);
+        return e->tenant->node.ready && s->policy->prefers(&s->queue, &e->tenant->node, &s->running->tenant->node, now_ns);
     return s->policy->prefers(&e->tenant->queue, &e->node, &s->running->node, now_ns);
 }

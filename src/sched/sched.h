@@ -46,14 +46,13 @@ struct gn_sched {
     struct gn_sched_queue queue;
     uint64_t slice_ns;
     struct gn_list tenants, capped, floored;
-    struct gn_sched_entity *running; /* holds the device; NULL: nobody */
-    uint32_t floors;                 /* the sum */
-    uint32_t n_ready;                /* entities */
+    struct gn_sched_entity *running;    /* holds the device; NULL: nobody */
+    uint32_t floors;                    /* the sum */
+    uint32_t n_ready;                   /* entities */
     uint64_t longest_ns, longest_at_ns; /* the longest turn lately, and when it was over */
 };
 
-void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uint64_t slice_ns,
-                   uint64_t now_ns);
+void gn_sched_init(struct gn_sched *s, const struct gn_sched_policy *policy, uint64_t slice_ns, uint64_t now_ns);
 
 /* weight: 1 to GN_SCHED_WEIGHT_MAX. -EINVAL, and nothing is changed. */
 int gn_sched_tenant_add(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t weight, uint64_t now_ns);
@@ -66,8 +65,7 @@ int gn_sched_tenant_set_cap(struct gn_sched *s, struct gn_sched_tenant *t, uint3
 int gn_sched_tenant_set_floor(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t floor, uint64_t now_ns);
 int gn_sched_tenant_set_weight(struct gn_sched *s, struct gn_sched_tenant *t, uint32_t weight);
 
-int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_entity *e, uint32_t weight,
-                 uint64_t now_ns);
+int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_entity *e, uint32_t weight, uint64_t now_ns);
 /* Whatever it is doing; what it still held is not charged. */
 void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns);
 int gn_sched_set_weight(struct gn_sched *s, struct gn_sched_entity *e, uint32_t weight);
@@ -81,8 +79,7 @@ void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_
  * Nobody holds the device: whose it is now, and for how long at most. NULL: nobody's; *ret_retry_ns is then
  * when to ask again although nobody wakes (a cap gives way), or 0.
  */
-struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint64_t *ret_slice_ns,
-                                      uint64_t *ret_retry_ns);
+struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint64_t *ret_slice_ns, uint64_t *ret_retry_ns);
 /* Who holds the device gives it back, having used so much of it; more_work: it is ready again at once. */
 void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64_t now_ns);
 /*

@@ -48,8 +48,7 @@ static struct gn_sched_tenant *tenant(struct world *w, uint32_t weight)
     return t;
 }
 
-static struct prog *prog(struct world *w, struct gn_sched_tenant *t, uint32_t weight, uint64_t kernel_ns,
-                         uint64_t think_ns)
+static struct prog *prog(struct world *w, struct gn_sched_tenant *t, uint32_t weight, uint64_t kernel_ns, uint64_t think_ns)
 {
     struct prog *p = &w->progs[w->n_progs++];
     p->kernel_ns = kernel_ns;
@@ -127,18 +126,17 @@ static void run(struct world *w, uint64_t ns)
         step(w, end);
 }
 
-static double share(const struct world *w, const struct gn_sched_tenant *t, uint64_t before_ns,
-                    uint64_t span_ns)
+static double share(const struct world *w, const struct gn_sched_tenant *t, uint64_t before_ns, uint64_t span_ns)
 {
     (void)w;
     return (double)(t->used_ns - before_ns) / (double)span_ns;
 }
 
-#define assert_near(value, wanted, slack)                                                                    \
-    do {                                                                                                     \
-        double value_ = (value), wanted_ = (wanted);                                                         \
-        if (value_ < wanted_ - (slack) || value_ > wanted_ + (slack))                                        \
-            fail_msg("%s is %.4f and not %.4f", #value, value_, wanted_);                                    \
+#define assert_near(value, wanted, slack)                                                                                                  \
+    do {                                                                                                                                   \
+        double value_ = (value), wanted_ = (wanted);                                                                                       \
+        if (value_ < wanted_ - (slack) || value_ > wanted_ + (slack))                                                                      \
+            fail_msg("%s is %.4f and not %.4f", #value, value_, wanted_);                                                                  \
     } while (0)
 
 /* ---- fair */
@@ -251,8 +249,7 @@ static void lag_stays_within_the_bound(void **state)
             for (int k = 0; k < 12; k++) {
                 double a = (double)w.tenants[i].used_ns / w.tenants[i].node.weight;
                 double b = (double)w.tenants[k].used_ns / w.tenants[k].node.weight;
-                double bound = (double)longest[i] / w.tenants[i].node.weight +
-                               (double)longest[k] / w.tenants[k].node.weight;
+                double bound = (double)longest[i] / w.tenants[i].node.weight + (double)longest[k] / w.tenants[k].node.weight;
                 assert_true(a - b <= bound * 1.0001 + 1);
             }
         }
@@ -447,19 +444,17 @@ static void nobody_is_lost_under_any_policy(void **state)
         world_init(&w, policy->name);
         for (int k = 0; k < 40; k++) {
             seed = seed * 1664525u + 1013904223u;
-            struct gn_sched_tenant *t =
-                k % 4 ? &w.tenants[w.n_tenants - 1] : tenant(&w, 1 + (seed >> 8) % 100);
+            struct gn_sched_tenant *t = k % 4 ? &w.tenants[w.n_tenants - 1] : tenant(&w, 1 + (seed >> 8) % 100);
             seed = seed * 1664525u + 1013904223u;
-            prog(&w, t, 1 + (seed >> 8) % 10, (1 + (seed >> 12) % 2000) * US,
-                 k % 3 ? (seed >> 16) % 30000 * US : 0);
+            prog(&w, t, 1 + (seed >> 8) % 10, (1 + (seed >> 12) % 2000) * US, k % 3 ? (seed >> 16) % 30000 * US : 0);
             if (k == 20)
                 assert_int_equal(gn_sched_tenant_set_cap(&w.s, t, 20000, w.now), 0);
         }
         run(&w, 60 * S);
         for (int k = 0; k < 40; k++)
             if (!w.progs[k].e.used_ns)
-                fail_msg("%s: program %d of weight %u, kernels of %lu ns, never ran", policy->name, k,
-                         w.progs[k].e.node.weight, (unsigned long)w.progs[k].kernel_ns);
+                fail_msg("%s: program %d of weight %u, kernels of %lu ns, never ran", policy->name, k, w.progs[k].e.node.weight,
+                         (unsigned long)w.progs[k].kernel_ns);
         /* Anybody may go at any time, who holds the device too. */
         uint64_t slice, retry;
         for (int k = 0; k < 40; k++) {
@@ -549,7 +544,8 @@ static void momentary_absence_earns_nothing(void **state)
     gn_sched_yield(&w.s, SLICE, true, w.now);
 }
 
-/* To wait in vain for who holds the device costs at most a twentieth of what giving it up would cost; the more, the longer others' turns. */
+/* To wait in vain for who holds the device costs at most a twentieth of what giving it up would cost; the more, the longer others' turns.
+ */
 static void the_device_is_kept_by_what_turns_cost_lately(void **state)
 {
     struct world w;
@@ -570,8 +566,9 @@ static void the_least_loaded_device_is_that_with_the_least_to_share(void **state
 {
     /* Each is more loaded than the one before it. */
     static const struct gn_sched_load loads[] = {
-        {.busy_weights = 0, .weights = 0, .n = 0},     {.busy_weights = 0, .weights = 100, .n = 1}, {.busy_weights = 0, .weights = 100, .n = 8},
-        {.busy_weights = 0, .weights = 5000, .n = 1},  {.busy_weights = 1, .weights = 1, .n = 1},   {.busy_weights = 100, .weights = 100, .n = 8},
+        {.busy_weights = 0, .weights = 0, .n = 0},     {.busy_weights = 0, .weights = 100, .n = 1},
+        {.busy_weights = 0, .weights = 100, .n = 8},   {.busy_weights = 0, .weights = 5000, .n = 1},
+        {.busy_weights = 1, .weights = 1, .n = 1},     {.busy_weights = 100, .weights = 100, .n = 8},
         {.busy_weights = 100, .weights = 300, .n = 2},
     };
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++)

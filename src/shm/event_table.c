@@ -48,8 +48,8 @@ void gn_event_rouse(struct gn_event_entry *e)
 bool gn_event_want(struct gn_event_entry *e)
 {
     uint32_t word = atomic_load_explicit(&e->word, memory_order_acquire);
-    while (word && !atomic_compare_exchange_weak_explicit(&e->word, &word, word | GN_EVENT_PARKED,
-                                                          memory_order_acq_rel, memory_order_acquire))
+    while (word &&
+           !atomic_compare_exchange_weak_explicit(&e->word, &word, word | GN_EVENT_PARKED, memory_order_acq_rel, memory_order_acquire))
         ;
     return word != 0;
 }
@@ -80,8 +80,7 @@ static int32_t read_error(const struct gn_event_entry *e)
 
 enum gn_event_phase gn_event_phase(const struct gn_event_entry *e, int32_t *ret_error)
 {
-    enum gn_event_phase phase =
-        phase_of(atomic_load_explicit(&e->word, memory_order_acquire)); /* E1 pairs E0 */
+    enum gn_event_phase phase = phase_of(atomic_load_explicit(&e->word, memory_order_acquire)); /* E1 pairs E0 */
     if (phase == GN_EVENT_DONE && ret_error)
         *ret_error = read_error(e);
     return phase;
@@ -115,9 +114,8 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
                 continue;
             /* E2 pairs E0: read-modify-writes of one word; either E0 sees the bit or this fails and sees the
              * end. */
-            if (!(word & GN_EVENT_PARKED) &&
-                !atomic_compare_exchange_strong_explicit(&e->word, &word, word | GN_EVENT_PARKED,
-                                                         memory_order_acq_rel, memory_order_acquire))
+            if (!(word & GN_EVENT_PARKED) && !atomic_compare_exchange_strong_explicit(&e->word, &word, word | GN_EVENT_PARKED,
+                                                                                      memory_order_acq_rel, memory_order_acquire))
                 continue;
             /* A phase in between changes the word: then this returns at once, and does not if asleep already.
              */

@@ -35,7 +35,7 @@ struct gn_event_entry {
     uint64_t zero_more[3];
 };
 
-#define GN_EVENT_PARKED 8u /* somebody sleeps on `word`, or is about to */
+#define GN_EVENT_PARKED 8u  /* somebody sleeps on `word`, or is about to */
 #define GN_EVENT_WANTED 16u /* of a link's: a worker elsewhere has been told that somebody waits */
 
 _Static_assert(sizeof(struct gn_event_entry) == 64, "an entry is one cache line");

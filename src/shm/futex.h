@@ -27,8 +27,7 @@ extern _Atomic uint64_t gn_futex_n_wakes;
  * word differs), -ETIMEDOUT or -EINTR. May return 0 for no reason: the caller looks again at what it waits
  * for.
  */
-static inline int gn_futex_wait(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
-                                uint64_t timeout_ns)
+static inline int gn_futex_wait(const _Atomic uint32_t *word, uint32_t expected, bool private_word, uint64_t timeout_ns)
 {
     struct timespec ts = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     int op = private_word ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT;

@@ -54,7 +54,7 @@ bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
 bool gn_grant_press(struct gn_grant_slot *s)
 {
     atomic_store_explicit(&s->pressed, 1, memory_order_seq_cst); /* G3 */
-    return turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);            /* G4 */
+    return turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);             /* G4 */
 }
 
 void gn_grant_ease(struct gn_grant_slot *s)

@@ -118,9 +118,8 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
              * R1 pairs W0: both are read-modify-writes of the state, so either the answer comes later and
              * sees the flag, or this one fails and sees the answer. A failure only means to look again.
              */
-            if (!(state & GN_REPLY_PARKED) &&
-                !atomic_compare_exchange_strong_explicit(&slot->state, &state, state | GN_REPLY_PARKED,
-                                                         memory_order_acq_rel, memory_order_acquire))
+            if (!(state & GN_REPLY_PARKED) && !atomic_compare_exchange_strong_explicit(&slot->state, &state, state | GN_REPLY_PARKED,
+                                                                                       memory_order_acq_rel, memory_order_acquire))
                 continue;
             atomic_fetch_add_explicit(&r->n_parks, 1, memory_order_relaxed);
             gn_park(&slot->state, state | GN_REPLY_PARKED, false, r->waiter.lost);
@@ -137,8 +136,7 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
     return ret->n_bytes <= GN_REPLY_PAYLOAD ? 0 : -EPROTO;
 }
 
-void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, const void *payload,
-                   size_t n_bytes)
+void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, const void *payload, size_t n_bytes)
 {
     struct gn_reply_slot *slot = &slots[token & INDEX_MASK];
     assert(n_bytes <= GN_REPLY_PAYLOAD);

@@ -32,8 +32,7 @@ struct gn_reply_slot {
 #define GN_REPLY_PARKED 1u /* the calling thread sleeps on `state`, or is about to */
 
 _Static_assert(sizeof(struct gn_reply_slot) == 64, "a reply is one cache line");
-_Static_assert(offsetof(struct gn_reply_slot, result) == 8 && offsetof(struct gn_reply_slot, payload) == 16,
-               "reply layout");
+_Static_assert(offsetof(struct gn_reply_slot, result) == 8 && offsetof(struct gn_reply_slot, payload) == 16, "reply layout");
 
 /* A request that wants no answer carries this. Never a token: generation 0 is never used. */
 #define GN_REPLY_NONE 0u
@@ -50,9 +49,8 @@ struct gn_replies {
     _Atomic uint32_t peer_cpu;               /* where the last answer came from */
     _Atomic uint64_t n_parks;                /* counter */
     struct gn_reply_owner {
-        _Alignas(
-            64) _Atomic uint32_t taken; /* a line each, so that calling threads do not disturb each other */
-        uint32_t generation;            /* belongs to the thread that has taken the slot */
+        _Alignas(64) _Atomic uint32_t taken; /* a line each, so that calling threads do not disturb each other */
+        uint32_t generation;                 /* belongs to the thread that has taken the slot */
     } owners[GN_REPLY_SLOTS];
 };
 
@@ -82,7 +80,6 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret);
  * The worker's side, any thread: answers a request once. Bytes beyond GN_REPLY_PAYLOAD are a bug of the
  * caller's. A token that a hostile guest made up writes into that guest's own slots and nowhere else.
  */
-void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, const void *payload,
-                   size_t n_bytes);
+void gn_reply_send(struct gn_reply_slot *slots, uint32_t token, int32_t result, const void *payload, size_t n_bytes);
 
 #endif

@@ -77,12 +77,12 @@ struct consumer_thread {
     int failed; /* the line that found something wrong */
 };
 
-#define EXPECT(what)                                                                                         \
-    do {                                                                                                     \
-        if (!(what)) {                                                                                       \
-            t->failed = __LINE__;                                                                            \
-            return NULL;                                                                                     \
-        }                                                                                                    \
+#define EXPECT(what)                                                                                                                       \
+    do {                                                                                                                                   \
+        if (!(what)) {                                                                                                                     \
+            t->failed = __LINE__;                                                                                                          \
+            return NULL;                                                                                                                   \
+        }                                                                                                                                  \
     } while (0)
 
 static void *consume(void *arg)
@@ -149,8 +149,7 @@ static void stress(const struct run *run, bool in_process)
         assert_true(pid >= 0);
         if (pid == 0) {
             struct gn_segment mine;
-            if (gn_segment_adopt(s.fd, GN_SESSION_BYTES, &mine) < 0 ||
-                gn_session_map(mine.base, mine.bytes, &view) < 0)
+            if (gn_segment_adopt(s.fd, GN_SESSION_BYTES, &mine) < 0 || gn_session_map(mine.base, mine.bytes, &view) < 0)
                 _exit(1);
             consume(&consumer);
             if (consumer.failed)
@@ -190,8 +189,7 @@ static void stress(const struct run *run, bool in_process)
 #define MANY (GN_TEST_SANITIZED ? 5000u : 40000u)
 #define FEW  (GN_TEST_SANITIZED ? 1000u : 3000u)
 
-static const struct run spinning = {MANY, GN_SESSION_REQUEST_SLOTS, 0, GN_SPIN_DEFAULT_NS, GN_SPIN_DEFAULT_NS,
-                                    true};
+static const struct run spinning = {MANY, GN_SESSION_REQUEST_SLOTS, 0, GN_SPIN_DEFAULT_NS, GN_SPIN_DEFAULT_NS, true};
 /* The smallest ring, next to the wrap of 32-bit positions: mostly full, so producers starve and park. */
 static const struct run cramped = {FEW, GN_RING_MIN_SLOTS, UINT32_MAX - 1000, 0, GN_SPIN_DEFAULT_NS, false};
 /* Nobody spins: every empty ring and every pending answer parks its waiter. */

@@ -16,9 +16,9 @@ struct gn_segment {
     uint64_t bytes; /* the file's size */
 };
 
-#define GN_SEGMENT_NONE                                                                                      \
-    {                                                                                                        \
-        -1, 0, 0                                                                                             \
+#define GN_SEGMENT_NONE                                                                                                                    \
+    {                                                                                                                                      \
+        -1, 0, 0                                                                                                                           \
     }
 
 /* Makes a segment and does not map it. `bytes` is rounded up to whole pages; 0 is -EINVAL. `name` shows in

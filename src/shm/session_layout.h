@@ -46,11 +46,9 @@ struct gn_session_turn {
 #define GN_SESSION_BYTES       ((GN_SESSION_END + 65535) / 65536 * 65536) /* whole pages of any size in use */
 
 _Static_assert(sizeof(struct gn_session_header) == 16, "session header layout");
-_Static_assert(GN_SESSION_REQUESTS_AT % 64 == 0 && GN_SESSION_NOTICES_AT % 64 == 0 &&
-                   GN_SESSION_REPLIES_AT % 64 == 0,
-               "cache lines");
-_Static_assert(GN_SESSION_REQUESTS_AT == 4096 && GN_SESSION_NOTICES_AT == 69760 &&
-                   GN_SESSION_REPLIES_AT == 86272 && GN_SESSION_END == 102656 && GN_SESSION_BYTES == 131072,
+_Static_assert(GN_SESSION_REQUESTS_AT % 64 == 0 && GN_SESSION_NOTICES_AT % 64 == 0 && GN_SESSION_REPLIES_AT % 64 == 0, "cache lines");
+_Static_assert(GN_SESSION_REQUESTS_AT == 4096 && GN_SESSION_NOTICES_AT == 69760 && GN_SESSION_REPLIES_AT == 86272 &&
+                   GN_SESSION_END == 102656 && GN_SESSION_BYTES == 131072,
                "session layout of version 1, as docs/ring.md draws it");
 
 struct gn_session_view {

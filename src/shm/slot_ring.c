@@ -45,8 +45,7 @@ void gn_ring_reset(struct gn_ring *ring, uint32_t capacity, uint64_t start)
 
 /* ---- producers ---- */
 
-int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint32_t capacity, uint64_t start,
-                          struct gn_waiter waiter)
+int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint32_t capacity, uint64_t start, struct gn_waiter waiter)
 {
     int r = check_layout(ring, capacity);
     if (r < 0)
@@ -76,9 +75,9 @@ static bool has_room(struct gn_ring_producer *p, uint64_t end)
          */
         if (atomic_load_explicit(&last->seq, memory_order_seq_cst) == lap(tries[i] - 1, p->capacity)) {
             uint64_t known = atomic_load_explicit(&p->known_free, memory_order_relaxed);
-            while (known < tries[i] && !atomic_compare_exchange_weak_explicit(
-                                           &p->known_free, &known, tries[i], memory_order_acq_rel, /* P1b */
-                                           memory_order_relaxed))
+            while (known < tries[i] &&
+                   !atomic_compare_exchange_weak_explicit(&p->known_free, &known, tries[i], memory_order_acq_rel, /* P1b */
+                                                          memory_order_relaxed))
                 ;
             return true;
         }
@@ -100,8 +99,7 @@ static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
             continue;
         }
         /* 64 bits wide and private, so it never returns to a value while a thread is held up here. */
-        if (atomic_compare_exchange_weak_explicit(&p->tail, &tail, tail + n, memory_order_relaxed,
-                                                  memory_order_relaxed)) {
+        if (atomic_compare_exchange_weak_explicit(&p->tail, &tail, tail + n, memory_order_relaxed, memory_order_relaxed)) {
             *ret_start = tail;
             return true;
         }
@@ -109,8 +107,8 @@ static bool claim(struct gn_ring_producer *p, uint32_t n, uint64_t *ret_start)
 }
 
 /* Copies up to one payload from the two pieces of the message and moves them on. */
-static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_t *head_bytes,
-                         const unsigned char **tail, size_t *tail_bytes)
+static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_t *head_bytes, const unsigned char **tail,
+                         size_t *tail_bytes)
 {
     size_t from_head = *head_bytes < GN_SLOT_PAYLOAD ? *head_bytes : GN_SLOT_PAYLOAD;
     if (from_head) {
@@ -127,11 +125,10 @@ static void fill_payload(struct gn_slot *slot, const unsigned char **head, size_
     }
 }
 
-int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail,
-                     size_t tail_bytes, uint64_t *ret_end)
+int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes,
+                     uint64_t *ret_end)
 {
-    if (head_bytes > GN_RING_MAX_BYTES || tail_bytes > GN_RING_MAX_BYTES - head_bytes ||
-        head_bytes + tail_bytes == 0)
+    if (head_bytes > GN_RING_MAX_BYTES || tail_bytes > GN_RING_MAX_BYTES - head_bytes || head_bytes + tail_bytes == 0)
         return -EMSGSIZE;
     uint16_t n_bytes = (uint16_t)(head_bytes + tail_bytes);
     uint32_t n = (n_bytes + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD;
@@ -155,11 +152,9 @@ int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_b
      * consistent: between it and P2 no sleeping consumer may be missed (see C3).
      */
     for (uint32_t i = n; i-- > 1;)
-        atomic_store_explicit(&slot_at(p->ring, start + i, p->capacity)->seq, lap(start + i, p->capacity) + 1,
-                              memory_order_release);
+        atomic_store_explicit(&slot_at(p->ring, start + i, p->capacity)->seq, lap(start + i, p->capacity) + 1, memory_order_release);
     GN_FAULT("program-half-published");
-    atomic_store_explicit(&slot_at(p->ring, start, p->capacity)->seq, lap(start, p->capacity) + 1,
-                          memory_order_seq_cst);
+    atomic_store_explicit(&slot_at(p->ring, start, p->capacity)->seq, lap(start, p->capacity) + 1, memory_order_seq_cst);
     GN_FAULT("program-published");
     /* P2: not before P0. Of several producers one takes the flag and wakes; the others need not. */
     if (atomic_load_explicit(&p->ring->parked, memory_order_seq_cst) &&
@@ -190,8 +185,7 @@ static void park_starved(struct gn_ring_producer *p, uint32_t n)
     gn_park(&p->ring->starved, 1, false, p->waiter.lost);
 }
 
-int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail,
-                 size_t tail_bytes, uint64_t *ret_end)
+int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes, uint64_t *ret_end)
 {
     if (gn_lost_is(p->waiter.lost))
         return -EPIPE;
@@ -236,14 +230,12 @@ uint64_t gn_ring_stopped_at(struct gn_ring_producer *p)
 
 /* ---- consumer ---- */
 
-int gn_ring_consumer_init(struct gn_ring_consumer *c, struct gn_ring *ring, uint32_t capacity, uint64_t start,
-                          struct gn_waiter waiter)
+int gn_ring_consumer_init(struct gn_ring_consumer *c, struct gn_ring *ring, uint32_t capacity, uint64_t start, struct gn_waiter waiter)
 {
     int r = check_layout(ring, capacity);
     if (r < 0)
         return r;
-    *c = (struct gn_ring_consumer){
-        .ring = ring, .capacity = capacity, .waiter = waiter, .head = start, .peer_cpu = GN_CPU_UNKNOWN};
+    *c = (struct gn_ring_consumer){.ring = ring, .capacity = capacity, .waiter = waiter, .head = start, .peer_cpu = GN_CPU_UNKNOWN};
     return 0;
 }
 
@@ -257,8 +249,7 @@ void gn_ring_release(struct gn_ring_consumer *c)
      * free.
      */
     for (uint64_t p = c->head - c->n_held; p < c->head; p++)
-        atomic_store_explicit(&slot_at(c->ring, p, c->capacity)->seq, lap(p, c->capacity) + c->capacity,
-                              memory_order_release);
+        atomic_store_explicit(&slot_at(c->ring, p, c->capacity)->seq, lap(p, c->capacity) + c->capacity, memory_order_release);
     c->n_held = 0;
     /* C4 pairs S0. A plain load would not do: it could be answered before the stores above are visible. */
     if (atomic_exchange_explicit(&c->ring->starved, 0, memory_order_seq_cst))
@@ -313,8 +304,7 @@ int gn_ring_try_receive(struct gn_ring_consumer *c, unsigned char buf[static GN_
 
 static bool is_ready(struct gn_ring_consumer *c, memory_order order)
 {
-    return atomic_load_explicit(&slot_at(c->ring, c->head, c->capacity)->seq, order) !=
-           lap(c->head, c->capacity);
+    return atomic_load_explicit(&slot_at(c->ring, c->head, c->capacity)->seq, order) != lap(c->head, c->capacity);
 }
 
 bool gn_ring_has(struct gn_ring_consumer *c)
@@ -326,8 +316,7 @@ bool gn_ring_has(struct gn_ring_consumer *c)
 void gn_ring_nudge(struct gn_ring_consumer *c)
 {
     atomic_store_explicit(&c->nudged, true, memory_order_seq_cst);
-    if (atomic_load_explicit(&c->ring->parked, memory_order_seq_cst) &&
-        atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
+    if (atomic_load_explicit(&c->ring->parked, memory_order_seq_cst) && atomic_exchange_explicit(&c->ring->parked, 0, memory_order_seq_cst))
         gn_futex_wake(&c->ring->parked, 1, false);
 }
 

@@ -29,28 +29,24 @@
 #define GN_RING_MIN_SLOTS (2 * GN_RING_MAX_SLOTS) /* the smallest capacity */
 
 struct gn_slot {
-    _Atomic uint32_t
-        seq; /* lap: free; lap + 1: published; (lap of position p: p with the slot's index cleared) */
-    uint16_t n_bytes; /* first slot: bytes of the whole message; others: 0 */
-    uint16_t cpu;     /* first slot: the processor that the sender ran on */
+    _Atomic uint32_t seq; /* lap: free; lap + 1: published; (lap of position p: p with the slot's index cleared) */
+    uint16_t n_bytes;     /* first slot: bytes of the whole message; others: 0 */
+    uint16_t cpu;         /* first slot: the processor that the sender ran on */
     unsigned char payload[GN_SLOT_PAYLOAD];
 };
 
 struct gn_ring {
     _Alignas(64) _Atomic uint32_t parked; /* 1: the consumer sleeps here, or is about to */
     unsigned char zero_parked[60];
-    _Alignas(
-        64) _Atomic uint32_t starved; /* 1: some producer sleeps here for want of a slot, or is about to */
+    _Alignas(64) _Atomic uint32_t starved; /* 1: some producer sleeps here for want of a slot, or is about to */
     unsigned char zero_starved[60];
     struct gn_slot slots[];
 };
 
 _Static_assert(sizeof(struct gn_slot) == GN_SLOT_BYTES, "a slot is one cache line");
-_Static_assert(offsetof(struct gn_slot, n_bytes) == 4 && offsetof(struct gn_slot, cpu) == 6 &&
-                   offsetof(struct gn_slot, payload) == 8,
+_Static_assert(offsetof(struct gn_slot, n_bytes) == 4 && offsetof(struct gn_slot, cpu) == 6 && offsetof(struct gn_slot, payload) == 8,
                "slot layout");
-_Static_assert(offsetof(struct gn_ring, starved) == 64 && offsetof(struct gn_ring, slots) == 128 &&
-                   sizeof(struct gn_ring) == 128,
+_Static_assert(offsetof(struct gn_ring, starved) == 64 && offsetof(struct gn_ring, slots) == 128 && sizeof(struct gn_ring) == 128,
                "ring layout");
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics in shared memory must not be locks of one process");
 
@@ -70,27 +66,25 @@ struct gn_ring_producer {
     uint32_t capacity;
     struct gn_waiter waiter;
     /* any thread */
-    _Alignas(64) _Atomic uint64_t tail; /* the next position to claim */
-    _Atomic uint64_t known_free; /* positions before this one may be claimed without looking at the slot */
+    _Alignas(64) _Atomic uint64_t tail;    /* the next position to claim */
+    _Atomic uint64_t known_free;           /* positions before this one may be claimed without looking at the slot */
     _Alignas(64) _Atomic uint32_t n_waits; /* counter: sends that had to park */
 };
 
 /* Refuses (-EINVAL) a capacity that is no power of two or too small, or a ring that is not aligned to 64. */
-int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint32_t capacity, uint64_t start,
-                          struct gn_waiter waiter);
+int gn_ring_producer_init(struct gn_ring_producer *p, struct gn_ring *ring, uint32_t capacity, uint64_t start, struct gn_waiter waiter);
 
 /*
  * Sends head followed by tail as one message (tail may be empty). Any thread. 0, -EAGAIN when the ring has no
  * room, -EMSGSIZE when the message is empty or larger than GN_RING_MAX_BYTES. Never sleeps; wakes the
  * consumer if it is parked. *ret_end (when not NULL) is the position behind the message, for gn_ring_passed.
  */
-int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail,
-                     size_t tail_bytes, uint64_t *ret_end);
+int gn_ring_try_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes,
+                     uint64_t *ret_end);
 
 /* The same, but waits for room; -EPIPE instead of -EAGAIN when the peer is lost. A lost peer is told before
  * sending. */
-int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail,
-                 size_t tail_bytes, uint64_t *ret_end);
+int gn_ring_send(struct gn_ring_producer *p, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes, uint64_t *ret_end);
 
 /*
  * Has the consumer released everything before `end`? Then it is done with the message that ended there, and
@@ -122,8 +116,7 @@ struct gn_ring_consumer {
 
 /* `start` is where the producers start, or where an earlier consumer of this ring stopped (its head). -EINVAL
  * as above. */
-int gn_ring_consumer_init(struct gn_ring_consumer *c, struct gn_ring *ring, uint32_t capacity, uint64_t start,
-                          struct gn_waiter waiter);
+int gn_ring_consumer_init(struct gn_ring_consumer *c, struct gn_ring *ring, uint32_t capacity, uint64_t start, struct gn_waiter waiter);
 
 /*
  * Copies the next message into buf, of at least GN_RING_MAX_BYTES bytes (bytes behind the message's end are

@@ -20,14 +20,15 @@
 #define CLOCK_INTERVAL_NS 2000u /* how long to pause between two looks at the clock */
 #define SETTLE_NS         15000u
 #define ROOM_LOOK_NS      5000000u
-#define ROOM_SOON_NS      1000000u /* who spins is to leave soon after others come, lest they be given the peer's processor; looking costs 4 us */
-#define YIELD_AFTER_NS    8000u
-#define PART_AFTER        8u        /* waits in a row */
-#define PART_FIRST_NS     1000000u  /* between two attempts, at first */
-#define PART_LAST_NS      256000000u
-#define PART_FORGET_NS    1000000000u
-#define CALIBRATION_NS    20000u
-#define CALIBRATION_RUNS  5
+#define ROOM_SOON_NS                                                                                                                       \
+    1000000u /* who spins is to leave soon after others come, lest they be given the peer's processor; looking costs 4 us */
+#define YIELD_AFTER_NS   8000u
+#define PART_AFTER       8u       /* waits in a row */
+#define PART_FIRST_NS    1000000u /* between two attempts, at first */
+#define PART_LAST_NS     256000000u
+#define PART_FORGET_NS   1000000000u
+#define CALIBRATION_NS   20000u
+#define CALIBRATION_RUNS 5
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint64_t pause_ps = 40000;
@@ -125,8 +126,7 @@ static bool move_away(void)
         return false;
     others = allowed;
     CPU_CLR(gn_spin_cpu(), &others);
-    return CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others) &&
-           !sched_setaffinity(0, sizeof allowed, &allowed);
+    return CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others) && !sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 void gn_spin_part(struct gn_spin_parting *p, uint16_t peer_cpu)
@@ -164,8 +164,7 @@ void gn_spin_woke_peer(void)
 
 void gn_spin_start(struct gn_spin *s, const struct gn_spin_policy *policy, uint16_t peer_cpu)
 {
-    *s = (struct gn_spin){
-        .spin_ns = policy->spin_ns, .roomy_ns = policy->roomy_ns, .turn = policy->turn, .peer_cpu = peer_cpu};
+    *s = (struct gn_spin){.spin_ns = policy->spin_ns, .roomy_ns = policy->roomy_ns, .turn = policy->turn, .peer_cpu = peer_cpu};
     bool parks = parks_next && policy->roomy_ns;
     parks_next = false;
     if (parks && policy->spin_ns != GN_SPIN_FOREVER)
@@ -199,8 +198,8 @@ bool gn_spin_look_at_clock(struct gn_spin *s)
             s->started_ns = now - CLOCK_INTERVAL_NS;
         uint64_t spun_ns = now - s->started_ns;
         const uint32_t turn = s->turn ? atomic_load_explicit(s->turn, memory_order_relaxed) : GN_SPIN_ANY;
-        bool over = spun_ns >= s->spin_ns &&
-                    (spun_ns >= s->roomy_ns || turn == GN_SPIN_AWAY || (turn != GN_SPIN_MINE && !is_roomy(now, spun_ns)));
+        bool over =
+            spun_ns >= s->spin_ns && (spun_ns >= s->roomy_ns || turn == GN_SPIN_AWAY || (turn != GN_SPIN_MINE && !is_roomy(now, spun_ns)));
         /* The scheduler may have put this thread on the peer's processor meanwhile. */
         if (over || (!s->roomy_ns && on_my_cpu(s->peer_cpu))) {
             s->spin_ns = 0;

@@ -13,8 +13,8 @@
  * that last ran on his own.
  */
 struct gn_spin_policy {
-    uint64_t spin_ns; /* 0: park at once; GN_SPIN_FOREVER: never park, not even for a peer on the same processor */
-    uint64_t roomy_ns; /* spin this long where no more threads are runnable than there are processors; 0: no longer */
+    uint64_t spin_ns;             /* 0: park at once; GN_SPIN_FOREVER: never park, not even for a peer on the same processor */
+    uint64_t roomy_ns;            /* spin this long where no more threads are runnable than there are processors; 0: no longer */
     const _Atomic uint32_t *turn; /* enum gn_spin_turn; NULL: GN_SPIN_ANY */
 };
 
@@ -28,9 +28,9 @@ enum gn_spin_turn {
 #define GN_SPIN_FOREVER    UINT64_MAX
 #define GN_SPIN_DEFAULT_NS 50000u
 /* For who waits on a device that is this machine's processors: spinning would keep them from the kernels waited for. */
-#define GN_SPIN_SHORT_NS   2000u
-#define GN_SPIN_ROOMY_NS   400000u /* a wake across processors of a virtual machine costs some 20 to 60 us */
-#define GN_CPU_UNKNOWN     0xffffu
+#define GN_SPIN_SHORT_NS 2000u
+#define GN_SPIN_ROOMY_NS 400000u /* a wake across processors of a virtual machine costs some 20 to 60 us */
+#define GN_CPU_UNKNOWN   0xffffu
 
 /* GN_SPIN_DEFAULT_NS, or 0 on a machine with one processor. Calibrates on the first call (about 100 us). */
 struct gn_spin_policy gn_spin_policy_default(void);
@@ -68,9 +68,7 @@ void gn_spin_linger(const struct gn_spin_policy *policy);
 static inline void gn_spin_prefetch_for_write(const void *line)
 {
 #if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0"
-                     :
-                     : "m"(*(const char *)line)); /* the builtin takes it for not available */
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line)); /* the builtin takes it for not available */
 #else
     __builtin_prefetch(line, 1);
 #endif
@@ -105,8 +103,8 @@ bool gn_spin_room(void);
 
 /* One spin in progress: a local of the thread that spins. */
 struct gn_spin {
-    uint32_t n_pauses;    /* pauses left before the clock is read */
-    uint64_t spin_ns;     /* the policy's */
+    uint32_t n_pauses; /* pauses left before the clock is read */
+    uint64_t spin_ns;  /* the policy's */
     uint64_t roomy_ns;
     const _Atomic uint32_t *turn;
     uint64_t started_ns; /* 0 until the clock has been read once */

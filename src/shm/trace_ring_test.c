@@ -138,8 +138,7 @@ static void kinds_have_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CASE(what_is_put_is_got),           CASE(what_does_not_fit_is_counted),
-                                       CASE(nothing_is_put_when_it_is_off), CASE(many_threads_put),
-                                       CASE(garbage_breaks_nothing),        CASE(kinds_have_names)};
+    const struct CMUnitTest tests[] = {CASE(what_is_put_is_got), CASE(what_does_not_fit_is_counted), CASE(nothing_is_put_when_it_is_off),
+                                       CASE(many_threads_put),   CASE(garbage_breaks_nothing),       CASE(kinds_have_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,8 +84,8 @@ static void a_decision_grows_no_faster_than_the_logarithm(void **state)
         for (size_t i = 0; i < GN_ARRAY_SIZE(sizes); i++) {
             const uint32_t n_tenants = k == GN_ARRAY_SIZE(tenants_of) ? 2 : sizes[i] / tenants_of[k];
             c[i] = measure(&gn_sched_fair, sizes[i], n_tenants);
-            print_message("%5u vGPUs of %5u tenants: %.1f basic blocks a decision, at most %lu\n", sizes[i],
-                          n_tenants, c[i].mean, (unsigned long)c[i].most);
+            print_message("%5u vGPUs of %5u tenants: %.1f basic blocks a decision, at most %lu\n", sizes[i], n_tenants, c[i].mean,
+                          (unsigned long)c[i].most);
         }
         for (size_t i = 1; i < GN_ARRAY_SIZE(sizes); i++) {
             /* log n grows by as much from each size to the next. */
@@ -100,8 +100,7 @@ static void a_decision_grows_no_faster_than_the_logarithm(void **state)
 /* The count sees what is not so: xenocredit looks at all that are ready. */
 static void the_count_would_see_more(void **state)
 {
-    const struct cost few = measure(&gn_sched_xenocredit, 10, 10),
-                      many = measure(&gn_sched_xenocredit, 1000, 1000);
+    const struct cost few = measure(&gn_sched_xenocredit, 10, 10), many = measure(&gn_sched_xenocredit, 1000, 1000);
     assert_true(few.mean > 10);
     assert_true(many.mean > 20 * few.mean);
 }

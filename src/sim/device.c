@@ -95,8 +95,7 @@ static void give_back(struct gn_sim_world *world, struct gn_sim_device *d, bool 
 
 static void hold(struct gn_sim_world *world, struct gn_sim_device *d)
 {
-    uint64_t until_ns =
-        d->sched.policy->conserving ? world->now_ns + world->w->spin_ns : d->granted_ns + d->slice_ns;
+    uint64_t until_ns = d->sched.policy->conserving ? world->now_ns + world->w->spin_ns : d->granted_ns + d->slice_ns;
     if (d->asked || d->used_ns >= d->slice_ns || until_ns <= world->now_ns) {
         give_back(world, d, false);
         pick(world, d);

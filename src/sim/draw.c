@@ -101,12 +101,7 @@ static bool take_decimal(const char **text, uint64_t scale, uint64_t *ret)
 static const struct {
     const char *name;
     uint64_t ns;
-} units[] = {{"ns", 1},
-             {"us", 1000},
-             {"ms", 1000000},
-             {"s", 1000000000},
-             {"min", UINT64_C(60000000000)},
-             {"h", UINT64_C(3600000000000)}};
+} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", UINT64_C(60000000000)}, {"h", UINT64_C(3600000000000)}};
 
 /* n characters. */
 static bool parse_ns(const char *text, size_t n, uint64_t *ret)
@@ -157,8 +152,7 @@ int gn_sim_parse_time(const char *text, struct gn_sim_time *ret, struct gn_error
         if (parse_ns(text, (size_t)(dots - text), &t.ns[0]) && parse_ns(dots + 2, strlen(dots + 2), &t.ns[1]))
             t.n = 2;
         if (t.n && t.ns[0] > t.ns[1])
-            return gn_fail(err, EINVAL, "write the lesser one first", "\"%.100s\" ends before it begins",
-                           text);
+            return gn_fail(err, EINVAL, "write the lesser one first", "\"%.100s\" ends before it begins", text);
     } else {
         for (const char *p = text; p && t.n < GN_SIM_MAX_CHOICES;) {
             size_t n = strcspn(p, "/");
@@ -174,8 +168,7 @@ int gn_sim_parse_time(const char *text, struct gn_sim_time *ret, struct gn_error
         t.shape = t.n > 1 ? GN_SIM_ONE_OF : GN_SIM_CONSTANT;
     }
     if (!t.n)
-        return gn_fail(err, EINVAL, "write it as 200us, 100us..300us, exp:200us or 20us/20us/5ms",
-                       "\"%.100s\" is not a time", text);
+        return gn_fail(err, EINVAL, "write it as 200us, 100us..300us, exp:200us or 20us/20us/5ms", "\"%.100s\" is not a time", text);
     *ret = t;
     return 0;
 }
@@ -196,8 +189,7 @@ int gn_sim_parse_part(const char *what, const char *text, uint32_t *ret, struct 
     return 0;
 }
 
-int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most, uint32_t *ret,
-                       struct gn_error *err)
+int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most, uint32_t *ret, struct gn_error *err)
 {
     const size_t n = strlen(text);
     unsigned long value = 0;

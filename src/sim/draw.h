@@ -42,8 +42,7 @@ int gn_sim_parse_time(const char *text, struct gn_sim_time *ret, struct gn_error
 /* "0.25" or "25%", of the whole (GN_SCHED_WHOLE); what names it in a sentence, as in "a cap". */
 int gn_sim_parse_part(const char *what, const char *text, uint32_t *ret, struct gn_error *err);
 /* A whole number from least to most; what: "a weight". */
-int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most, uint32_t *ret,
-                       struct gn_error *err);
+int gn_sim_parse_count(const char *what, const char *text, uint32_t least, uint32_t most, uint32_t *ret, struct gn_error *err);
 
 /* "200us", "1.54ms", "2s": three digits. ret has room for 24. Returns ret. */
 char *gn_sim_format_ns(uint64_t ns, char *ret);

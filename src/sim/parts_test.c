@@ -36,8 +36,8 @@ static void timers_come_in_order(void **state)
         default: {
             struct gn_sim_timer *first = NULL;
             for (int i = 0; i < N; i++) {
-                if (timers[i].place && (!first || timers[i].at_ns < first->at_ns ||
-                                        (timers[i].at_ns == first->at_ns && timers[i].order < first->order)))
+                if (timers[i].place &&
+                    (!first || timers[i].at_ns < first->at_ns || (timers[i].at_ns == first->at_ns && timers[i].order < first->order)))
                     first = &timers[i];
             }
             if (first && first->at_ns > 0)
@@ -91,11 +91,11 @@ static void no_wait_is_too_long(void **state)
     }
 }
 
-#define CHECK(...)                                                                                           \
-    do {                                                                                                     \
-        const double wanted_[] = {__VA_ARGS__};                                                              \
-        for (size_t i_ = 0; i_ < GN_ARRAY_SIZE(wanted_); i_++)                                               \
-            assert_true(c[i_].part > wanted_[i_] - 1e-9 && c[i_].part < wanted_[i_] + 1e-9);                 \
+#define CHECK(...)                                                                                                                         \
+    do {                                                                                                                                   \
+        const double wanted_[] = {__VA_ARGS__};                                                                                            \
+        for (size_t i_ = 0; i_ < GN_ARRAY_SIZE(wanted_); i_++)                                                                             \
+            assert_true(c[i_].part > wanted_[i_] - 1e-9 && c[i_].part < wanted_[i_] + 1e-9);                                               \
     } while (0)
 
 static void parts_by_weight_within_bounds(void **state)

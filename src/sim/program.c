@@ -16,8 +16,7 @@ double gn_sim_program_wants(const struct gn_sim_program *p)
     if (p->recorded || always_has_work(p))
         return 1;
     const double launch = gn_sim_time_mean(&p->kernel) * p->burst;
-    const double wants =
-        p->scheduled ? launch / gn_sim_time_mean(&p->every) : launch / (launch + gn_sim_time_mean(&p->think));
+    const double wants = p->scheduled ? launch / gn_sim_time_mean(&p->every) : launch / (launch + gn_sim_time_mean(&p->think));
     return wants < 1 ? wants : 1;
 }
 

@@ -53,13 +53,12 @@ struct gn_sim_result {
 };
 
 /* The workload is finished (gn_sim_workload_finish). measure: on the real clock, too. 0 or -ENOMEM. */
-int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure,
-               struct gn_sim_result *ret, struct gn_error *err);
+int gn_sim_run(const struct gn_sim_workload *w, const struct gn_sched_policy *policy, bool measure, struct gn_sim_result *ret,
+               struct gn_error *err);
 void gn_sim_result_fini(struct gn_sim_result *r);
 
 /* What a decision costs beside so many vGPUs of as many tenants on one device, half of which always have
  * work. */
-int gn_sim_cost(const struct gn_sched_policy *policy, uint32_t n_vgpus, struct gn_sim_decisions *ret,
-                struct gn_error *err);
+int gn_sim_cost(const struct gn_sched_policy *policy, uint32_t n_vgpus, struct gn_sim_decisions *ret, struct gn_error *err);
 
 #endif

@@ -44,11 +44,11 @@ static double busy(const struct gn_sim_result *result)
     return (double)ns / (double)result->time_ns / result->n_devices;
 }
 
-#define assert_near(value, wanted, slack)                                                                    \
-    do {                                                                                                     \
-        double value_ = (value), wanted_ = (wanted);                                                         \
-        if (!(value_ >= wanted_ - (slack) && value_ <= wanted_ + (slack)))                                   \
-            fail_msg("%s is %.5f and not %.5f", #value, value_, wanted_);                                    \
+#define assert_near(value, wanted, slack)                                                                                                  \
+    do {                                                                                                                                   \
+        double value_ = (value), wanted_ = (wanted);                                                                                       \
+        if (!(value_ >= wanted_ - (slack) && value_ <= wanted_ + (slack)))                                                                 \
+            fail_msg("%s is %.5f and not %.5f", #value, value_, wanted_);                                                                  \
     } while (0)
 
 /* ---- by hand */
@@ -80,10 +80,8 @@ static void two_equal_tenants(void **state)
 
 static void one_two_three(void **state)
 {
-    simulate(
-        "fair",
-        "[sim]\ntime = 36s\n[tenant a]\nweight = 1\nkernel = 200us\n[tenant b]\nweight = 2\nkernel = 20us\n"
-        "[tenant c]\nweight = 3\nkernel = 3ms\n");
+    simulate("fair", "[sim]\ntime = 36s\n[tenant a]\nweight = 1\nkernel = 200us\n[tenant b]\nweight = 2\nkernel = 20us\n"
+                     "[tenant c]\nweight = 3\nkernel = 3ms\n");
     for (int i = 0; i < 3; i++) {
         assert_near(r.tenants[i].share, (i + 1) / 6.0, 0.0005);
         assert_near(r.tenants[i].entitled, (i + 1) / 6.0, 1e-9);
@@ -95,8 +93,7 @@ static void one_two_three(void **state)
 /* rr knows no weights: each gets a third, the first twice what it is entitled to, the last two thirds. */
 static void unfairness_shows(void **state)
 {
-    simulate("rr",
-             "[sim]\ntime = 36s\n[tenant a]\nweight = 1\n[tenant b]\nweight = 2\n[tenant c]\nweight = 3\n");
+    simulate("rr", "[sim]\ntime = 36s\n[tenant a]\nweight = 1\n[tenant b]\nweight = 2\n[tenant c]\nweight = 3\n");
     assert_near(r.tenants[0].least_ratio, 2, 0.001);
     assert_near(r.tenants[2].most_ratio, 2 / 3.0, 0.001);
     assert_near(r.fairness, 1 / 3.0, 0.001);
@@ -148,8 +145,7 @@ static void spinning_costs_only_who_waits(void **state)
     /* Thinks for 1 ms after each kernel of 1 ms: each turn ends with 50 us of spinning, which the other waits
      * for. */
     simulate("fair", "[tenant lazy]\nthink = 1ms\n[tenant busy]\n");
-    assert_near((double)r.devices[0].wasted_ns / (double)r.time_ns,
-                (double)r.tenants[0].usage.turns * 50e-6 / 10, 1e-9);
+    assert_near((double)r.devices[0].wasted_ns / (double)r.time_ns, (double)r.tenants[0].usage.turns * 50e-6 / 10, 1e-9);
     assert_near(busy(&r) + (double)r.devices[0].wasted_ns / (double)r.time_ns, 1, 1e-9);
     end(state);
     /* Thinks for less than the spin time: it keeps the device for its slice. */
@@ -210,9 +206,7 @@ static void the_ways_to_come_and_go(void **state)
     assert_near(r.tenants[0].entitled, 0.75, 1e-6);
     assert_near(r.fairness, 1, 0.002);
     end(state);
-    simulate(
-        "fair",
-        "[sim]\ntime = 20s\n[tenant a]\n[tenant b]\narrive = 5s\nstay = 10s\n[tenant c]\narrive = 21s\n");
+    simulate("fair", "[sim]\ntime = 20s\n[tenant a]\n[tenant b]\narrive = 5s\nstay = 10s\n[tenant c]\narrive = 21s\n");
     assert_near(r.tenants[0].share, 0.75, 0.001);
     assert_near(r.tenants[1].share, 0.25, 0.001);
     assert_int_equal(r.tenants[2].usage.used_ns, 0);
@@ -225,9 +219,8 @@ static void the_ways_to_come_and_go(void **state)
     assert_int_equal(r.tenants[0].usage.kernels, 3);
     end(state);
     /* It has left its device, for c: b is on the other. */
-    simulate("fair",
-             "[sim]\ndevices = 2\ntime = 20s\n[tenant a]\nweight = 300\nkernel = 3s\nstay = 7s\n[tenant b]\n"
-             "[tenant c]\narrive = 15s\n");
+    simulate("fair", "[sim]\ndevices = 2\ntime = 20s\n[tenant a]\nweight = 300\nkernel = 3s\nstay = 7s\n[tenant b]\n"
+                     "[tenant c]\narrive = 15s\n");
     assert_int_equal(r.tenants[2].usage.used_ns, 5 * S);
     assert_int_equal(r.tenants[1].usage.used_ns, 20 * S);
 }
@@ -271,8 +264,7 @@ static void polling_wastes_the_device(void **state)
 /* strict: who launches, and has credit, gets the device after the kernel in hand, not after the slice. */
 static void strict_brings_the_vgpu_with_its_program(void **state)
 {
-    static const char text[] =
-        "[tenant chatty]\nkernel = 100us\nthink = 20ms\n[tenant bulk]\nkernel = 500us\n";
+    static const char text[] = "[tenant chatty]\nkernel = 100us\nthink = 20ms\n[tenant bulk]\nkernel = 500us\n";
     simulate("credit", text);
     assert_true(r.tenants[0].usage.waits.longest_ns > 3 * MS);
     end(state);
@@ -289,10 +281,9 @@ static void describe(const struct gn_sim_result *result, char *ret, size_t n)
     size_t at = 0;
     for (uint32_t i = 0; i < result->n_programs; i++) {
         const struct gn_sim_usage *u = &result->programs[i];
-        at +=
-            (size_t)snprintf(ret + at, n - at, "%lu %lu %lu %lu %lu %lu\n", (unsigned long)u->used_ns,
-                             (unsigned long)u->kernels, (unsigned long)u->turns, (unsigned long)u->left,
-                             (unsigned long)gn_sim_waits_mean(&u->waits), (unsigned long)u->waits.longest_ns);
+        at += (size_t)snprintf(ret + at, n - at, "%lu %lu %lu %lu %lu %lu\n", (unsigned long)u->used_ns, (unsigned long)u->kernels,
+                               (unsigned long)u->turns, (unsigned long)u->left, (unsigned long)gn_sim_waits_mean(&u->waits),
+                               (unsigned long)u->waits.longest_ns);
         assert_true(at < n);
     }
     snprintf(ret + at, n - at, "%.17g %lu", result->fairness, (unsigned long)result->decisions.n_picks);
@@ -356,9 +347,8 @@ static void sums_agree_under_every_policy(void **state)
 /* tests/commands looks at the memory that this takes, in a process of its own. */
 static void ten_thousand_vgpus_on_a_hundred_devices(void **state)
 {
-    simulate("fair",
-             "[sim]\ndevices = 100\ntime = 5s\n[tenant busy]\ncopies = 500\nvgpus = 10\nkernel = exp:2ms\n"
-             "[tenant lazy]\ncopies = 5000\nkernel = exp:2ms\nthink = exp:500ms\n");
+    simulate("fair", "[sim]\ndevices = 100\ntime = 5s\n[tenant busy]\ncopies = 500\nvgpus = 10\nkernel = exp:2ms\n"
+                     "[tenant lazy]\ncopies = 5000\nkernel = exp:2ms\nthink = exp:500ms\n");
     assert_int_equal(r.all.n_vgpus, 10000);
     for (int k = 0; k < 100; k++)
         assert_int_equal(r.devices[k].n_vgpus, 100);

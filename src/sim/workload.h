@@ -89,8 +89,7 @@ void gn_sim_workload_fini(struct gn_sim_workload *w);
 /* A file, over what is there. 0 or -errno; a mistake names the line and is -EBADMSG. */
 int gn_sim_workload_read(struct gn_sim_workload *w, const char *path, struct gn_error *err);
 /* The same, of a text of n bytes; paths in it are relative to path's folder. */
-int gn_sim_workload_parse(struct gn_sim_workload *w, const char *path, const char *text, size_t n,
-                          struct gn_error *err);
+int gn_sim_workload_parse(struct gn_sim_workload *w, const char *path, const char *text, size_t n, struct gn_error *err);
 
 /* A setting by its key in [sim]; one that was given before gives way, but policies are added. -EINVAL: a
  * mistake. */
@@ -116,8 +115,7 @@ uint32_t gn_sim_workload_find_tenant(const struct gn_sim_workload *w, const char
 uint32_t gn_sim_workload_find_program(const struct gn_sim_workload *w, const char *name);
 /* A new one as by default. 0, or -EINVAL, -ENOMEM. */
 int gn_sim_workload_new_tenant(struct gn_sim_workload *w, const char *name, struct gn_error *err);
-int gn_sim_workload_new_program(struct gn_sim_workload *w, const char *name, uint32_t tenant,
-                                struct gn_error *err);
+int gn_sim_workload_new_program(struct gn_sim_workload *w, const char *name, uint32_t tenant, struct gn_error *err);
 int gn_sim_check_name(const char *name, struct gn_error *err);
 
 #endif

@@ -37,8 +37,7 @@ static uint32_t first_owner(const struct gn_sim_workload *w, uint32_t tenant)
     return at;
 }
 
-static void vgpu_init(struct gn_sim_world *world, struct gn_sim_vgpu *v, uint32_t program,
-                      struct gn_sim_owner *owner)
+static void vgpu_init(struct gn_sim_world *world, struct gn_sim_vgpu *v, uint32_t program, struct gn_sim_owner *owner)
 {
     const uint64_t id = (uint64_t)(v - world->vgpus);
     v->program = &world->w->programs[program];
@@ -77,8 +76,8 @@ static void vgpus_init(struct gn_sim_world *world)
     }
 }
 
-int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *w,
-                      const struct gn_sched_policy *policy, struct gn_sim_result *result)
+int gn_sim_world_init(struct gn_sim_world *world, const struct gn_sim_workload *w, const struct gn_sched_policy *policy,
+                      struct gn_sim_result *result)
 {
     memset(world, 0, sizeof *world);
     world->w = w;
@@ -139,8 +138,7 @@ static struct gn_sim_claim claim_of(struct gn_sim_world *world, struct gn_sim_se
     double wanted = (double)s->used_ns / len;
     if ((double)s->worked_ns >= ALWAYS * len && s->wants > wanted)
         wanted = s->wants;
-    const double cap = t->cap ? (double)t->cap / GN_SCHED_WHOLE : 1,
-                 floor = (double)t->floor / GN_SCHED_WHOLE;
+    const double cap = t->cap ? (double)t->cap / GN_SCHED_WHOLE : 1, floor = (double)t->floor / GN_SCHED_WHOLE;
     struct gn_sim_claim c = {.weight = t->weight, .least = floor, .most = cap};
     c.most = wanted < c.most ? wanted : c.most;
     c.least = c.least < c.most ? c.least : c.most;
@@ -199,8 +197,7 @@ static struct gn_sim_device *least_loaded(struct gn_sim_world *world)
     return best;
 }
 
-static struct gn_sim_seat *find_seat(struct gn_sim_world *world, struct gn_sim_owner *o,
-                                     struct gn_sim_device *d)
+static struct gn_sim_seat *find_seat(struct gn_sim_world *world, struct gn_sim_owner *o, struct gn_sim_device *d)
 {
     gn_list_for_each(s, &o->seats, struct gn_sim_seat, in_owner)
     {

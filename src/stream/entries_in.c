@@ -41,8 +41,7 @@ static int check_entry(struct gn_stream_reader *r, const unsigned char *at, uint
 {
     const struct gn_stream_entry_head *e = (const void *)at;
     const char *table = r->section.name;
-    if (left < sizeof *e || e->zero || e->bytes > left || e->bytes < sizeof *e || e->bytes % 8 ||
-        e->n_refs > (e->bytes - sizeof *e) / 8)
+    if (left < sizeof *e || e->zero || e->bytes > left || e->bytes < sizeof *e || e->bytes % 8 || e->n_refs > (e->bytes - sizeof *e) / 8)
         return gn_stream_damaged(r, "an entry %llu bytes before its end is malformed", (unsigned long long)left);
     const uint64_t *refs = (const void *)(at + sizeof *e);
     uint64_t refs_bytes = e->n_refs * sizeof *refs;
@@ -50,8 +49,8 @@ static int check_entry(struct gn_stream_reader *r, const unsigned char *at, uint
         return gn_stream_damaged(r, "%s %#llx is malformed", table, (unsigned long long)e->id);
     for (uint32_t i = 0; i < e->n_refs; i++)
         if (refs[i] && !gn_known_find(&r->objects, refs[i]))
-            return gn_stream_damaged(r, "%s %#llx refers to object %#llx, which has not come", table,
-                                     (unsigned long long)e->id, (unsigned long long)refs[i]);
+            return gn_stream_damaged(r, "%s %#llx refers to object %#llx, which has not come", table, (unsigned long long)e->id,
+                                     (unsigned long long)refs[i]);
     if (r->section.table == GN_STREAM_OBJECTS) {
         const uint32_t *kind = gn_known_find(&r->objects, e->id);
         if (!e->id || (kind && *kind != e->kind))

@@ -13,8 +13,7 @@
 #define GN_HASH_VARIANT gn_stream_hash_any
 #endif
 
-struct gn_stream_hash GN_HASH_VARIANT(const void *bytes, size_t n)
-{
+struct gn_stream_hash GN_HASH_VARIANT(const void *bytes, size_t n) {
     XXH128_hash_t h = XXH3_128bits(bytes, n);
     return (struct gn_stream_hash){h.low64, h.high64};
 }

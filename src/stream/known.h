@@ -12,7 +12,7 @@
  * stranger's, so they are spread by a number that he does not know. One thread.
  */
 struct gn_known_ids {
-    uint64_t *keys;   /* 0: empty; id 0 is never held */
+    uint64_t *keys; /* 0: empty; id 0 is never held */
     uint32_t *values;
     uint32_t capacity; /* a power of two */
     uint32_t n;
@@ -29,10 +29,10 @@ void gn_known_fini(struct gn_known_ids *k);
 struct gn_known_memory {
     struct gn_stream_memory m;
     uint64_t n_pages;
-    uint64_t n_missing;    /* pages that never came */
-    uint64_t n_in_round;   /* pages that came in `round` */
+    uint64_t n_missing;  /* pages that never came */
+    uint64_t n_in_round; /* pages that came in `round` */
     uint32_t round;
-    unsigned char *came;   /* a bit a page; NULL: nobody asks */
+    unsigned char *came; /* a bit a page; NULL: nobody asks */
 };
 
 struct gn_known_memories {

@@ -32,7 +32,7 @@ static_assert(sizeof(struct gn_stream_preamble) == 24, "stream");
 struct gn_stream_section_head {
     char name[GN_STREAM_NAME_BYTES]; /* padded with zeros */
     uint16_t version;
-    uint16_t flags; /* GN_STREAM_OPTIONAL */
+    uint16_t flags;  /* GN_STREAM_OPTIONAL */
     uint32_t number; /* 0, 1, 2, ... */
     uint64_t body_bytes;
     uint64_t bulk_bytes; /* pages' contents: the body says how they are checked */
@@ -49,12 +49,12 @@ static_assert(sizeof(struct gn_stream_hash) == 16, "stream");
 /* "stream": the first section. */
 enum gn_stream_purpose { GN_STREAM_CHECKPOINT = 1, GN_STREAM_MOVE = 2 };
 struct gn_stream_about {
-    uint32_t purpose; /* enum gn_stream_purpose */
-    uint32_t page_bytes; /* a power of two, 4,096 to 65,536 */
-    uint64_t created_ns; /* CLOCK_REALTIME, the sender's */
+    uint32_t purpose;      /* enum gn_stream_purpose */
+    uint32_t page_bytes;   /* a power of two, 4,096 to 65,536 */
+    uint64_t created_ns;   /* CLOCK_REALTIME, the sender's */
     uint64_t monotonic_ns; /* CLOCK_MONOTONIC, the sender's, at the same moment */
-    char api[16];     /* "opencl" */
-    char creator[32]; /* "gantry 0.1.0" */
+    char api[16];          /* "opencl" */
+    char creator[32];      /* "gantry 0.1.0" */
 };
 static_assert(sizeof(struct gn_stream_about) == 72, "stream");
 
@@ -89,23 +89,23 @@ static_assert(sizeof(struct gn_stream_part_head) == 16, "stream");
 
 /* What parts hold. Each may come more than once where the API says so. */
 enum gn_stream_part_number {
-    GN_PART_STATE = 1,          /* struct gn_stream_*_state of the table; an object's: the API's own */
-    GN_PART_REQUEST = 2,        /* a request that made or changed the object, whole, in that order: docs/wire.md */
-    GN_PART_NAME = 3,           /* texts, without a terminating zero */
+    GN_PART_STATE = 1,   /* struct gn_stream_*_state of the table; an object's: the API's own */
+    GN_PART_REQUEST = 2, /* a request that made or changed the object, whole, in that order: docs/wire.md */
+    GN_PART_NAME = 3,    /* texts, without a terminating zero */
     GN_PART_VENDOR = 4,
     GN_PART_VERSION = 5,
     GN_PART_DRIVER_VERSION = 6,
     GN_PART_TYPE = 7,
-    GN_PART_FACT = 8,           /* u32 number, u32 zero, value: a device's */
-    GN_PART_SOURCE = 16,        /* a program's, joined */
-    GN_PART_OPTIONS = 17,       /* of its last build */
-    GN_PART_HEADER = 18,        /* u32 bytes of the name, u32 zero, name, contents */
+    GN_PART_FACT = 8,     /* u32 number, u32 zero, value: a device's */
+    GN_PART_SOURCE = 16,  /* a program's, joined */
+    GN_PART_OPTIONS = 17, /* of its last build */
+    GN_PART_HEADER = 18,  /* u32 bytes of the name, u32 zero, name, contents */
     GN_PART_IL = 19,
-    GN_PART_BINARY = 20,        /* u32 device, u32 zero, contents */
-    GN_PART_ARGUMENTS = 32,     /* a kernel's, set or of a launch: docs/wire.md */
-    GN_PART_WAITS = 33,         /* u32 events' indices */
-    GN_PART_DATA = 34,          /* bulk data that a command brings */
-    GN_PART_API = 1024,         /* the API's own begin here */
+    GN_PART_BINARY = 20,    /* u32 device, u32 zero, contents */
+    GN_PART_ARGUMENTS = 32, /* a kernel's, set or of a launch: docs/wire.md */
+    GN_PART_WAITS = 33,     /* u32 events' indices */
+    GN_PART_DATA = 34,      /* bulk data that a command brings */
+    GN_PART_API = 1024,     /* the API's own begin here */
 };
 
 /* GN_PART_STATE of "tenant": one entry, whose id is the vGPU's; its name is the tenant's. */
@@ -130,8 +130,8 @@ static_assert(sizeof(struct gn_stream_stop) == 48, "stream");
 /* Of "devices": the id is the device's index in the vGPU. */
 struct gn_stream_device_state {
     uint64_t memory_bytes;
-    uint64_t largest_bytes;     /* of one allocation */
-    uint64_t work_group;        /* most work-items of a group */
+    uint64_t largest_bytes; /* of one allocation */
+    uint64_t work_group;    /* most work-items of a group */
     uint32_t n_units;
     uint32_t flags; /* 0 */
 };
@@ -160,7 +160,7 @@ static_assert(sizeof(struct gn_stream_call_state) == 8, "stream");
 struct gn_stream_command_state {
     uint32_t event; /* UINT32_MAX: none */
     uint32_t zero;
-    uint64_t done;  /* of a launch that was cut: work-groups of it that have run */
+    uint64_t done;                /* of a launch that was cut: work-groups of it that have run */
     uint64_t submit_ns, start_ns; /* of one that was cut, the sender's CLOCK_MONOTONIC; else 0 */
 };
 static_assert(sizeof(struct gn_stream_command_state) == 32, "stream");
@@ -224,9 +224,9 @@ static_assert(sizeof(struct gn_stream_run_head) == 16, "stream");
 
 /* "commit": the last section. */
 struct gn_stream_commit {
-    uint64_t n_sections; /* before this one */
+    uint64_t n_sections;   /* before this one */
     uint64_t stream_bytes; /* before this one's head */
-    uint64_t chain; /* of all checksums of sections before: docs/migration-stream.md */
+    uint64_t chain;        /* of all checksums of sections before: docs/migration-stream.md */
     uint64_t zero;
 };
 static_assert(sizeof(struct gn_stream_commit) == 32, "stream");

@@ -18,8 +18,7 @@ struct sums {
     uint64_t hashes, bytes;
 };
 
-static int check_runs(struct gn_stream_reader *r, struct gn_known_memory *m, const struct gn_stream_run_head *runs,
-                      struct sums *sums)
+static int check_runs(struct gn_stream_reader *r, struct gn_known_memory *m, const struct gn_stream_run_head *runs, struct sums *sums)
 {
     if (m->round != r->round) {
         m->round = r->round;
@@ -63,8 +62,8 @@ int gn_stream_check_pages(struct gn_stream_reader *r)
         return gn_stream_damaged(r, "pages come before a round");
     if (check_runs(r, m, runs, &sums) < 0)
         return r->failed;
-    if (sums.hashes != p->n_hashes || (p->packing == GN_STREAM_RAW ? r->head.bulk_bytes != sums.bytes
-                                                                   : !r->head.bulk_bytes || r->head.bulk_bytes >= sums.bytes))
+    if (sums.hashes != p->n_hashes ||
+        (p->packing == GN_STREAM_RAW ? r->head.bulk_bytes != sums.bytes : !r->head.bulk_bytes || r->head.bulk_bytes >= sums.bytes))
         return gn_stream_damaged(r, "its lengths do not agree");
     for (uint32_t i = 0; i < p->n_runs; i++)
         gn_known_memory_came(m, runs[i].first_page, runs[i].n_pages);

@@ -111,8 +111,8 @@ static int add_zeros(struct gn_stream_writer *w, struct part_of_pages *p, uint64
     return 0;
 }
 
-static int add_page(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t page, const unsigned char *bytes,
-                    size_t n, const struct gn_stream_hash *hash)
+static int add_page(struct gn_stream_writer *w, struct part_of_pages *p, uint64_t page, const unsigned char *bytes, size_t n,
+                    const struct gn_stream_hash *hash)
 {
     if (room(w, p, n) < 0)
         return w->failed;

@@ -49,8 +49,7 @@ static int about_section(struct gn_stream_reader *r, int code, const char *fix, 
 {
     char why[256];
     vsnprintf(why, sizeof why, fmt, ap);
-    return gn_stream_reader_fail(r, code, fix, "section '%s' at byte %llu: %s", r->section.name,
-                                 (unsigned long long)r->head_offset, why);
+    return gn_stream_reader_fail(r, code, fix, "section '%s' at byte %llu: %s", r->section.name, (unsigned long long)r->head_offset, why);
 }
 
 int gn_stream_damaged(struct gn_stream_reader *r, const char *fmt, ...)
@@ -85,11 +84,10 @@ int gn_stream_fetch(struct gn_stream_reader *r, struct iovec *iov, int n, uint64
     if (rc == -ENODATA && !r->offset)
         return gn_stream_reader_fail(r, EBADMSG, damage, "this is no stream of a vGPU: it is too short");
     if (rc == -ENODATA && r->section.name[0])
-        return gn_stream_reader_fail(r, EBADMSG, damage, "the stream ends in section '%s', which began at byte %llu",
-                                     r->section.name, (unsigned long long)r->head_offset);
+        return gn_stream_reader_fail(r, EBADMSG, damage, "the stream ends in section '%s', which began at byte %llu", r->section.name,
+                                     (unsigned long long)r->head_offset);
     if (rc == -ENODATA)
-        return gn_stream_reader_fail(r, EBADMSG, damage, "the stream ends at byte %llu, before its commit",
-                                     (unsigned long long)r->offset);
+        return gn_stream_reader_fail(r, EBADMSG, damage, "the stream ends at byte %llu, before its commit", (unsigned long long)r->offset);
     if (rc < 0)
         return gn_stream_reader_fail(r, -rc, err.fix, "%s", err.what[0] ? err.what : "cannot read the stream");
     r->offset += bytes;
@@ -134,8 +132,8 @@ static int read_head(struct gn_stream_reader *r)
     if (h->flags & ~GN_STREAM_OPTIONAL)
         return gn_stream_damaged(r, "its flags %#x mean nothing", h->flags);
     if (h->body_bytes > r->limits.body_bytes || h->body_bytes > GN_STREAM_MOST_BODY_BYTES)
-        return gn_stream_refused(r, "its %llu bytes are more than the %llu that are allowed",
-                                 (unsigned long long)h->body_bytes, (unsigned long long)r->limits.body_bytes);
+        return gn_stream_refused(r, "its %llu bytes are more than the %llu that are allowed", (unsigned long long)h->body_bytes,
+                                 (unsigned long long)r->limits.body_bytes);
     return 0;
 }
 
@@ -187,14 +185,14 @@ static int take_announce(struct gn_stream_reader *r)
     if (r->body.n != sizeof *a || a->zero)
         return gn_stream_damaged(r, "it is malformed");
     if (a->memory_bytes > l->memory_bytes)
-        return gn_stream_refused(r, "%llu bytes of memory are announced, and %llu are allowed",
-                                 (unsigned long long)a->memory_bytes, (unsigned long long)l->memory_bytes);
+        return gn_stream_refused(r, "%llu bytes of memory are announced, and %llu are allowed", (unsigned long long)a->memory_bytes,
+                                 (unsigned long long)l->memory_bytes);
     if (a->entries_bytes > l->entries_bytes)
-        return gn_stream_refused(r, "%llu bytes of entries are announced, and %llu are allowed",
-                                 (unsigned long long)a->entries_bytes, (unsigned long long)l->entries_bytes);
+        return gn_stream_refused(r, "%llu bytes of entries are announced, and %llu are allowed", (unsigned long long)a->entries_bytes,
+                                 (unsigned long long)l->entries_bytes);
     if (a->n_objects > l->n_objects || a->n_memories > l->n_memories || a->n_rounds > l->n_rounds)
-        return gn_stream_refused(r, "%u objects, %u memories and %u rounds are announced, and %u, %u and %u are allowed",
-                                 a->n_objects, a->n_memories, a->n_rounds, l->n_objects, l->n_memories, l->n_rounds);
+        return gn_stream_refused(r, "%u objects, %u memories and %u rounds are announced, and %u, %u and %u are allowed", a->n_objects,
+                                 a->n_memories, a->n_rounds, l->n_objects, l->n_memories, l->n_rounds);
     r->announce = *a;
     r->announced = true;
     r->section.what = GN_STREAM_IS_ANNOUNCE;
@@ -213,8 +211,7 @@ static int take_memory(struct gn_stream_reader *r)
         uint64_t bytes;
         if (!m->id || m->flags & ~GN_STREAM_MEMORY_KEPT || m->zero)
             return gn_stream_damaged(r, "memory %zu of %zu is malformed", i, n);
-        if (!gn_add_u64(r->memories.bytes, m->bytes, &bytes) || bytes > r->announce.memory_bytes ||
-            r->memories.n >= r->announce.n_memories)
+        if (!gn_add_u64(r->memories.bytes, m->bytes, &bytes) || bytes > r->announce.memory_bytes || r->memories.n >= r->announce.n_memories)
             return gn_stream_refused(r, "memory %#llx of %llu bytes is more than was announced", (unsigned long long)m->id,
                                      (unsigned long long)m->bytes);
         int rc = gn_known_memory_put(&r->memories, m, r->about.page_bytes, true);
@@ -255,8 +252,7 @@ static int take_gone(struct gn_stream_reader *r)
 static int take_round(struct gn_stream_reader *r)
 {
     const struct gn_stream_round *round = (const void *)r->body.bytes;
-    if (r->body.n != sizeof *round || round->number != r->round + 1 || round->kind < GN_STREAM_PRECOPY ||
-        round->kind > GN_STREAM_STOP)
+    if (r->body.n != sizeof *round || round->number != r->round + 1 || round->kind < GN_STREAM_PRECOPY || round->kind > GN_STREAM_STOP)
         return gn_stream_damaged(r, "it is malformed");
     if (r->round_kind == GN_STREAM_STOP)
         return gn_stream_damaged(r, "a round follows the last one");
@@ -406,16 +402,16 @@ static int begin(struct gn_stream_reader *r)
                                      "section 'stream' is of version %u, and this gantry reads version %u", r->head.version,
                                      SECTION_VERSION);
     const struct gn_stream_about *a = &r->about;
-    if (r->body.n != sizeof *a || r->head.flags || r->head.bulk_bytes || a->purpose < GN_STREAM_CHECKPOINT ||
-        a->purpose > GN_STREAM_MOVE || a->page_bytes < 4096 || a->page_bytes > 65536 ||
-        a->page_bytes & (a->page_bytes - 1) || !text_ok(a->api, sizeof a->api) || !text_ok(a->creator, sizeof a->creator))
+    if (r->body.n != sizeof *a || r->head.flags || r->head.bulk_bytes || a->purpose < GN_STREAM_CHECKPOINT || a->purpose > GN_STREAM_MOVE ||
+        a->page_bytes < 4096 || a->page_bytes > 65536 || a->page_bytes & (a->page_bytes - 1) || !text_ok(a->api, sizeof a->api) ||
+        !text_ok(a->creator, sizeof a->creator))
         return gn_stream_damaged(r, "it is malformed");
     link_section(r);
     return 0;
 }
 
-int gn_stream_reader_create(const struct gn_stream_source *source, const struct gn_stream_limits *limits,
-                            struct gn_stream_reader **ret, struct gn_error *err)
+int gn_stream_reader_create(const struct gn_stream_source *source, const struct gn_stream_limits *limits, struct gn_stream_reader **ret,
+                            struct gn_error *err)
 {
     struct gn_stream_reader *r = calloc(1, sizeof *r);
     if (!r)

@@ -49,12 +49,12 @@ struct gn_stream_source gn_stream_source_of_fd(struct gn_stream_fd *fd);
 enum gn_stream_table {
     GN_STREAM_TENANT,
     GN_STREAM_DEVICES,
-    GN_STREAM_OBJECTS,  /* ids are handles; parents come before what is made from them */
+    GN_STREAM_OBJECTS, /* ids are handles; parents come before what is made from them */
     GN_STREAM_EVENTS,
     GN_STREAM_CALLS,
     GN_STREAM_COMMANDS,
     GN_STREAM_MAPS,
-    GN_STREAM_SESSION,  /* parts of the vGPU's own */
+    GN_STREAM_SESSION, /* parts of the vGPU's own */
     GN_STREAM_N_TABLES
 };
 
@@ -68,12 +68,12 @@ struct gn_stream_options {
     const char *creator; /* "gantry 0.1.0" */
     uint32_t page_bytes; /* a power of two, 4096 to 65536; 0: 4096 */
     enum gn_stream_packing packing;
-    int level;           /* zstd's; 0: 1 */
+    int level; /* zstd's; 0: 1 */
 };
 
 /* Nothing is written before the first call that has something to write. `sink` is copied. */
-int gn_stream_writer_create(const struct gn_stream_sink *sink, const struct gn_stream_options *options,
-                            struct gn_stream_writer **ret, struct gn_error *err);
+int gn_stream_writer_create(const struct gn_stream_sink *sink, const struct gn_stream_options *options, struct gn_stream_writer **ret,
+                            struct gn_error *err);
 void gn_stream_writer_destroy(struct gn_stream_writer *w); /* NULL does nothing */
 const struct gn_error *gn_stream_writer_error(const struct gn_stream_writer *w);
 
@@ -84,8 +84,8 @@ int gn_stream_announce(struct gn_stream_writer *w, const struct gn_stream_announ
  * An entry: begin, its parts, end. What is given is copied. Entries gather in the writer and go out in sections; gn_stream_flush,
  * or anything that is no entry of the same table, sends them on. An object whose id came before replaces that one.
  */
-int gn_stream_entry_begin(struct gn_stream_writer *w, enum gn_stream_table table, uint64_t id, uint32_t kind,
-                          const uint64_t *refs, uint32_t n_refs);
+int gn_stream_entry_begin(struct gn_stream_writer *w, enum gn_stream_table table, uint64_t id, uint32_t kind, const uint64_t *refs,
+                          uint32_t n_refs);
 int gn_stream_part(struct gn_stream_writer *w, uint32_t part, const void *bytes, uint64_t n);
 int gn_stream_part_text(struct gn_stream_writer *w, uint32_t part, const char *text);
 /* A part that lies in pieces. */
@@ -118,9 +118,9 @@ int gn_stream_commit(struct gn_stream_writer *w);
 struct gn_stream_counts {
     uint64_t stream_bytes;
     uint64_t entries, entries_bytes;
-    uint64_t pages, pages_zero;      /* zero ones are among pages */
-    uint64_t pages_bytes;            /* of those with contents */
-    uint64_t packed_bytes;           /* what these took in the stream */
+    uint64_t pages, pages_zero; /* zero ones are among pages */
+    uint64_t pages_bytes;       /* of those with contents */
+    uint64_t packed_bytes;      /* what these took in the stream */
 };
 const struct gn_stream_counts *gn_stream_writer_counts(const struct gn_stream_writer *w);
 
@@ -139,8 +139,8 @@ struct gn_stream_limits {
 extern const struct gn_stream_limits gn_stream_limits_default;
 
 /* Reads the beginning. */
-int gn_stream_reader_create(const struct gn_stream_source *source, const struct gn_stream_limits *limits,
-                            struct gn_stream_reader **ret, struct gn_error *err);
+int gn_stream_reader_create(const struct gn_stream_source *source, const struct gn_stream_limits *limits, struct gn_stream_reader **ret,
+                            struct gn_error *err);
 void gn_stream_reader_destroy(struct gn_stream_reader *r); /* NULL does nothing */
 const struct gn_error *gn_stream_reader_error(const struct gn_stream_reader *r);
 const struct gn_stream_about *gn_stream_reader_about(const struct gn_stream_reader *r);
@@ -161,7 +161,7 @@ enum gn_stream_what {
 struct gn_stream_section {
     enum gn_stream_what what;
     char name[GN_STREAM_NAME_BYTES + 1];
-    uint64_t offset;            /* of its head in the stream */
+    uint64_t offset; /* of its head in the stream */
     uint32_t number;
     enum gn_stream_table table; /* IS_TABLE; gn_stream_next_entry gives its entries */
     const struct gn_stream_announce *announce;
@@ -170,11 +170,11 @@ struct gn_stream_section {
     const struct gn_stream_gone *gone;
     uint32_t n_gone;
     const struct gn_stream_round *round;
-    const struct gn_stream_memory *memory;  /* IS_PAGES: of which */
+    const struct gn_stream_memory *memory; /* IS_PAGES: of which */
     const struct gn_stream_run_head *runs;
     uint32_t n_runs;
-    const struct gn_stream_hash *hashes;    /* of the pages that hold data, in order */
-    uint64_t bulk_bytes;                    /* what their contents take in the stream */
+    const struct gn_stream_hash *hashes; /* of the pages that hold data, in order */
+    uint64_t bulk_bytes;                 /* what their contents take in the stream */
 };
 
 /* 0 and the next section, or a failure. After IS_COMMIT: -EINVAL. Pages that were not taken are checked and passed over. */
@@ -195,8 +195,8 @@ struct gn_stream_entry {
     const uint64_t *refs;
     uint32_t n_refs;
     uint32_t n_parts;
-    uint64_t bytes;            /* of the whole entry in the stream */
-    const unsigned char *at;   /* gn_stream_next_part's */
+    uint64_t bytes;          /* of the whole entry in the stream */
+    const unsigned char *at; /* gn_stream_next_part's */
     uint32_t parts_left;
 };
 

@@ -31,7 +31,7 @@ struct gn_stream_writer {
     uint64_t chain;
     struct gn_buffer entries; /* the head's room, then whole entries of `table`, then one that is being made */
     enum gn_stream_table table;
-    size_t entry_at; /* 0: none is being made */
+    size_t entry_at;        /* 0: none is being made */
     struct gn_buffer small; /* of other sections, the head's room first */
     struct gn_buffer packed;
     void *zstd;

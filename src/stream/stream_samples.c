@@ -65,11 +65,11 @@ static void put_state(struct gn_stream_writer *w, enum gn_stream_table table, ui
 
 static void put_head(struct gn_stream_writer *w)
 {
-    const struct gn_stream_announce most = {.memory_bytes = GN_SAMPLE_BUFFER_BYTES, .entries_bytes = 65536, .n_objects = 16,
-                                            .n_memories = 1, .n_rounds = 2};
+    const struct gn_stream_announce most = {
+        .memory_bytes = GN_SAMPLE_BUFFER_BYTES, .entries_bytes = 65536, .n_objects = 16, .n_memories = 1, .n_rounds = 2};
     const struct gn_stream_tenant_state tenant = {.weight = 100, .memory_limit_bytes = 1u << 30, .memory_bytes = GN_SAMPLE_BUFFER_BYTES};
-    const struct gn_stream_device_state device = {.memory_bytes = UINT64_C(8) << 30, .largest_bytes = UINT64_C(2) << 30,
-                                                  .work_group = 4096, .n_units = 2};
+    const struct gn_stream_device_state device = {
+        .memory_bytes = UINT64_C(8) << 30, .largest_bytes = UINT64_C(2) << 30, .work_group = 4096, .n_units = 2};
     const uint32_t fact[] = {0x1000, 0, 2, 0};
     gn_stream_announce(w, &most);
     gn_stream_entry_begin(w, GN_STREAM_TENANT, 0x1a2b3c4d, 0, NULL, 0);

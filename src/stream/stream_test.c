@@ -154,10 +154,8 @@ static void hashes_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes_agree),
-        cmocka_unit_test(raw_comes_back),
-        cmocka_unit_test(packed_comes_back),
-        cmocka_unit_test(cut_anywhere_is_refused),
+        cmocka_unit_test(hashes_agree),      cmocka_unit_test(raw_comes_back),
+        cmocka_unit_test(packed_comes_back), cmocka_unit_test(cut_anywhere_is_refused),
         cmocka_unit_test(every_bit_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,8 +16,8 @@
 
 #define HEAD sizeof(struct gn_stream_section_head)
 
-static const char *const table_names[GN_STREAM_N_TABLES] = {"tenant", "devices", "objects", "events",
-                                                            "calls", "commands", "maps", "session"};
+static const char *const table_names[GN_STREAM_N_TABLES] = {"tenant", "devices",  "objects", "events",
+                                                            "calls",  "commands", "maps",    "session"};
 
 const char *gn_stream_table_name(enum gn_stream_table table)
 {
@@ -146,8 +146,8 @@ int gn_stream_flush(struct gn_stream_writer *w)
     return 0;
 }
 
-int gn_stream_entry_begin(struct gn_stream_writer *w, enum gn_stream_table table, uint64_t id, uint32_t kind,
-                          const uint64_t *refs, uint32_t n_refs)
+int gn_stream_entry_begin(struct gn_stream_writer *w, enum gn_stream_table table, uint64_t id, uint32_t kind, const uint64_t *refs,
+                          uint32_t n_refs)
 {
     if (w->failed)
         return w->failed;
@@ -269,8 +269,8 @@ int gn_stream_commit(struct gn_stream_writer *w)
 
 /* ---- the writer */
 
-int gn_stream_writer_create(const struct gn_stream_sink *sink, const struct gn_stream_options *options,
-                            struct gn_stream_writer **ret, struct gn_error *err)
+int gn_stream_writer_create(const struct gn_stream_sink *sink, const struct gn_stream_options *options, struct gn_stream_writer **ret,
+                            struct gn_error *err)
 {
     uint32_t page_bytes = options->page_bytes ? options->page_bytes : 4096;
     if (page_bytes < 4096 || page_bytes > 65536 || page_bytes & (page_bytes - 1) || options->packing > GN_STREAM_ZSTD)

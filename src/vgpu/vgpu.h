@@ -21,7 +21,7 @@ struct gn_vgpu_boot {
     const char *tenant;
     uint32_t weight;
     uint64_t memory_limit_bytes; /* 0: what the device has */
-    const uint32_t *ranks;       /* of each device: in which order they are offered to a program that does not choose. NULL: as they stand */
+    const uint32_t *ranks; /* of each device: in which order they are offered to a program that does not choose. NULL: as they stand */
 
     int session_fd; /* to the program. Hangs up when the program is gone: then gn_vgpu_serve returns */
     int control_fd; /* to gantryd: link/worker_control.h. Hangs up when gantryd is gone: likewise */
@@ -44,9 +44,9 @@ struct gn_vgpu_boot {
     int load_fd;
     struct gn_tls *load_tls; /* what comes over it is TLS's; of a remote one, from gn_vgpu_take_hand on. NULL: it is plain */
     unsigned char load_name[32], load_key[32]; /* the key that begins with, of a remote one with tls */
-    int file_fd;                   /* what the vGPU consists of comes from here instead, a file. -1: no */
-    uint64_t ring_at;              /* the ring's position from which on it serves */
-    struct gn_segment *more;       /* data segments behind the first */
+    int file_fd;                               /* what the vGPU consists of comes from here instead, a file. -1: no */
+    uint64_t ring_at;                          /* the ring's position from which on it serves */
+    struct gn_segment *more;                   /* data segments behind the first */
     uint32_t n_more;
 
     struct gn_backend_platform *platform; /* brought up, with the devices that the operator selected */

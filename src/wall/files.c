@@ -128,8 +128,7 @@ static void each_library_folder(void (*each)(void *ctx, const char *path, unsign
     }
 }
 
-void gn_wall_driver_files(const struct gn_wall_plan *plan,
-                          void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+void gn_wall_driver_files(const struct gn_wall_plan *plan, void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
 {
     char library[PATH_MAX];
     for (size_t i = 0; i < GN_ARRAY_SIZE(fixed); i++)

@@ -47,17 +47,17 @@ static int in_child(int (*work)(void), bool apart)
     return status;
 }
 
-#define assert_returns(status, code)                                                                         \
-    do {                                                                                                     \
-        int s_ = (status);                                                                                   \
-        assert_true(WIFEXITED(s_));                                                                          \
-        assert_int_equal(WEXITSTATUS(s_), code);                                                             \
+#define assert_returns(status, code)                                                                                                       \
+    do {                                                                                                                                   \
+        int s_ = (status);                                                                                                                 \
+        assert_true(WIFEXITED(s_));                                                                                                        \
+        assert_int_equal(WEXITSTATUS(s_), code);                                                                                           \
     } while (0)
-#define assert_ended(status)                                                                                 \
-    do {                                                                                                     \
-        int s_ = (status);                                                                                   \
-        assert_true(WIFSIGNALED(s_));                                                                        \
-        assert_int_equal(WTERMSIG(s_), SIGSYS);                                                              \
+#define assert_ended(status)                                                                                                               \
+    do {                                                                                                                                   \
+        int s_ = (status);                                                                                                                 \
+        assert_true(WIFSIGNALED(s_));                                                                                                      \
+        assert_int_equal(WTERMSIG(s_), SIGSYS);                                                                                            \
     } while (0)
 
 static int error_of(long rc)
@@ -170,8 +170,7 @@ static int try_dumpable(void)
 }
 static int try_vast_shared_memory(void)
 {
-    void *p = mmap(NULL, (size_t)1 << 36, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
+    void *p = mmap(NULL, (size_t)1 << 36, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? errno : 0;
 }
 static int try_to_outlive(void)
@@ -223,13 +222,12 @@ static void daily_work_goes_on(void **state)
 
 static void what_is_not_for_a_worker_is_refused(void **state)
 {
-    static int (*const tries[])(void) = {
-        try_socket,     try_datagram_pair, try_signal,        try_group,
-        try_everybody,  try_tkill,         try_pidfd,         try_cut,
-        try_truncate,   try_namespace,     try_unshare,       try_typing,
-        try_owner,      try_limit,         try_dumpable,      try_others_processor,
-        try_to_outlive, try_memory_file,   try_shared_memory, try_vast_shared_memory,
-        try_keys,       try_rings};
+    static int (*const tries[])(void) = {try_socket,     try_datagram_pair, try_signal,        try_group,
+                                         try_everybody,  try_tkill,         try_pidfd,         try_cut,
+                                         try_truncate,   try_namespace,     try_unshare,       try_typing,
+                                         try_owner,      try_limit,         try_dumpable,      try_others_processor,
+                                         try_to_outlive, try_memory_file,   try_shared_memory, try_vast_shared_memory,
+                                         try_keys,       try_rings};
     (void)state;
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++)
         assert_returns(in_child(tries[i], false), EPERM);

@@ -49,9 +49,8 @@ enum {
 
 #define FS_FILE_ONLY (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 #define FS_READS     (FS_READ_FILE | FS_READ_DIR)
-#define FS_WRITES                                                                                            \
-    (FS_READS | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SYM |   \
-     FS_REFER | FS_TRUNCATE)
+#define FS_WRITES                                                                                                                          \
+    (FS_READS | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
 
 struct ruleset_attr {
     uint64_t fs, net, scope;
@@ -130,8 +129,7 @@ int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool sc
         allow(&r, "/tmp", GN_WALL_WRITE);
         allow(&r, "/dev/shm", GN_WALL_WRITE);
     }
-    if (r.rc == 0 &&
-        (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, r.fd, 0) < 0))
+    if (r.rc == 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, r.fd, 0) < 0))
         r.rc = -errno;
     close(r.fd);
     if (r.rc == 0)

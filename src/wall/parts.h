@@ -30,8 +30,7 @@ bool gn_wall_has_landlock(void);
 enum { GN_WALL_READ = 1, GN_WALL_RUN = 2, GN_WALL_WRITE = 4, GN_WALL_DEVICE = 8 };
 /* Calls each(ctx, path, how) for what any driver may need of the file system. What is not there is named all
  * the same. */
-void gn_wall_driver_files(const struct gn_wall_plan *plan,
-                          void (*each)(void *ctx, const char *path, unsigned how), void *ctx);
+void gn_wall_driver_files(const struct gn_wall_plan *plan, void (*each)(void *ctx, const char *path, unsigned how), void *ctx);
 /* *ret_abi is 0 where the kernel has no Landlock. `scratch`: /tmp and /dev/shm are the worker's own. */
 int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool scratch, uint32_t *ret_abi);
 

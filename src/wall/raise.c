@@ -19,12 +19,8 @@ static const struct {
     uint32_t wall;
     const char *name;
 } names[] = {
-    {GN_WALL_PRIVILEGES, "privileges"},
-    {GN_WALL_SYSCALLS, "system calls"},
-    {GN_WALL_FILES, "files"},
-    {GN_WALL_PROCESSES, "processes"},
-    {GN_WALL_SCRATCH, "temporary files"},
-    {GN_WALL_NUMBER, "number of processes"},
+    {GN_WALL_PRIVILEGES, "privileges"}, {GN_WALL_SYSCALLS, "system calls"},   {GN_WALL_FILES, "files"},
+    {GN_WALL_PROCESSES, "processes"},   {GN_WALL_SCRATCH, "temporary files"}, {GN_WALL_NUMBER, "number of processes"},
 };
 
 void gn_wall_names(uint32_t walls, char *ret, size_t n)
@@ -76,8 +72,8 @@ int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, s
     (void)setsid();
     if (plan->mode == GN_WALL_NONE) {
         if ((rc = gn_wall_take_user(plan)) < 0)
-            return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID",
-                           "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
+            return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID", "a worker cannot become user %u: %s", plan->uid,
+                           strerror(-rc));
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (cache)
             point_drivers(cache, false);
@@ -97,8 +93,7 @@ int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, s
     const bool landlock = gn_wall_has_landlock();
     const int view = scratch && !landlock ? gn_wall_view(plan) : -ENOSYS;
     if ((rc = gn_wall_take_user(plan)) < 0)
-        return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID",
-                       "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
+        return gn_fail(err, -rc, "give gantryd CAP_SETUID and CAP_SETGID", "a worker cannot become user %u: %s", plan->uid, strerror(-rc));
     /* The superuser's processes are not counted, wherever they are. */
     const bool super = geteuid() == 0;
     rc = gn_wall_own_users();
@@ -112,8 +107,7 @@ int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, s
     if (plan->mode == GN_WALL_REQUIRED && (~r.have & GN_WALL_MUST)) {
         char missing[128];
         gn_wall_names(~r.have & GN_WALL_MUST, missing, sizeof missing);
-        return gn_fail(err, EPERM,
-                       "set walls = available, or let gantryd have namespaces, Landlock and seccomp",
+        return gn_fail(err, EPERM, "set walls = available, or let gantryd have namespaces, Landlock and seccomp",
                        "walls are required, and these cannot be had: %s", missing);
     }
     *ret = r;

@@ -33,8 +33,7 @@ struct child {
 
 /* Raises what can be had in a child that lives as a worker does, does the work there, and brings back what it
  * found. */
-static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes,
-                                 int (*work)(const struct gn_wall_report *))
+static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes, int (*work)(const struct gn_wall_report *))
 {
     struct child c = {{0, 0}, -1};
     int ends[2], status;
@@ -46,12 +45,8 @@ static struct child behind_walls(enum gn_wall_mode mode, uint64_t data_bytes,
             _exit(1);
         pid_t worker = gn_wall_fork(&f);
         if (worker == 0) {
-            struct gn_wall_plan plan = {.mode = mode,
-                                        .change_user = geteuid() == 0,
-                                        .uid = NOBODY,
-                                        .gid = NOBODY,
-                                        .cache = cache,
-                                        .data_bytes = data_bytes};
+            struct gn_wall_plan plan = {
+                .mode = mode, .change_user = geteuid() == 0, .uid = NOBODY, .gid = NOBODY, .cache = cache, .data_bytes = data_bytes};
             struct gn_error err;
             gn_wall_follow(&f);
             int rc = gn_wall_raise(&plan, &c.report, &err);

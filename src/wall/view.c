@@ -52,11 +52,8 @@ static unsigned long kept_flags(const char *at)
 {
     static const struct {
         unsigned long is, flag;
-    } map[] = {{ST_NODEV, MS_NODEV},
-               {ST_NOEXEC, MS_NOEXEC},
-               {ST_NOATIME, MS_NOATIME},
-               {ST_NODIRATIME, MS_NODIRATIME},
-               {ST_RELATIME, MS_RELATIME}};
+    } map[] = {
+        {ST_NODEV, MS_NODEV}, {ST_NOEXEC, MS_NOEXEC}, {ST_NOATIME, MS_NOATIME}, {ST_NODIRATIME, MS_NODIRATIME}, {ST_RELATIME, MS_RELATIME}};
     struct statvfs v;
     unsigned long flags = 0;
     if (statvfs(at, &v) == 0)
@@ -69,10 +66,7 @@ static int show(const char *path, const char *at, bool writable)
 {
     if (mount(path, at, NULL, MS_BIND, NULL) < 0)
         return -errno;
-    return mount(NULL, at, NULL,
-                 MS_REMOUNT | MS_BIND | MS_NOSUID | (writable ? 0 : MS_RDONLY) | kept_flags(at), NULL) < 0
-               ? -errno
-               : 0;
+    return mount(NULL, at, NULL, MS_REMOUNT | MS_BIND | MS_NOSUID | (writable ? 0 : MS_RDONLY) | kept_flags(at), NULL) < 0 ? -errno : 0;
 }
 
 /* One entry of the driver's files. What cannot be shown is not there: the driver says if it minds. */
@@ -117,8 +111,7 @@ static int add_own(bool cache)
         return -errno;
     if (cache && mount(GN_WALL_CACHE_AT, ROOT GN_WALL_CACHE_AT, NULL, MS_BIND, NULL) < 0)
         return -errno;
-    if ((mkdir(ROOT "/dev", 0755) < 0 && errno != EEXIST) ||
-        (mkdir(ROOT "/dev/shm", 0755) < 0 && errno != EEXIST))
+    if ((mkdir(ROOT "/dev", 0755) < 0 && errno != EEXIST) || (mkdir(ROOT "/dev/shm", 0755) < 0 && errno != EEXIST))
         return -errno;
     return mount("/tmp/shm", ROOT "/dev/shm", NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
@@ -126,8 +119,7 @@ static int add_own(bool cache)
 int gn_wall_view(const struct gn_wall_plan *plan)
 {
     int rc;
-    if (mkdir(ROOT, 0755) < 0 ||
-        mount("gantry", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") < 0)
+    if (mkdir(ROOT, 0755) < 0 || mount("gantry", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") < 0)
         return -errno;
     gn_wall_driver_files(plan, add, NULL);
     rc = add_own(plan->cache != NULL);

@@ -24,16 +24,14 @@ enum gn_wall_mode {
 };
 
 /* What was raised, as bits. */
-#define GN_WALL_PRIVILEGES 1u /* no capability, no way to any, not the superuser */
-#define GN_WALL_SYSCALLS   2u /* a filter of system calls */
-#define GN_WALL_FILES      4u /* nothing opens but what a driver needs and the tenant's own cache */
-#define GN_WALL_PROCESSES                                                                                    \
-    8u /* a process namespace: nobody else can be seen or signalled, and all in it end together */
-#define GN_WALL_SCRATCH                                                                                      \
-    16u /* a mount namespace: temporary files that nobody else sees and that end with the worker */
-#define GN_WALL_NUMBER 32u /* the number of its processes and threads is bounded */
-#define GN_WALL_ALL    63u
-#define GN_WALL_MUST   (GN_WALL_PRIVILEGES | GN_WALL_SYSCALLS | GN_WALL_FILES | GN_WALL_PROCESSES)
+#define GN_WALL_PRIVILEGES 1u  /* no capability, no way to any, not the superuser */
+#define GN_WALL_SYSCALLS   2u  /* a filter of system calls */
+#define GN_WALL_FILES      4u  /* nothing opens but what a driver needs and the tenant's own cache */
+#define GN_WALL_PROCESSES  8u  /* a process namespace: nobody else can be seen or signalled, and all in it end together */
+#define GN_WALL_SCRATCH    16u /* a mount namespace: temporary files that nobody else sees and that end with the worker */
+#define GN_WALL_NUMBER     32u /* the number of its processes and threads is bounded */
+#define GN_WALL_ALL        63u
+#define GN_WALL_MUST       (GN_WALL_PRIVILEGES | GN_WALL_SYSCALLS | GN_WALL_FILES | GN_WALL_PROCESSES)
 
 #define GN_WALL_MAX_GROUPS 64
 

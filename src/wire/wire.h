@@ -21,8 +21,8 @@
 struct gn_msg {
     uint32_t size; /* of the whole message, this header included */
     uint16_t op;
-    uint16_t flags; /* GN_MSG_* */
-    uint32_t reply; /* response slot, or GN_NO_REPLY */
+    uint16_t flags;  /* GN_MSG_* */
+    uint32_t reply;  /* response slot, or GN_NO_REPLY */
     int32_t assumed; /* with GN_MSG_ASK: the answer when the driver cannot be asked now; else 0 */
 };
 static_assert(sizeof(struct gn_msg) == 16, "wire");
@@ -106,8 +106,16 @@ static inline uint32_t gn_arg_tail(uint8_t kind, uint32_t bytes)
 #define GN_UNTOUCHED INT32_MIN
 
 /* What an argument is, as the compiler knows it. */
-enum gn_arg_class { GN_ARG_CLASS_UNKNOWN, GN_ARG_CLASS_VALUE, GN_ARG_CLASS_LOCAL, GN_ARG_CLASS_MEM, GN_ARG_CLASS_IMAGE,
-                    GN_ARG_CLASS_SAMPLER, GN_ARG_CLASS_PIPE, GN_ARG_CLASS_QUEUE };
+enum gn_arg_class {
+    GN_ARG_CLASS_UNKNOWN,
+    GN_ARG_CLASS_VALUE,
+    GN_ARG_CLASS_LOCAL,
+    GN_ARG_CLASS_MEM,
+    GN_ARG_CLASS_IMAGE,
+    GN_ARG_CLASS_SAMPLER,
+    GN_ARG_CLASS_PIPE,
+    GN_ARG_CLASS_QUEUE
+};
 
 struct gn_arg_fact {
     uint32_t class;  /* enum gn_arg_class */
@@ -139,9 +147,9 @@ struct gn_session_context {
 static_assert(sizeof(struct gn_session_context) == 16, "wire");
 
 /* Over tcp contents follow a gn_session_file in its frame, and go on in frames of this op and seq. */
-#define GN_SESSION_FILE_MORE 6
+#define GN_SESSION_FILE_MORE    6
 #define GN_SESSION_HAS_CONTENTS 1u
-#define GN_SESSION_FILE_MOST (UINT64_C(64) << 20) /* bytes of one file */
+#define GN_SESSION_FILE_MOST    (UINT64_C(64) << 20) /* bytes of one file */
 
 /* worker -> program, over tcp: nothing follows until the move of this number (seq) is decided. No payload */
 #define GN_SESSION_STANDS 7

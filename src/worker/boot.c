@@ -26,22 +26,19 @@
 static int put_on_stdio(struct gn_boot *b)
 {
     gn_log_to(b->fds[GN_WORKER_BOOT_LOG]);
-    if (dup2(b->fds[GN_WORKER_BOOT_STDOUT], STDOUT_FILENO) < 0 ||
-        dup2(b->fds[GN_WORKER_BOOT_STDERR], STDERR_FILENO) < 0)
+    if (dup2(b->fds[GN_WORKER_BOOT_STDOUT], STDOUT_FILENO) < 0 || dup2(b->fds[GN_WORKER_BOOT_STDERR], STDERR_FILENO) < 0)
         return -errno;
     close(b->fds[GN_WORKER_BOOT_STDOUT]);
     close(b->fds[GN_WORKER_BOOT_STDERR]);
     return 0;
 }
 
-static int bring_up(const struct gn_worker_start *start, const struct gn_boot *b, struct gn_vgpu_boot *v,
-                    struct gn_error *err)
+static int bring_up(const struct gn_worker_start *start, const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
 {
     void *library = start->library;
     int rc = library ? 0 : start->backend->open_library(start->path, &library, err);
     if (rc == 0)
-        rc = start->backend->bring_up(library, b->wire.platform, b->devices, b->wire.n_devices, &v->platform,
-                                      err);
+        rc = start->backend->bring_up(library, b->wire.platform, b->devices, b->wire.n_devices, &v->platform, err);
     return rc;
 }
 

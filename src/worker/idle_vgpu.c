@@ -85,8 +85,7 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot)
     struct gn_counters *counters = boot->counters.base;
     gn_worker_control_init(&control, boot->control_fd);
     for (;;) {
-        struct pollfd p[2] = {{.fd = boot->session_fd, .events = POLLIN},
-                              {.fd = boot->control_fd, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = boot->session_fd, .events = POLLIN}, {.fd = boot->control_fd, .events = POLLIN}};
         struct gn_worker_event e;
         int rc;
         if (poll(p, 2, -1) < 0 && errno != EINTR)

@@ -14,8 +14,8 @@
 
 #define SEND_TIMEOUT_MS 30000
 
-_Static_assert(GN_BACKEND_CPU == GN_DEVICE_CPU && GN_BACKEND_GPU == GN_DEVICE_GPU &&
-                   GN_BACKEND_ACCELERATOR == GN_DEVICE_ACCELERATOR && GN_BACKEND_CUSTOM == GN_DEVICE_CUSTOM,
+_Static_assert(GN_BACKEND_CPU == GN_DEVICE_CPU && GN_BACKEND_GPU == GN_DEVICE_GPU && GN_BACKEND_ACCELERATOR == GN_DEVICE_ACCELERATOR &&
+                   GN_BACKEND_CUSTOM == GN_DEVICE_CUSTOM,
                "kinds go over the wire as they are");
 _Static_assert(GN_BACKEND_MAX_DEVICES == GN_WORKER_MAX_DEVICES, "devices of a platform");
 
@@ -97,8 +97,7 @@ int gn_worker_probe(int socket, const char *api, const char *library)
     struct gn_error err = {{0}, {0}};
     const struct gn_backend_ops *ops = gn_backend_named(api);
     void *handle = NULL;
-    int rc =
-        ops ? ops->open_library(library, &handle, &err) : gn_fail(&err, ENOSYS, NULL, "no such API: %s", api);
+    int rc = ops ? ops->open_library(library, &handle, &err) : gn_fail(&err, ENOSYS, NULL, "no such API: %s", api);
     if (rc == 0)
         rc = ops->probe(handle, platform_found, &s, &err);
     if (rc) {

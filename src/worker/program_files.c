@@ -32,8 +32,7 @@ static bool may_be_the_programs(const char *name, int error)
 
 static int open_any(int folder, const char *name, int flags, mode_t mode)
 {
-    const bool plain =
-        (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_TRUNC | O_DIRECTORY | O_PATH));
+    const bool plain = (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_TRUNC | O_DIRECTORY | O_PATH));
     const bool relative = folder == AT_FDCWD && name && name[0] != '/';
     int fd = -1;
     if (plain && relative && gn_vgpu_program_file(name, true, &fd, NULL) == 0)
@@ -64,13 +63,13 @@ static int stat_any(int folder, const char *name, struct stat *st, int flags)
     return -1;
 }
 
-#define MODE_OF(flags)                                                                                       \
-    mode_t mode = 0;                                                                                         \
-    if ((flags) & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) {                                                  \
-        va_list ap;                                                                                          \
-        va_start(ap, flags);                                                                                 \
-        mode = va_arg(ap, mode_t);                                                                           \
-        va_end(ap);                                                                                          \
+#define MODE_OF(flags)                                                                                                                     \
+    mode_t mode = 0;                                                                                                                       \
+    if ((flags) & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) {                                                                                \
+        va_list ap;                                                                                                                        \
+        va_start(ap, flags);                                                                                                               \
+        mode = va_arg(ap, mode_t);                                                                                                         \
+        va_end(ap);                                                                                                                        \
     }
 
 EXPORT int open(const char *name, int flags, ...)

@@ -70,8 +70,7 @@ static void spawn(struct template *t, uint32_t seq)
     int code = errno;
     close(control);
     if (pid < 0) {
-        gn_worker_refuse(t->socket, seq, code,
-                         (gn_fail(&err, code, NULL, "cannot start a worker: %s", strerror(code)), &err));
+        gn_worker_refuse(t->socket, seq, code, (gn_fail(&err, code, NULL, "cannot start a worker: %s", strerror(code)), &err));
         if (code == ENOTRECOVERABLE)
             exit(1);
         return;
@@ -82,8 +81,7 @@ static void spawn(struct template *t, uint32_t seq)
     if (pidfd < 0) {
         code = errno;
         kill(pid, SIGKILL);
-        gn_worker_refuse(t->socket, seq, code,
-                         (gn_fail(&err, code, NULL, "cannot watch a worker: %s", strerror(code)), &err));
+        gn_worker_refuse(t->socket, seq, code, (gn_fail(&err, code, NULL, "cannot watch a worker: %s", strerror(code)), &err));
         return;
     }
     struct gn_worker_spawned s = {.pid = (uint32_t)pid};
@@ -131,8 +129,7 @@ static const char *mode_text(enum gn_wall_mode walls)
     return texts[walls <= GN_WALL_REQUIRED ? walls : GN_WALL_REQUIRED];
 }
 
-int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late,
-                       char *title)
+int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late, char *title)
 {
     struct gn_error err = {{0}, {0}};
     struct template t = {.socket = socket};
@@ -148,11 +145,8 @@ int gn_worker_template(int socket, const char *api, const char *library, enum gn
             return 1;
         }
         if (count_threads() > 1) {
-            gn_log(GN_LOG_WARN,
-                   "%s starts threads when it is loaded: its workers load it themselves, which is slower",
-                   library);
-            execl("/proc/self/exe", "gantry-worker", "--late-template", api, library, mode_text(walls),
-                  (char *)NULL);
+            gn_log(GN_LOG_WARN, "%s starts threads when it is loaded: its workers load it themselves, which is slower", library);
+            execl("/proc/self/exe", "gantry-worker", "--late-template", api, library, mode_text(walls), (char *)NULL);
             gn_log(GN_LOG_ERROR, "cannot start the template again: %s", strerror(errno));
             return 1;
         }

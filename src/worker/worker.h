@@ -23,8 +23,7 @@ int gn_worker_probe(int socket, const char *api, const char *library);
  * Loads one driver's library, calls nothing in it, and forks a worker a request until gantryd is gone.
  * `late`: the library is loaded in the workers instead, for a driver that starts threads when it is loaded.
  */
-int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late,
-                       char *title);
+int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late, char *title);
 
 /* Raises the walls around a process that is there for nothing else, and tells what could be had. */
 int gn_worker_try_walls(int socket, enum gn_wall_mode walls);

@@ -38,10 +38,8 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--walls") == 0 && argc == 3)
         return gn_worker_try_walls(GN_WORKER_SOCKET, (enum gn_wall_mode)atoi(argv[2]));
     if (strcmp(argv[1], "--template") == 0 && argc == 5)
-        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), false,
-                                  argv[1]);
+        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), false, argv[1]);
     if (strcmp(argv[1], "--late-template") == 0 && argc == 5)
-        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), true,
-                                  argv[1]);
+        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), true, argv[1]);
     return usage();
 }

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NEED(condition)                                                                                      \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "not so: %s\n", #condition);                                                     \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define NEED(condition)                                                                                                                    \
+    do {                                                                                                                                   \
+        if (!(condition)) {                                                                                                                \
+            fprintf(stderr, "not so: %s\n", #condition);                                                                                   \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
 
 /* A file that includes itself twice, two hundred deep; a comment makes each inclusion slow, not large. */

@@ -16,13 +16,13 @@
 
 #define WARM 1000u
 
-#define NEED(call)                                                                                           \
-    do {                                                                                                     \
-        cl_int rc_ = (call);                                                                                 \
-        if (rc_ != CL_SUCCESS) {                                                                             \
-            fprintf(stderr, "%s returned %d\n", #call, (int)rc_);                                            \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define NEED(call)                                                                                                                         \
+    do {                                                                                                                                   \
+        cl_int rc_ = (call);                                                                                                               \
+        if (rc_ != CL_SUCCESS) {                                                                                                           \
+            fprintf(stderr, "%s returned %d\n", #call, (int)rc_);                                                                          \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
 
 static cl_platform_id platform;

@@ -37,8 +37,8 @@ static void note_log(cl_program program, cl_device_id device, const char *const 
     cl_int code = clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
     char *log = calloc(1, size + 1);
     clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log, NULL);
-    note("clGetProgramBuildInfo(CL_PROGRAM_BUILD_LOG) -> %s, empty: %s, terminated: %s", error_name(code),
-         size > 1 ? "no" : "yes", size && !log[size - 1] ? "yes" : "no");
+    note("clGetProgramBuildInfo(CL_PROGRAM_BUILD_LOG) -> %s, empty: %s, terminated: %s", error_name(code), size > 1 ? "no" : "yes",
+         size && !log[size - 1] ? "yes" : "no");
     for (size_t i = 0; i < n_words; i++)
         note("  log has \"%s\": %s", words[i], strstr(log, words[i]) ? "yes" : "no");
     free(log);
@@ -46,10 +46,9 @@ static void note_log(cl_program program, cl_device_id device, const char *const 
 
 static void options(void)
 {
-    static const char *const source =
-        "#ifndef VALUE\n#define VALUE 1\n#endif\n"
-        "#ifdef EXTRA\n#define MORE (EXTRA)\n#else\n#define MORE 0\n#endif\n"
-        "kernel void k(global int *a) { a[get_global_id(0)] = VALUE + MORE; }\n";
+    static const char *const source = "#ifndef VALUE\n#define VALUE 1\n#endif\n"
+                                      "#ifdef EXTRA\n#define MORE (EXTRA)\n#else\n#define MORE 0\n#endif\n"
+                                      "kernel void k(global int *a) { a[get_global_id(0)] = VALUE + MORE; }\n";
     static const char *const lists[] = {
         "",
         "-DVALUE=5",
@@ -84,8 +83,7 @@ static void bad_options(void)
         cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&source, NULL);
         CALL(clBuildProgram, program, 1, &env.device, lists[i], NULL, NULL);
         cl_int status = ERRCODE_UNSET;
-        CALL(clGetProgramBuildInfo, program, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status,
-             NULL);
+        CALL(clGetProgramBuildInfo, program, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
         note("status %d", status);
         CALL(clReleaseProgram, program);
     }
@@ -123,16 +121,14 @@ static void failing_source(void)
         "#include \"no_such_header.h\"\nkernel void k(global int *a) { }\n",
         "kernel int k(global int *a) { return 1; }\n",
     };
-    static const char *const words[] = {
-        "error", "undeclared_thing", "stop_right_here", "no_such_header.h", ":2:", ":3:"};
+    static const char *const words[] = {"error", "undeclared_thing", "stop_right_here", "no_such_header.h", ":2:", ":3:"};
     struct env env;
     env_init(&env);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&bad[i], NULL);
         CALL(clBuildProgram, program, 1, &env.device, "", NULL, NULL);
         cl_int status = ERRCODE_UNSET;
-        CALL(clGetProgramBuildInfo, program, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status,
-             NULL);
+        CALL(clGetProgramBuildInfo, program, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
         note("status %d", status);
         note_log(program, env.device, words, sizeof(words) / sizeof(words[0]));
         size_t n = 99;
@@ -165,22 +161,17 @@ static void include_files(void)
     } builds[] = {
         {"#include \"value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE; }\n", "-I inc"},
         {"#include \"value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE; }\n", "-Iinc/"},
-        {"#include \"value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE; }\n",
-         "-I ABSOLUTE/inc"},
-        {"#include <deep/deeper.h>\nkernel void k(global int *a) { a[get_global_id(0)] = DEEPER; }\n",
-         "-I ./inc"},
-        {"#include \"inc/value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE + 1; }\n",
-         "-I ."},
+        {"#include \"value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE; }\n", "-I ABSOLUTE/inc"},
+        {"#include <deep/deeper.h>\nkernel void k(global int *a) { a[get_global_id(0)] = DEEPER; }\n", "-I ./inc"},
+        {"#include \"inc/value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE + 1; }\n", "-I ."},
         {"#include \"here.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = HERE; }\n", ""},
         {"#define NAME(x) #x\n#define FILE(x) NAME(x.h)\n#include FILE(value)\n"
          "kernel void k(global int *a) { a[get_global_id(0)] = VALUE + 2; }\n",
          "-I inc"},
-        {"#include \"value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE; }\n",
-         "-I other -I inc"},
+        {"#include \"value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE; }\n", "-I other -I inc"},
         {"#include \"value.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE; }\n", ""},
         {"#include \"missing.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = VALUE; }\n", "-I inc"},
-        {"#include \"sp.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = SP; }\n",
-         "-I \"with space\""},
+        {"#include \"sp.h\"\nkernel void k(global int *a) { a[get_global_id(0)] = SP; }\n", "-I \"with space\""},
     };
     struct env env;
     char path[] = "/tmp/difftest-XXXXXX", text[256];
@@ -201,8 +192,7 @@ static void include_files(void)
             snprintf(text, sizeof(text), "-I %s%s", path, absolute + 8);
         else
             snprintf(text, sizeof(text), "%s", builds[i].options);
-        cl_program program =
-            MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&builds[i].source, NULL);
+        cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&builds[i].source, NULL);
         if (CALL(clBuildProgram, program, 1, &env.device, text, NULL, NULL) == CL_SUCCESS)
             run_k(&env, program);
         size_t size = 0;
@@ -212,21 +202,18 @@ static void include_files(void)
         CALL(clReleaseProgram, program);
     }
     /* A header that changes is read anew. */
-    cl_program program =
-        MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&builds[0].source, NULL);
+    cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&builds[0].source, NULL);
     write_file("inc/value.h", "#define VALUE 43\n");
     CALL(clBuildProgram, program, 1, &env.device, "-I inc", NULL, NULL);
     run_k(&env, program);
     CALL(clReleaseProgram, program);
     unlink("inc/value.h"), unlink("other/value.h"), unlink("inc/deep/deeper.h"), unlink("here.h");
-    unlink("with space/sp.h"), rmdir("inc/deep"), rmdir("inc"), rmdir("other"), rmdir("with space"),
-        rmdir(path);
+    unlink("with space/sp.h"), rmdir("inc/deep"), rmdir("inc"), rmdir("other"), rmdir("with space"), rmdir(path);
     env_fini(&env);
 }
 
-static const char *const user_source =
-    "#include \"embedded/one.h\"\n#include \"two.h\"\nint helper(int);\n"
-    "kernel void k(global int *a) { a[get_global_id(0)] = helper(ONE + TWO); }\n";
+static const char *const user_source = "#include \"embedded/one.h\"\n#include \"two.h\"\nint helper(int);\n"
+                                       "kernel void k(global int *a) { a[get_global_id(0)] = helper(ONE + TWO); }\n";
 static const char *const helper_source = "int helper(int x) { return x * 10; }\n";
 
 static void compile_and_link(void)
@@ -253,8 +240,7 @@ static void compile_and_link(void)
         run_k(&env, linked);
         CALL(clReleaseProgram, linked);
     }
-    cl_program library =
-        MAKE(clLinkProgram, env.context, 0, NULL, "--create-library", 1, &helper, NULL, NULL);
+    cl_program library = MAKE(clLinkProgram, env.context, 0, NULL, "--create-library", 1, &helper, NULL, NULL);
     if (library) {
         info_program_all(library);
         info_build_all(library, env.device);
@@ -297,8 +283,7 @@ static void compile_errors(void)
     MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 0, NULL, NULL, NULL);
     MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 0, &helper, NULL, NULL);
     MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 1, &helper, NULL, &user);
-    cl_program linked =
-        MAKE(clLinkProgram, env.context, 1, &env.device, "-no-such-option", 1, &helper, NULL, NULL);
+    cl_program linked = MAKE(clLinkProgram, env.context, 1, &env.device, "-no-such-option", 1, &helper, NULL, NULL);
     if (linked)
         CALL(clReleaseProgram, linked);
     CALL(clReleaseProgram, helper);
@@ -347,8 +332,7 @@ static void callbacks(void)
     cl_program helper = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&good, NULL);
     CALL(clCompileProgram, helper, 1, &env.device, NULL, 0, NULL, NULL, on_built, &tags[2]);
     note("called: %s", latch_wait(&built, 3) ? "yes" : "no");
-    cl_program linked =
-        MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 1, &helper, on_built, &tags[3]);
+    cl_program linked = MAKE(clLinkProgram, env.context, 1, &env.device, NULL, 1, &helper, on_built, &tags[3]);
     note("called: %s", latch_wait(&built, 4) ? "yes" : "no");
     run_k(&env, linked);
     CALL(clReleaseProgram, linked);

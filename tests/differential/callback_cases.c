@@ -145,8 +145,7 @@ static void calls_inside(void)
     CALL(clEnqueueWriteBuffer, env.queue, other, CL_FALSE, 0, 64, bytes, 0, NULL, &event);
     CALL(clSetEventCallback, event, CL_COMPLETE, on_chain, &chain);
     CALL(clFlush, env.queue);
-    note("called: %s, status %d, seen as %d", latch_wait(&seen, 1) ? "yes" : "no", seen.last_status,
-         seen.order[0]);
+    note("called: %s, status %d, seen as %d", latch_wait(&seen, 1) ? "yes" : "no", seen.last_status, seen.order[0]);
     for (int i = 0; i < 4; i++)
         note("inside: %s", error_name(chain.codes[i]));
     note_event_end("what waited for the callback's event", after);
@@ -202,10 +201,8 @@ static const struct {
     const char *name;
     cl_profiling_info param;
 } times[] = {
-    {"CL_PROFILING_COMMAND_QUEUED", CL_PROFILING_COMMAND_QUEUED},
-    {"CL_PROFILING_COMMAND_SUBMIT", CL_PROFILING_COMMAND_SUBMIT},
-    {"CL_PROFILING_COMMAND_START", CL_PROFILING_COMMAND_START},
-    {"CL_PROFILING_COMMAND_END", CL_PROFILING_COMMAND_END},
+    {"CL_PROFILING_COMMAND_QUEUED", CL_PROFILING_COMMAND_QUEUED},     {"CL_PROFILING_COMMAND_SUBMIT", CL_PROFILING_COMMAND_SUBMIT},
+    {"CL_PROFILING_COMMAND_START", CL_PROFILING_COMMAND_START},       {"CL_PROFILING_COMMAND_END", CL_PROFILING_COMMAND_END},
     {"CL_PROFILING_COMMAND_COMPLETE", CL_PROFILING_COMMAND_COMPLETE},
 };
 
@@ -216,8 +213,8 @@ static void note_times(const char *what, cl_event event)
     for (int i = 0; i < 5; i++) {
         size_t size = 0;
         cl_int code = clGetEventProfilingInfo(event, times[i].param, sizeof(t[0]), &t[i], &size);
-        note("clGetEventProfilingInfo(%s, %s) -> %s size %zu, set: %s", handle_name(event), times[i].name,
-             error_name(code), code == CL_SUCCESS ? size : 0, t[i] ? "yes" : "no");
+        note("clGetEventProfilingInfo(%s, %s) -> %s size %zu, set: %s", handle_name(event), times[i].name, error_name(code),
+             code == CL_SUCCESS ? size : 0, t[i] ? "yes" : "no");
     }
     note("queued <= submit <= start <= end: %s", t[0] <= t[1] && t[1] <= t[2] && t[2] <= t[3] ? "yes" : "no");
 }

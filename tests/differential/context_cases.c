@@ -11,8 +11,8 @@ static void create(void)
     struct env env;
     env_init(&env);
     const cl_context_properties props[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, 0};
-    const cl_context_properties sync[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform,
-                                          CL_CONTEXT_INTEROP_USER_SYNC, CL_TRUE, 0};
+    const cl_context_properties sync[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, CL_CONTEXT_INTEROP_USER_SYNC, CL_TRUE,
+                                          0};
     const cl_context_properties empty[] = {0};
     int user = 0;
     cl_context context = MAKE(clCreateContext, NULL, 1, &env.device, NULL, NULL);
@@ -41,13 +41,8 @@ static void create_from_type(void)
     struct env env;
     env_init(&env);
     const cl_context_properties props[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, 0};
-    const cl_device_type types[] = {CL_DEVICE_TYPE_ALL,
-                                    CL_DEVICE_TYPE_DEFAULT,
-                                    CL_DEVICE_TYPE_CPU,
-                                    CL_DEVICE_TYPE_GPU,
-                                    CL_DEVICE_TYPE_ACCELERATOR,
-                                    0,
-                                    1u << 20};
+    const cl_device_type types[] = {
+        CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_DEFAULT, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, 0, 1u << 20};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         cl_device_type type = types[i];
         cl_context context = MAKE(clCreateContextFromType, props, type, NULL, NULL);
@@ -64,8 +59,8 @@ static void create_errors(void)
     struct env env;
     env_init(&env);
     const cl_context_properties unknown[] = {0x7777, 1, 0};
-    const cl_context_properties twice[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform,
-                                           CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, 0};
+    const cl_context_properties twice[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)env.platform, CL_CONTEXT_PLATFORM,
+                                           (cl_context_properties)env.platform, 0};
     const cl_context_properties no_platform[] = {CL_CONTEXT_PLATFORM, 0, 0};
     cl_device_id none[2] = {NULL, NULL};
     cl_device_id same[2] = {env.device, env.device};
@@ -144,8 +139,7 @@ static void destructor(void)
     CALL(clReleaseContext, context);
     if (code == CL_SUCCESS) {
         bool all = latch_wait(&destroyed, 3);
-        note("called %s, order %d %d %d", all ? "three times" : "too rarely", destroyed.order[0],
-             destroyed.order[1], destroyed.order[2]);
+        note("called %s, order %d %d %d", all ? "three times" : "too rarely", destroyed.order[0], destroyed.order[1], destroyed.order[2]);
     }
     env_fini(&env);
 }

@@ -18,12 +18,11 @@
 #include <unistd.h>
 
 static const struct diff_family *const families[] = {
-    &platform_family, &extensions_family, &context_family,   &queue_family,      &buffer_family,
-    &rect_family,     &subbuffer_family,  &map_family,       &image_family,      &imagedata_family,
-    &sampler_family,  &program_family,    &build_family,     &kernel_family,     &enqueue_family,
-    &event_family,    &graph_family,      &callback_family,  &profiling_family,  &waitlist_family,
-    &svm_family,      &svmuse_family,    &pipe_family,       &subdevice_family, &deprecated_family, &printf_family,
-    &refcount_family, &threads_family,    &process_family,   &native_family,
+    &platform_family,   &extensions_family, &context_family,  &queue_family,     &buffer_family,  &rect_family,
+    &subbuffer_family,  &map_family,        &image_family,    &imagedata_family, &sampler_family, &program_family,
+    &build_family,      &kernel_family,     &enqueue_family,  &event_family,     &graph_family,   &callback_family,
+    &profiling_family,  &waitlist_family,   &svm_family,      &svmuse_family,    &pipe_family,    &subdevice_family,
+    &deprecated_family, &printf_family,     &refcount_family, &threads_family,   &process_family, &native_family,
 };
 #define N_FAMILIES (sizeof(families) / sizeof(families[0]))
 
@@ -105,8 +104,7 @@ static void run_case(const struct diff_family *family, const struct diff_case *t
     fflush(stdout);
 }
 
-static bool wanted(const char *family, const char *name, char **names, int n_names, char *const *cases,
-                   int n_cases)
+static bool wanted(const char *family, const char *name, char **names, int n_names, char *const *cases, int n_cases)
 {
     char full[128];
     if (!n_names && !n_cases)
@@ -123,8 +121,7 @@ static bool wanted(const char *family, const char *name, char **names, int n_nam
 
 static int usage(void)
 {
-    fputs("usage: difftest [--platform N] [--timeout SECONDS] [--list] [--case NAME]... [FAMILY]...\n",
-          stderr);
+    fputs("usage: difftest [--platform N] [--timeout SECONDS] [--list] [--case NAME]... [FAMILY]...\n", stderr);
     return 2;
 }
 

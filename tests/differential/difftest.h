@@ -35,14 +35,12 @@ struct diff_family {
     size_t n_cases;
 };
 
-#define DIFF_FAMILY(id)                                                                                      \
-    const struct diff_family id##_family = {#id, id##_cases, sizeof(id##_cases) / sizeof(id##_cases[0])}
+#define DIFF_FAMILY(id) const struct diff_family id##_family = {#id, id##_cases, sizeof(id##_cases) / sizeof(id##_cases[0])}
 
-extern const struct diff_family platform_family, extensions_family, context_family, queue_family,
-    buffer_family, rect_family, subbuffer_family, map_family, image_family, imagedata_family, sampler_family,
-    program_family, build_family, kernel_family, enqueue_family, event_family, callback_family,
-    profiling_family, svm_family, svmuse_family, pipe_family, subdevice_family, deprecated_family, printf_family,
-    refcount_family, threads_family, native_family, graph_family, waitlist_family, process_family;
+extern const struct diff_family platform_family, extensions_family, context_family, queue_family, buffer_family, rect_family,
+    subbuffer_family, map_family, image_family, imagedata_family, sampler_family, program_family, build_family, kernel_family,
+    enqueue_family, event_family, callback_family, profiling_family, svm_family, svmuse_family, pipe_family, subdevice_family,
+    deprecated_family, printf_family, refcount_family, threads_family, native_family, graph_family, waitlist_family, process_family;
 
 /* ---- recording ---- */
 
@@ -105,7 +103,7 @@ const char *pointer_name(const void *ptr);
 const char *error_name(cl_int code);
 uint64_t hash_bytes(const void *bytes, size_t size);
 
-#define ARG_KIND(x)                                                                                          \
+#define ARG_KIND(x)                                                                                                                        \
     _Generic((x),                                                                                                    \
         cl_platform_id: ARG_PLATFORM,                                                                                \
         cl_device_id: ARG_DEVICE,                                                                                    \
@@ -132,9 +130,9 @@ uint64_t hash_bytes(const void *bytes, size_t size);
         long long: ARG_INT,                                                                                          \
         unsigned long long: ARG_UINT,                                                                                \
         default: ARG_PTR)
-#define ARG_OF(x)                                                                                            \
-    {                                                                                                        \
-        ARG_KIND(x), (uintptr_t)(x)                                                                          \
+#define ARG_OF(x)                                                                                                                          \
+    {                                                                                                                                      \
+        ARG_KIND(x), (uintptr_t)(x)                                                                                                        \
     }
 
 #define EACH_1(m, a)                                                m(a)
@@ -152,67 +150,67 @@ uint64_t hash_bytes(const void *bytes, size_t size);
 #define EACH_13(m, a, ...)                                          m(a), EACH_12(m, __VA_ARGS__)
 #define EACH_14(m, a, ...)                                          m(a), EACH_13(m, __VA_ARGS__)
 #define EACH_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, x, ...) x
-#define EACH_N(...)                                                                                          \
-    EACH_PICK(__VA_ARGS__, EACH_14, EACH_13, EACH_12, EACH_11, EACH_10, EACH_9, EACH_8, EACH_7, EACH_6,      \
-              EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, 0)
+#define EACH_N(...)                                                                                                                        \
+    EACH_PICK(__VA_ARGS__, EACH_14, EACH_13, EACH_12, EACH_11, EACH_10, EACH_9, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2,    \
+              EACH_1, 0)
 #define EACH_JOIN(each, m, ...) each(m, __VA_ARGS__)
-#define REC_BEGIN(fn, text, ...)                                                                             \
-    __extension__({                                                                                          \
-        const struct arg args_[] = {EACH_JOIN(EACH_N(__VA_ARGS__), ARG_OF, __VA_ARGS__)};                    \
-        rec_begin(fn, text, args_, sizeof(args_) / sizeof(args_[0]));                                        \
+#define REC_BEGIN(fn, text, ...)                                                                                                           \
+    __extension__({                                                                                                                        \
+        const struct arg args_[] = {EACH_JOIN(EACH_N(__VA_ARGS__), ARG_OF, __VA_ARGS__)};                                                  \
+        rec_begin(fn, text, args_, sizeof(args_) / sizeof(args_[0]));                                                                      \
     })
 
 /* A call that answers with its return code. */
-#define CALL(fn, ...)                                                                                        \
-    __extension__({                                                                                          \
-        cl_int code_ = CL_INVALID_OPERATION;                                                                 \
-        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
-            code_ = fn(__VA_ARGS__);                                                                         \
-            rec_end_int(code_);                                                                              \
-        }                                                                                                    \
-        code_;                                                                                               \
+#define CALL(fn, ...)                                                                                                                      \
+    __extension__({                                                                                                                        \
+        cl_int code_ = CL_INVALID_OPERATION;                                                                                               \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                                                   \
+            code_ = fn(__VA_ARGS__);                                                                                                       \
+            rec_end_int(code_);                                                                                                            \
+        }                                                                                                                                  \
+        code_;                                                                                                                             \
     })
 /* The same where what the call writes differs from run to run: only its code is recorded. */
-#define CALL_CODE(fn, ...)                                                                                   \
-    __extension__({                                                                                          \
-        cl_int code_ = CL_INVALID_OPERATION;                                                                 \
-        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
-            code_ = fn(__VA_ARGS__);                                                                         \
-            rec_end_code(code_);                                                                             \
-        }                                                                                                    \
-        code_;                                                                                               \
+#define CALL_CODE(fn, ...)                                                                                                                 \
+    __extension__({                                                                                                                        \
+        cl_int code_ = CL_INVALID_OPERATION;                                                                                               \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                                                   \
+            code_ = fn(__VA_ARGS__);                                                                                                       \
+            rec_end_code(code_);                                                                                                           \
+        }                                                                                                                                  \
+        code_;                                                                                                                             \
     })
 /* A call that answers with an object (or a mapped pointer) and takes &errcode last, which is added here. What
  * comes with an error is not to be used, and some drivers leave rubbish there: it is taken for NULL. */
 #define ERRCODE_UNSET 12345
-#define MAKE(fn, ...)                                                                                        \
-    __extension__({                                                                                          \
-        __typeof__(fn(__VA_ARGS__, NULL)) made_ = NULL;                                                      \
-        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
-            cl_int code_ = ERRCODE_UNSET;                                                                    \
-            made_ = fn(__VA_ARGS__, &code_);                                                                 \
-            if (code_ != CL_SUCCESS)                                                                         \
-                made_ = NULL;                                                                                \
-            rec_end_made(ARG_KIND(made_), (uintptr_t)made_, code_);                                          \
-        }                                                                                                    \
-        made_;                                                                                               \
+#define MAKE(fn, ...)                                                                                                                      \
+    __extension__({                                                                                                                        \
+        __typeof__(fn(__VA_ARGS__, NULL)) made_ = NULL;                                                                                    \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                                                   \
+            cl_int code_ = ERRCODE_UNSET;                                                                                                  \
+            made_ = fn(__VA_ARGS__, &code_);                                                                                               \
+            if (code_ != CL_SUCCESS)                                                                                                       \
+                made_ = NULL;                                                                                                              \
+            rec_end_made(ARG_KIND(made_), (uintptr_t)made_, code_);                                                                        \
+        }                                                                                                                                  \
+        made_;                                                                                                                             \
     })
 /* A call that answers with a pointer and no code, and one that answers nothing. */
-#define CALL_PTR(fn, ...)                                                                                    \
-    __extension__({                                                                                          \
-        void *ptr_ = NULL;                                                                                   \
-        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
-            ptr_ = fn(__VA_ARGS__);                                                                          \
-            rec_end_ptr(ptr_);                                                                               \
-        }                                                                                                    \
-        ptr_;                                                                                                \
+#define CALL_PTR(fn, ...)                                                                                                                  \
+    __extension__({                                                                                                                        \
+        void *ptr_ = NULL;                                                                                                                 \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                                                   \
+            ptr_ = fn(__VA_ARGS__);                                                                                                        \
+            rec_end_ptr(ptr_);                                                                                                             \
+        }                                                                                                                                  \
+        ptr_;                                                                                                                              \
     })
-#define CALL_VOID(fn, ...)                                                                                   \
-    do {                                                                                                     \
-        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                     \
-            fn(__VA_ARGS__);                                                                                 \
-            rec_end_void();                                                                                  \
-        }                                                                                                    \
+#define CALL_VOID(fn, ...)                                                                                                                 \
+    do {                                                                                                                                   \
+        if (REC_BEGIN(#fn, #__VA_ARGS__, __VA_ARGS__)) {                                                                                   \
+            fn(__VA_ARGS__);                                                                                                               \
+            rec_end_void();                                                                                                                \
+        }                                                                                                                                  \
     } while (0)
 
 #define V2(a, b)    (((const size_t[2]){a, b}))

@@ -34,8 +34,7 @@ static void ranges(void)
         const size_t *local = launches[i].has_local ? launches[i].local : NULL;
         cl_uint dims = launches[i].dims;
         CALL(clEnqueueFillBuffer, env.queue, mem, zero, 4, 0, sizeof(zero), 0, NULL, NULL);
-        CALL(clEnqueueNDRangeKernel, env.queue, kernel, dims, offset, launches[i].global, local, 0, NULL,
-             &event);
+        CALL(clEnqueueNDRangeKernel, env.queue, kernel, dims, offset, launches[i].global, local, 0, NULL, &event);
         note_event_end("launch", event);
         info_event_all(event);
         env_dump_buffer(&env, "ids", mem, sizeof(zero));
@@ -76,8 +75,7 @@ static void errors(void)
     cl_int code;
     env_init(&env);
     cl_mem mem = env_buffer(&env, 4096, NULL);
-    cl_kernel kernel = env_kernel(&env, "add"), fixed = env_kernel(&env, "fixed"),
-              fresh = env_kernel(&env, "mul");
+    cl_kernel kernel = env_kernel(&env, "add"), fixed = env_kernel(&env, "fixed"), fresh = env_kernel(&env, "mul");
     CALL(clSetKernelArg, kernel, 0, sizeof(mem), &mem);
     CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
     CALL(clSetKernelArg, fixed, 0, sizeof(mem), &mem);
@@ -140,8 +138,7 @@ static void task(void)
     /* Some drivers make a task a launch of one item, event and all: see clEnqueueTask. */
     cl_command_type type = 0;
     CALL_CODE(clGetEventInfo, event, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, NULL);
-    note("type is a task's or a launch's: %s",
-         type == CL_COMMAND_TASK || type == CL_COMMAND_NDRANGE_KERNEL ? "yes" : "no");
+    note("type is a task's or a launch's: %s", type == CL_COMMAND_TASK || type == CL_COMMAND_NDRANGE_KERNEL ? "yes" : "no");
     CALL(clReleaseEvent, event);
     env_dump_buffer(&env, "buffer", mem, sizeof(words));
     CALL(clEnqueueTask, (cl_command_queue)NULL, kernel, 0, NULL, NULL);
@@ -195,8 +192,7 @@ static void order(void)
         int k = i % 7 + 1;
         cl_kernel kernel = i % 3 ? add : mul;
         failed += clSetKernelArg(kernel, 1, sizeof(k), &k) != CL_SUCCESS;
-        failed +=
-            clEnqueueNDRangeKernel(env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL) != CL_SUCCESS;
+        failed += clEnqueueNDRangeKernel(env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL) != CL_SUCCESS;
         if (i % 500 == 0)
             failed += clFlush(env.queue) != CL_SUCCESS;
     }

@@ -145,8 +145,7 @@ void note_event_end(const char *what, cl_event event)
     cl_int code = clWaitForEvents(1, &event);
     cl_int status = ERRCODE_UNSET;
     cl_int info = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
-    note("  %s (%s): wait %s, query %s, status %d", what, handle_name(event), error_name(code),
-         error_name(info), status);
+    note("  %s (%s): wait %s, query %s, status %d", what, handle_name(event), error_name(code), error_name(info), status);
 }
 
 void latch_init(struct latch *latch)

@@ -259,8 +259,7 @@ static void layers(void)
     static int words[WORDS];
     size_t global = WORDS;
     env_init(&env);
-    cl_command_queue queue =
-        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     if (!queue)
         case_end("no out-of-order queue");
     for (int i = 0; i < N; i++) {
@@ -281,8 +280,7 @@ static void layers(void)
                 int k = l * 10 + i;
                 clSetKernelArg(add, 0, sizeof(cl_mem), &mems[i]);
                 clSetKernelArg(add, 1, sizeof(k), &k);
-                CALL(clEnqueueNDRangeKernel, queue, add, 1, NULL, &global, NULL, n, n ? wait : NULL,
-                     &events[l][i]);
+                CALL(clEnqueueNDRangeKernel, queue, add, 1, NULL, &global, NULL, n, n ? wait : NULL, &events[l][i]);
             } else if (i % 2 == 0) {
                 clSetKernelArg(copy, 0, sizeof(cl_mem), &mems[i]);
                 clSetKernelArg(copy, 1, sizeof(cl_mem), &mems[i ^ (1 << ((l - 1) % 3))]);
@@ -290,8 +288,7 @@ static void layers(void)
                  */
                 CALL(clEnqueueMarkerWithWaitList, queue, n, wait, &events[l][i]);
             } else {
-                CALL(clEnqueueCopyBuffer, queue, mems[i], mems[i], 0, 512, 512, n, n ? wait : NULL,
-                     &events[l][i]);
+                CALL(clEnqueueCopyBuffer, queue, mems[i], mems[i], 0, 512, 512, n, n ? wait : NULL, &events[l][i]);
             }
         }
     CALL(clEnqueueBarrierWithWaitList, queue, 0, NULL, NULL);
@@ -318,8 +315,7 @@ static void overtaking(void)
     cl_event held = NULL, free_event = NULL, marker = NULL;
     cl_int status = 0;
     env_init(&env);
-    cl_command_queue queue =
-        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     if (!queue)
         case_end("no out-of-order queue");
     cl_mem a = env_buffer(&env, sizeof(words), words), b = env_buffer(&env, sizeof(words), words);
@@ -362,8 +358,7 @@ static void barriers(void)
     int words[64] = {0};
     size_t global = 64;
     env_init(&env);
-    cl_command_queue queue =
-        MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_command_queue queue = MAKE(clCreateCommandQueue, env.context, env.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     if (!queue)
         case_end("no out-of-order queue");
     cl_mem mem = env_buffer(&env, sizeof(words), words);

@@ -33,11 +33,8 @@ static unsigned char host[HOST_BYTES], back[HOST_BYTES];
 
 static cl_mem make(struct env *env, const struct shape *s, const cl_image_format *format)
 {
-    cl_image_desc desc = {.image_type = s->type,
-                          .image_width = s->width,
-                          .image_height = s->height,
-                          .image_depth = s->depth,
-                          .image_array_size = s->layers};
+    cl_image_desc desc = {
+        .image_type = s->type, .image_width = s->width, .image_height = s->height, .image_depth = s->depth, .image_array_size = s->layers};
     note("type %x, %s", s->type, format_names(format));
     return MAKE(clCreateImage, env->context, CL_MEM_READ_WRITE, format, &desc, NULL);
 }
@@ -45,8 +42,7 @@ static cl_mem make(struct env *env, const struct shape *s, const cl_image_format
 static void dump(struct env *env, const char *what, cl_mem image, const struct shape *s, size_t bytes)
 {
     memset(back, 0, sizeof(back));
-    cl_int code =
-        clEnqueueReadImage(env->queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, back, 0, NULL, NULL);
+    cl_int code = clEnqueueReadImage(env->queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, back, 0, NULL, NULL);
     if (code != CL_SUCCESS)
         note("%s: cannot be read, %s", what, error_name(code));
     else
@@ -73,8 +69,7 @@ static void read_write(void)
             if (!image)
                 continue;
             fill_pattern(host, sizeof(host), (unsigned)(p * 10 + i));
-            CALL(clEnqueueWriteImage, env.queue, image, CL_FALSE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL,
-                 &event);
+            CALL(clEnqueueWriteImage, env.queue, image, CL_FALSE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL, &event);
             note_event_end("write", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
@@ -85,12 +80,10 @@ static void read_write(void)
             size_t slice = slices ? row * (s->region[1] + 2) : 0;
             if (s->type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
                 slice = row;
-            CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, s->origin, s->region, row, slice,
-                 host + 777 * 16, 0, NULL, NULL);
+            CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, s->origin, s->region, row, slice, host + 777 * 16, 0, NULL, NULL);
             dump(&env, "image", image, s, bytes);
             memset(back, 0, sizeof(back));
-            CALL(clEnqueueReadImage, env.queue, image, CL_FALSE, s->origin, s->region, row, slice, back, 0,
-                 NULL, &event);
+            CALL(clEnqueueReadImage, env.queue, image, CL_FALSE, s->origin, s->region, row, slice, back, 0, NULL, &event);
             note_event_end("read", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
@@ -112,39 +105,32 @@ static void fill_and_copy(void)
             const struct shape *s = &shapes[i];
             size_t bytes = pixels[p].bytes;
             cl_channel_type type = pixels[p].format.image_channel_data_type;
-            const void *fill_color = type == CL_UNSIGNED_INT16 || type == CL_SIGNED_INT32
-                                         ? (const void *)numbers
-                                         : (const void *)color;
+            const void *fill_color = type == CL_UNSIGNED_INT16 || type == CL_SIGNED_INT32 ? (const void *)numbers : (const void *)color;
             cl_mem image = make(&env, s, &pixels[p].format), other = make(&env, s, &pixels[p].format);
             cl_mem buffer = env_buffer(&env, HOST_BYTES, NULL);
             int zero = 0;
             if (!image || !other)
                 continue;
             fill_pattern(host, sizeof(host), (unsigned)(p * 10 + i));
-            CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL,
-                 NULL);
-            CALL(clEnqueueWriteImage, env.queue, other, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host + 999, 0,
-                 NULL, NULL);
+            CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL, NULL);
+            CALL(clEnqueueWriteImage, env.queue, other, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host + 999, 0, NULL, NULL);
             CALL(clEnqueueFillImage, env.queue, image, fill_color, s->origin, s->region, 0, NULL, &event);
             note_event_end("fill", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
             dump(&env, "filled", image, s, bytes);
-            CALL(clEnqueueCopyImage, env.queue, image, other, V3(0, 0, 0), s->origin, s->region, 0, NULL,
-                 &event);
+            CALL(clEnqueueCopyImage, env.queue, image, other, V3(0, 0, 0), s->origin, s->region, 0, NULL, &event);
             note_event_end("copy", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
             dump(&env, "copied", other, s, bytes);
             CALL(clEnqueueFillBuffer, env.queue, buffer, &zero, 4, 0, HOST_BYTES, 0, NULL, NULL);
-            CALL(clEnqueueCopyImageToBuffer, env.queue, image, buffer, s->origin, s->region, 64, 0, NULL,
-                 &event);
+            CALL(clEnqueueCopyImageToBuffer, env.queue, image, buffer, s->origin, s->region, 64, 0, NULL, &event);
             note_event_end("to a buffer", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
             env_dump_buffer(&env, "buffer", buffer, HOST_BYTES);
-            CALL(clEnqueueCopyBufferToImage, env.queue, buffer, other, 32, V3(0, 0, 0), s->region, 0, NULL,
-                 &event);
+            CALL(clEnqueueCopyBufferToImage, env.queue, buffer, other, 32, V3(0, 0, 0), s->region, 0, NULL, &event);
             note_event_end("from a buffer", event);
             info_event_all(event);
             CALL(clReleaseEvent, event);
@@ -168,11 +154,10 @@ static void map(void)
         if (!image)
             continue;
         fill_pattern(host, sizeof(host), (unsigned)i);
-        CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL,
-             NULL);
+        CALL(clEnqueueWriteImage, env.queue, image, CL_TRUE, V3(0, 0, 0), s->extent, 0, 0, host, 0, NULL, NULL);
         bool slices = s->extent[2] > 1 || s->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-        unsigned char *ptr = MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
-                                  s->origin, s->region, &row, slices ? &slice : NULL, 0, NULL, &event);
+        unsigned char *ptr = MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, s->origin, s->region, &row,
+                                  slices ? &slice : NULL, 0, NULL, &event);
         if (!ptr)
             continue;
         info_event_all(event);
@@ -195,8 +180,7 @@ static void map(void)
 
 static void by_kernels(void)
 {
-    static const cl_addressing_mode modes[] = {CL_ADDRESS_CLAMP_TO_EDGE, CL_ADDRESS_CLAMP, CL_ADDRESS_REPEAT,
-                                               CL_ADDRESS_MIRRORED_REPEAT};
+    static const cl_addressing_mode modes[] = {CL_ADDRESS_CLAMP_TO_EDGE, CL_ADDRESS_CLAMP, CL_ADDRESS_REPEAT, CL_ADDRESS_MIRRORED_REPEAT};
     struct env env;
     const struct shape *s = &shapes[2];
     size_t global[3] = {17, 11, 1}, n = 24;
@@ -293,8 +277,7 @@ static void errors(void)
     MAKE(clEnqueueMapImage, no_queue, image, CL_TRUE, CL_MAP_READ, o, r, &row, NULL, 0, NULL, NULL);
     MAKE(clEnqueueMapImage, env.queue, no_mem, CL_TRUE, CL_MAP_READ, o, r, &row, NULL, 0, NULL, NULL);
     MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ, o, r, NULL, NULL, 0, NULL, NULL);
-    MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ, V3(16, 0, 0), r, &row, NULL, 0, NULL,
-         NULL);
+    MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, CL_MAP_READ, V3(16, 0, 0), r, &row, NULL, 0, NULL, NULL);
     MAKE(clEnqueueMapImage, env.queue, image, CL_TRUE, 1 << 10, o, r, &row, NULL, 0, NULL, NULL);
     CALL(clReleaseMemObject, image);
     CALL(clReleaseMemObject, other);
@@ -303,7 +286,6 @@ static void errors(void)
 }
 
 static const struct diff_case imagedata_cases[] = {
-    {"read_write", read_write}, {"fill_and_copy", fill_and_copy}, {"map", map}, {"by_kernels", by_kernels},
-    {"errors", errors},
+    {"read_write", read_write}, {"fill_and_copy", fill_and_copy}, {"map", map}, {"by_kernels", by_kernels}, {"errors", errors},
 };
 DIFF_FAMILY(imagedata);

@@ -54,8 +54,7 @@ static void arg_info(void)
         CALL(clReleaseKernel, kernel);
     }
     /* Without the option a driver may or may not keep it. */
-    const char *source =
-        "kernel void plain(global float *x, local int *y, constant char *z, const int w) { }\n";
+    const char *source = "kernel void plain(global float *x, local int *y, constant char *z, const int w) { }\n";
     cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, &source, NULL);
     CALL(clBuildProgram, program, 0, NULL, "", NULL, NULL);
     cl_kernel kernel = MAKE(clCreateKernel, program, "plain");
@@ -85,19 +84,14 @@ static void sub_groups(void)
     for (size_t i = 0; i < 5; i++) {
         size_t in[3] = {16, 1, 1}, out[3] = {0}, size = 0;
         note("%s", queries[i].name);
-        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(in), in, sizeof(out), out,
-             &size);
+        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(in), in, sizeof(out), out, &size);
         note_bytes("answer", out, sizeof(out));
-        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(size_t), in,
-             sizeof(size_t), out, &size);
-        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, 0, NULL, sizeof(size_t), out,
-             NULL);
+        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(size_t), in, sizeof(size_t), out, &size);
+        CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, 0, NULL, sizeof(size_t), out, NULL);
         CALL(clGetKernelSubGroupInfo, kernel, env.device, queries[i].param, sizeof(in), in, 1, out, NULL);
-        CALL(clGetKernelSubGroupInfo, kernel, (cl_device_id)NULL, queries[i].param, sizeof(in), in,
-             sizeof(out), out, NULL);
+        CALL(clGetKernelSubGroupInfo, kernel, (cl_device_id)NULL, queries[i].param, sizeof(in), in, sizeof(out), out, NULL);
     }
-    CALL(clGetKernelSubGroupInfo, (cl_kernel)NULL, env.device, CL_KERNEL_MAX_NUM_SUB_GROUPS, 0, NULL, 0, NULL,
-         NULL);
+    CALL(clGetKernelSubGroupInfo, (cl_kernel)NULL, env.device, CL_KERNEL_MAX_NUM_SUB_GROUPS, 0, NULL, 0, NULL, NULL);
     CALL(clGetKernelSubGroupInfo, kernel, env.device, 0, 0, NULL, 0, NULL, NULL);
     CALL(clReleaseKernel, kernel);
     env_fini(&env);

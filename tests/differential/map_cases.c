@@ -6,10 +6,8 @@ enum { BYTES = 8192 };
 
 static void flavours(void)
 {
-    static const cl_mem_flags mems[] = {CL_MEM_COPY_HOST_PTR, CL_MEM_USE_HOST_PTR,
-                                        CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR};
-    static const cl_map_flags maps[] = {CL_MAP_READ, CL_MAP_WRITE, CL_MAP_READ | CL_MAP_WRITE,
-                                        CL_MAP_WRITE_INVALIDATE_REGION};
+    static const cl_mem_flags mems[] = {CL_MEM_COPY_HOST_PTR, CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR};
+    static const cl_map_flags maps[] = {CL_MAP_READ, CL_MAP_WRITE, CL_MAP_READ | CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION};
     static char host[BYTES] __attribute__((aligned(4096)));
     struct env env;
     env_init(&env);
@@ -21,8 +19,7 @@ static void flavours(void)
             cl_event mapped = NULL, unmapped = NULL;
             cl_bool blocking = i % 2 == 0;
             size_t offset = 128 * i + 4, size = 1000;
-            char *ptr =
-                MAKE(clEnqueueMapBuffer, env.queue, mem, blocking, maps[i], offset, size, 0, NULL, &mapped);
+            char *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, blocking, maps[i], offset, size, 0, NULL, &mapped);
             if (!ptr)
                 continue;
             note_event_end("map", mapped);
@@ -91,8 +88,7 @@ static void with_kernels(void)
         CALL(clSetKernelArg, kernel, 1, sizeof(k), &k);
         CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL);
         cl_event mapped = NULL;
-        int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 256, 1024,
-                        0, NULL, &mapped);
+        int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 256, 1024, 0, NULL, &mapped);
         CALL(clFlush, env.queue);
         CALL(clWaitForEvents, 1, &mapped);
         note_bytes("mapped", ptr, 32);
@@ -118,8 +114,7 @@ static void errors(void)
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 0, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 65, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 60, 8, 0, NULL, NULL);
-    MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, 0, 64, 0,
-         NULL, NULL);
+    MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, 0, 64, 0, NULL, NULL);
     MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, 1 << 10, 0, 64, 0, NULL, NULL);
     char *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL);
     CALL(clEnqueueUnmapMemObject, (cl_command_queue)NULL, mem, ptr, 0, NULL, NULL);
@@ -147,8 +142,7 @@ static void behind_user_event(void)
     cl_mem mem = env_buffer(&env, sizeof(words), words);
     cl_event user = MAKE(clCreateUserEvent, env.context);
     CALL(clEnqueueWriteBuffer, env.queue, mem, CL_FALSE, 0, sizeof(more), more, 1, &user, NULL);
-    int *ptr =
-        MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof(words), 0, NULL, &mapped);
+    int *ptr = MAKE(clEnqueueMapBuffer, env.queue, mem, CL_FALSE, CL_MAP_READ, 0, sizeof(words), 0, NULL, &mapped);
     note("pointer at once: %s", ptr ? "yes" : "no");
     CALL(clSetUserEventStatus, user, CL_COMPLETE);
     note_event_end("map", mapped);

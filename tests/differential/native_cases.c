@@ -26,8 +26,7 @@ static void run(void)
     cl_mem mem = env_buffer(&env, sizeof(words), words);
     struct native_args args = {mem, 99};
     const void *places[1] = {&args.mem};
-    CALL(clEnqueueNativeKernel, env.queue, native_function, &args, sizeof(args), 1, &mem, places, 0, NULL,
-         &event);
+    CALL(clEnqueueNativeKernel, env.queue, native_function, &args, sizeof(args), 1, &mem, places, 0, NULL, &event);
     if (event) {
         note_event_end("native kernel", event);
         CALL(clReleaseEvent, event);

@@ -32,8 +32,7 @@ static void note_captured(const char *what)
     size_t size = fread(text, 1, sizeof(text) - 1, capture);
     text[size] = '\0';
     note("%s printed %zu bytes", what, size);
-    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && n < 512;
-         line = strtok_r(NULL, "\n", &save))
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && n < 512; line = strtok_r(NULL, "\n", &save))
         lines[n++] = line;
     qsort(lines, n, sizeof(lines[0]), compare_lines);
     for (size_t i = 0; i < n; i++)

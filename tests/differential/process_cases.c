@@ -20,8 +20,7 @@ static void large_transfers(void)
     CALL(clEnqueueReadBuffer, env.queue, b, CL_FALSE, 0, BYTES, back, 1, &events[1], &events[2]);
     CALL(clWaitForEvents, 3, events);
     note("the same: %s", memcmp(host, back, BYTES) ? "no" : "yes");
-    unsigned char *ptr =
-        MAKE(clEnqueueMapBuffer, env.queue, b, CL_TRUE, CL_MAP_READ, 5, BYTES - 5, 0, NULL, NULL);
+    unsigned char *ptr = MAKE(clEnqueueMapBuffer, env.queue, b, CL_TRUE, CL_MAP_READ, 5, BYTES - 5, 0, NULL, NULL);
     note("mapped the same: %s", memcmp(host + 5, ptr, BYTES - 5) ? "no" : "yes");
     CALL(clEnqueueUnmapMemObject, env.queue, b, ptr, 0, NULL, NULL);
     CALL(clFinish, env.queue);
@@ -68,9 +67,8 @@ static void long_messages(void)
 /* Arguments as large as the device takes. */
 static void large_arguments(void)
 {
-    static const char *const source =
-        "typedef struct { int v[200]; } big_t;\n"
-        "kernel void k(global int *out, big_t b) { size_t i = get_global_id(0); out[i] = b.v[i] + 1; }\n";
+    static const char *const source = "typedef struct { int v[200]; } big_t;\n"
+                                      "kernel void k(global int *out, big_t b) { size_t i = get_global_id(0); out[i] = b.v[i] + 1; }\n";
     struct env env;
     int big[200];
     size_t global = 200, limit = 0;
@@ -151,8 +149,7 @@ static void leave_with_work(void)
 }
 
 static const struct diff_case process_cases[] = {
-    {"large_transfers", large_transfers}, {"long_messages", long_messages},
-    {"large_arguments", large_arguments}, {"fork_first", fork_first},
-    {"leave_with_work", leave_with_work},
+    {"large_transfers", large_transfers}, {"long_messages", long_messages},     {"large_arguments", large_arguments},
+    {"fork_first", fork_first},           {"leave_with_work", leave_with_work},
 };
 DIFF_FAMILY(process);

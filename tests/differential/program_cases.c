@@ -35,8 +35,8 @@ static void source(void)
     CALL(clReleaseProgram, program);
     CALL(clReleaseProgram, program);
     /* The same text in pieces, with lengths and without. */
-    const char *pieces[3] = {"kernel void one(global int *a) { a[get_global_id(0)] += 1; }\nXXXX",
-                             "kernel void two(global int *a)", " { a[get_global_id(0)] += 2; }\n"};
+    const char *pieces[3] = {"kernel void one(global int *a) { a[get_global_id(0)] += 1; }\nXXXX", "kernel void two(global int *a)",
+                             " { a[get_global_id(0)] += 2; }\n"};
     size_t lengths[3] = {strlen(pieces[0]) - 4, 0, 0};
     program = MAKE(clCreateProgramWithSource, env.context, 3, pieces, lengths);
     info_program_all(program);
@@ -60,11 +60,9 @@ static void source_errors(void)
     cl_uint word = 0;
     cl_int status = 0;
     CALL(clGetProgramInfo, (cl_program)NULL, CL_PROGRAM_NUM_DEVICES, sizeof(word), &word, NULL);
-    CALL(clGetProgramBuildInfo, (cl_program)NULL, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status),
-         &status, NULL);
+    CALL(clGetProgramBuildInfo, (cl_program)NULL, env.device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
     cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, (const char **)&small, NULL);
-    CALL(clGetProgramBuildInfo, program, (cl_device_id)NULL, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status,
-         NULL);
+    CALL(clGetProgramBuildInfo, program, (cl_device_id)NULL, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
     CALL(clReleaseProgram, program);
     env_fini(&env);
 }

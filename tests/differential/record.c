@@ -42,9 +42,8 @@ static size_t n_call_args;
 static bool call_is_enqueue, call_is_query;
 
 static const char *const kind_names[] = {
-    [ARG_PLATFORM] = "platform", [ARG_DEVICE] = "device", [ARG_CONTEXT] = "context",
-    [ARG_QUEUE] = "queue",       [ARG_MEM] = "mem",       [ARG_SAMPLER] = "sampler",
-    [ARG_PROGRAM] = "program",   [ARG_KERNEL] = "kernel", [ARG_EVENT] = "event",
+    [ARG_PLATFORM] = "platform", [ARG_DEVICE] = "device",   [ARG_CONTEXT] = "context", [ARG_QUEUE] = "queue", [ARG_MEM] = "mem",
+    [ARG_SAMPLER] = "sampler",   [ARG_PROGRAM] = "program", [ARG_KERNEL] = "kernel",   [ARG_EVENT] = "event",
 };
 
 void record_start(int fd, char *shared_line)
@@ -255,9 +254,8 @@ static int version_of(const char *fn)
              " clEnqueueSVMMemcpy clEnqueueSVMMemFill clEnqueueSVMMap clEnqueueSVMUnmap "
              "clCreateSamplerWithProperties"
              " clSetKernelArgSVMPointer clSetKernelExecInfo "},
-        {21,
-         " clCloneKernel clCreateProgramWithIL clEnqueueSVMMigrateMem clGetDeviceAndHostTimer clGetHostTimer"
-         " clGetKernelSubGroupInfo clSetDefaultDeviceCommandQueue "},
+        {21, " clCloneKernel clCreateProgramWithIL clEnqueueSVMMigrateMem clGetDeviceAndHostTimer clGetHostTimer"
+             " clGetKernelSubGroupInfo clSetDefaultDeviceCommandQueue "},
         {22, " clSetProgramReleaseCallback clSetProgramSpecializationConstant "},
         {30, " clCreateBufferWithProperties clCreateImageWithProperties clSetContextDestructorCallback "},
     };
@@ -331,8 +329,7 @@ void rec_end_made(enum arg_kind kind, uintptr_t handle, cl_int code)
     if (kind != ARG_PTR && handle)
         name_handle(kind, (const void *)handle);
     if (code == CL_SUCCESS)
-        put(" -> %s",
-            kind == ARG_PTR ? pointer_name((const void *)handle) : handle_name((const void *)handle));
+        put(" -> %s", kind == ARG_PTR ? pointer_name((const void *)handle) : handle_name((const void *)handle));
     else
         put(" ->");
     put(" %s", code == ERRCODE_UNSET ? "(code not written)" : error_name(code));

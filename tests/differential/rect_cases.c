@@ -27,8 +27,8 @@ static void write(void)
         cl_event event = NULL;
         cl_bool blocking = i % 2 == 0;
         cl_mem mem = env_buffer(&env, BYTES, zero);
-        CALL(clEnqueueWriteBufferRect, env.queue, mem, blocking, r->buffer, r->host, r->region, r->buffer_row,
-             r->buffer_slice, r->host_row, r->host_slice, host, 0, NULL, &event);
+        CALL(clEnqueueWriteBufferRect, env.queue, mem, blocking, r->buffer, r->host, r->region, r->buffer_row, r->buffer_slice, r->host_row,
+             r->host_slice, host, 0, NULL, &event);
         if (event) {
             note_event_end("write", event);
             info_event_all(event);
@@ -52,8 +52,8 @@ static void read(void)
         cl_event event = NULL;
         cl_bool blocking = i % 2 == 0;
         memset(back, 0, sizeof(back));
-        CALL(clEnqueueReadBufferRect, env.queue, mem, blocking, r->buffer, r->host, r->region, r->buffer_row,
-             r->buffer_slice, r->host_row, r->host_slice, back, 0, NULL, &event);
+        CALL(clEnqueueReadBufferRect, env.queue, mem, blocking, r->buffer, r->host, r->region, r->buffer_row, r->buffer_slice, r->host_row,
+             r->host_slice, back, 0, NULL, &event);
         if (event) {
             note_event_end("read", event);
             info_event_all(event);
@@ -76,8 +76,8 @@ static void copy(void)
         const struct rect *r = &rects[i];
         cl_event event = NULL;
         cl_mem to = env_buffer(&env, BYTES, zero);
-        CALL(clEnqueueCopyBufferRect, env.queue, from, to, r->host, r->buffer, r->region, r->host_row,
-             r->host_slice, r->buffer_row, r->buffer_slice, 0, NULL, &event);
+        CALL(clEnqueueCopyBufferRect, env.queue, from, to, r->host, r->buffer, r->region, r->host_row, r->host_slice, r->buffer_row,
+             r->buffer_slice, 0, NULL, &event);
         if (event) {
             note_event_end("copy", event);
             info_event_all(event);
@@ -87,18 +87,12 @@ static void copy(void)
         CALL(clReleaseMemObject, to);
     }
     /* Within one buffer: apart, and overlapping. */
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(16, 0, 0), V3(8, 8, 1), 64, 0, 64, 0,
-         0, NULL, NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 16, 0), V3(8, 8, 1), 64, 0, 64, 0,
-         0, NULL, NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(4, 4, 0), V3(8, 8, 1), 64, 0, 64, 0,
-         0, NULL, NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 0, 0), V3(8, 8, 1), 64, 0, 64, 0,
-         0, NULL, NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 0, 2), V3(8, 8, 2), 16, 256, 16,
-         256, 0, NULL, NULL);
-    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(16, 0, 0), V3(8, 8, 1), 64, 0, 32, 0,
-         0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(16, 0, 0), V3(8, 8, 1), 64, 0, 64, 0, 0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 16, 0), V3(8, 8, 1), 64, 0, 64, 0, 0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(4, 4, 0), V3(8, 8, 1), 64, 0, 64, 0, 0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 0, 0), V3(8, 8, 1), 64, 0, 64, 0, 0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(0, 0, 2), V3(8, 8, 2), 16, 256, 16, 256, 0, NULL, NULL);
+    CALL(clEnqueueCopyBufferRect, env.queue, from, from, V3(0, 0, 0), V3(16, 0, 0), V3(8, 8, 1), 64, 0, 32, 0, 0, NULL, NULL);
     env_dump_buffer(&env, "from", from, BYTES);
     CALL(clReleaseMemObject, from);
     env_fini(&env);
@@ -116,30 +110,23 @@ static void errors(void)
     CALL(clEnqueueReadBufferRect, no_queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, no_mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, NULL, 0, NULL, NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(0, 8, 1), 0, 0, 0, 0, host, 0, NULL,
-         NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 0, 1), 0, 0, 0, 0, host, 0, NULL,
-         NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 8, 0), 0, 0, 0, 0, host, 0, NULL,
-         NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(0, 8, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 0, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 8, 0), 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 4, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 4, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 16, 17, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 16, 64, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 16, 17, host, 0, NULL, NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, V3(0, 60, 0), o, r, 64, 0, 0, 0, host, 0, NULL,
-         NULL);
-    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(4097, 1, 1), 0, 0, 0, 0, host, 0, NULL,
-         NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, V3(0, 60, 0), o, r, 64, 0, 0, 0, host, 0, NULL, NULL);
+    CALL(clEnqueueReadBufferRect, env.queue, mem, CL_TRUE, o, o, V3(4097, 1, 1), 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, no_queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, no_mem, CL_TRUE, o, o, r, 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, r, 0, 0, 0, 0, NULL, 0, NULL, NULL);
-    CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 8, 0), 0, 0, 0, 0, host, 0, NULL,
-         NULL);
+    CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, V3(8, 8, 0), 0, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, r, 4, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, o, o, r, 16, 17, 0, 0, host, 0, NULL, NULL);
-    CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, V3(0, 60, 0), o, r, 64, 0, 0, 0, host, 0, NULL,
-         NULL);
+    CALL(clEnqueueWriteBufferRect, env.queue, mem, CL_TRUE, V3(0, 60, 0), o, r, 64, 0, 0, 0, host, 0, NULL, NULL);
     CALL(clEnqueueCopyBufferRect, no_queue, mem, to, o, o, r, 0, 0, 0, 0, 0, NULL, NULL);
     /* No copy from or to NULL: PoCL 3.1 crashes. */
     CALL(clEnqueueCopyBufferRect, env.queue, mem, to, o, o, V3(8, 0, 1), 0, 0, 0, 0, 0, NULL, NULL);

@@ -138,8 +138,7 @@ static void arguments(void)
     CALL(clEnqueueSVMUnmap, env.queue, a, 0, NULL, NULL);
     CALL(clFinish, env.queue);
     if (caps & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) {
-        int *fine =
-            CALL_PTR(clSVMAlloc, env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, BYTES, 0);
+        int *fine = CALL_PTR(clSVMAlloc, env.context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, BYTES, 0);
         name_region("fine", fine, BYTES);
         for (int i = 0; i < BYTES / 4; i++)
             fine[i] = i;
@@ -211,8 +210,7 @@ static void enqueued_free(void)
     latch_init(&freed);
     if (!(offered(&env) & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
         case_end("no SVM");
-    void *pointers[2] = {clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0),
-                         clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0)};
+    void *pointers[2] = {clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0), clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0)};
     CALL(clEnqueueSVMFree, env.queue, 2, pointers, NULL, NULL, 0, NULL, &event);
     note_event_end("free", event);
     info_event_all(event);
@@ -221,8 +219,7 @@ static void enqueued_free(void)
         pointers[i] = clSVMAlloc(env.context, CL_MEM_READ_WRITE, BYTES, 0);
     CALL(clEnqueueSVMFree, env.queue, 2, pointers, on_free, env.context, 0, NULL, NULL);
     CALL(clFinish, env.queue);
-    note("called: %s, with %d pointers, known queue: %d", latch_wait(&freed, 1) ? "yes" : "no",
-         freed.order[0], freed.last_status);
+    note("called: %s, with %d pointers, known queue: %d", latch_wait(&freed, 1) ? "yes" : "no", freed.order[0], freed.last_status);
     CALL(clEnqueueSVMFree, (cl_command_queue)NULL, 2, pointers, NULL, NULL, 0, NULL, NULL);
     CALL(clEnqueueSVMFree, env.queue, 0, pointers, NULL, NULL, 0, NULL, NULL);
     CALL(clEnqueueSVMFree, env.queue, 1, NULL, NULL, NULL, 0, NULL, NULL);

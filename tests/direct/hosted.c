@@ -27,14 +27,14 @@
 
 #define N       4096u
 #define THREADS 4
-#define MUST(what)                                                                                           \
-    do {                                                                                                     \
-        cl_int must_ = (what);                                                                               \
-        if (must_) {                                                                                         \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                     \
-            fflush(stdout);                                                                                  \
-            _exit(1);                                                                                        \
-        }                                                                                                    \
+#define MUST(what)                                                                                                                         \
+    do {                                                                                                                                   \
+        cl_int must_ = (what);                                                                                                             \
+        if (must_) {                                                                                                                       \
+            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
+            fflush(stdout);                                                                                                                \
+            _exit(1);                                                                                                                      \
+        }                                                                                                                                  \
     } while (0)
 
 static const char source[] = "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"

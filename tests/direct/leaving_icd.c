@@ -40,14 +40,14 @@ struct object {
     unsigned char *memory;
     bool borrowed; /* its memory is the program's */
     cl_command_type command;
-    unsigned number; /* of a command, in its queue; of a queue: how many it has had */
+    unsigned number;      /* of a command, in its queue; of a queue: how many it has had */
     atomic_uint finished; /* a queue's: so many are over, whoever knows */
-    atomic_bool over; /* a command's: the driver has said so */
+    atomic_bool over;     /* a command's: the driver has said so */
     struct destructor {
         struct destructor *next;
         void(CL_CALLBACK *call)(cl_mem, void *);
         void *arg;
-    } *destructors; /* a buffer's, the last one first */
+    } * destructors; /* a buffer's, the last one first */
 };
 
 static const cl_icd_dispatch dispatch;
@@ -93,8 +93,8 @@ __attribute__((destructor)) static void unloaded(void)
     }
     if (!f)
         return;
-    fprintf(f, "unloaded: %ld contexts, %ld queues, %ld buffers, %ld events, %ld bytes\n", n_left[CONTEXT],
-            n_left[QUEUE], n_left[MEM], n_left[EVENT], bytes_left);
+    fprintf(f, "unloaded: %ld contexts, %ld queues, %ld buffers, %ld events, %ld bytes\n", n_left[CONTEXT], n_left[QUEUE], n_left[MEM],
+            n_left[EVENT], bytes_left);
     fclose(f);
 }
 
@@ -201,8 +201,7 @@ static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value,
-                                        size_t *size_ret)
+static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value, size_t *size_ret)
 {
     (void)p;
     switch (what) {
@@ -229,8 +228,7 @@ static cl_device_type device_type(void)
     return getenv("LATE") ? CL_DEVICE_TYPE_CPU : CL_DEVICE_TYPE_ACCELERATOR;
 }
 
-static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids,
-                                     cl_uint *ret_n)
+static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *ret_n)
 {
     (void)p;
     if (!(type & (device_type() | CL_DEVICE_TYPE_DEFAULT)))
@@ -242,8 +240,7 @@ static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_u
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value,
-                                      size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value, size_t *size_ret)
 {
     const void *const no_parent = NULL, *const its_platform = &platform;
     (void)d;
@@ -300,9 +297,9 @@ static void say_notice(void *arg)
     notice.notify("a word", NULL, 0, notice.arg);
 }
 
-static cl_context CL_API_CALL create_context(
-    const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
-    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg, cl_int *result)
+static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
+                                             void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg,
+                                             cl_int *result)
 {
     (void)properties, (void)n, (void)ids;
     if (notify && late_is('n')) {
@@ -323,8 +320,7 @@ static cl_int CL_API_CALL release_context(cl_context c)
     return release(c);
 }
 
-static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value,
-                                       size_t *size_ret)
+static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value, size_t *size_ret)
 {
     const void *const id = &device;
     (void)c;
@@ -338,8 +334,7 @@ static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_
     }
 }
 
-static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d,
-                                                 cl_command_queue_properties properties, cl_int *result)
+static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d, cl_command_queue_properties properties, cl_int *result)
 {
     struct object *q = new_object(QUEUE, c);
     (void)d;
@@ -352,8 +347,7 @@ static cl_int CL_API_CALL release_queue(cl_command_queue q)
     return release(q);
 }
 
-static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size, void *value,
-                                     size_t *size_ret)
+static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size, void *value, size_t *size_ret)
 {
     const struct object *q = (const void *)h;
     const void *const id = &device;
@@ -382,8 +376,7 @@ static cl_int CL_API_CALL finish(cl_command_queue h)
     return CL_SUCCESS;
 }
 
-static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host,
-                                        cl_int *result)
+static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host, cl_int *result)
 {
     const bool borrows = flags & CL_MEM_USE_HOST_PTR;
     if (borrows && !getenv("LATE"))
@@ -459,34 +452,32 @@ static unsigned char *memory_of(cl_mem m)
     return ((struct object *)m)->memory;
 }
 
-static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at, size_t n,
-                                      void *to, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at, size_t n, void *to, cl_uint n_waits,
+                                      const cl_event *waits, cl_event *event)
 {
     (void)blocking, (void)n_waits, (void)waits;
     memcpy(to, memory_of(m) + at, n);
     return over(q, CL_COMMAND_READ_BUFFER, event);
 }
 
-static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at, size_t n,
-                                       const void *from, cl_uint n_waits, const cl_event *waits,
-                                       cl_event *event)
+static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem m, cl_bool blocking, size_t at, size_t n, const void *from,
+                                       cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     (void)blocking, (void)n_waits, (void)waits;
     memcpy(memory_of(m) + at, from, n);
     return over(q, CL_COMMAND_WRITE_BUFFER, event);
 }
 
-static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem from, cl_mem to, size_t from_at,
-                                      size_t to_at, size_t n, cl_uint n_waits, const cl_event *waits,
-                                      cl_event *event)
+static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem from, cl_mem to, size_t from_at, size_t to_at, size_t n, cl_uint n_waits,
+                                      const cl_event *waits, cl_event *event)
 {
     (void)n_waits, (void)waits;
     memmove(memory_of(to) + to_at, memory_of(from) + from_at, n);
     return over(q, CL_COMMAND_COPY_BUFFER, event);
 }
 
-static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_bytes, size_t at,
-                                      size_t n, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_bytes, size_t at, size_t n,
+                                      cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     (void)n_waits, (void)waits;
     for (size_t i = 0; i < n; i += pattern_bytes)
@@ -515,8 +506,7 @@ static void say_over(void *arg)
     release(w.event);
 }
 
-static cl_int CL_API_CALL event_callback(cl_event e, cl_int status,
-                                         void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+static cl_int CL_API_CALL event_callback(cl_event e, cl_int status, void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
 {
     struct object *o = (void *)e;
     (void)status;
@@ -533,19 +523,15 @@ static cl_int CL_API_CALL event_callback(cl_event e, cl_int status,
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value,
-                                     size_t *size_ret)
+static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value, size_t *size_ret)
 {
     const struct object *e = (const void *)h;
     if (what == CL_EVENT_COMMAND_EXECUTION_STATUS)
-        return answer_number(e->over || e->number <= e->of->finished ? CL_COMPLETE : CL_RUNNING, sizeof(cl_int), size,
-                             value, size_ret);
-    return what == CL_EVENT_COMMAND_TYPE ? answer(&e->command, sizeof e->command, size, value, size_ret)
-                                         : CL_INVALID_VALUE;
+        return answer_number(e->over || e->number <= e->of->finished ? CL_COMPLETE : CL_RUNNING, sizeof(cl_int), size, value, size_ret);
+    return what == CL_EVENT_COMMAND_TYPE ? answer(&e->command, sizeof e->command, size, value, size_ret) : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL profiling_info(cl_event e, cl_profiling_info what, size_t size, void *value,
-                                         size_t *size_ret)
+static cl_int CL_API_CALL profiling_info(cl_event e, cl_profiling_info what, size_t size, void *value, size_t *size_ret)
 {
     (void)e, (void)what;
     return answer_number(1, sizeof(cl_ulong), size, value, size_ret);

@@ -53,8 +53,7 @@ cl_mem edge_buffer(const struct edge *e, size_t bytes)
     return m;
 }
 
-void edge_launch(cl_command_queue q, cl_kernel k, size_t n, cl_uint n_waits, const cl_event *waits,
-                 cl_event *event)
+void edge_launch(cl_command_queue q, cl_kernel k, size_t n, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     NEED(clEnqueueNDRangeKernel(q, k, 1, NULL, &n, NULL, n_waits, waits, event));
 }

@@ -40,18 +40,18 @@ static void CL_CALLBACK told(cl_event event, cl_int status, void *arg)
 }
 
 /* One thread a call: in, the call, out. Waits for events may tell of the event's own end, too. */
-#define WAITER(name, call)                                                                                   \
-    static void *name(void *arg)                                                                             \
-    {                                                                                                        \
-        struct lost *l = arg;                                                                                \
-        cl_int rc;                                                                                           \
-        atomic_fetch_add(&n_in, 1);                                                                          \
-        call;                                                                                                \
-        atomic_store(&last_out_ns, now_ns());                                                                \
-        if (rc != CL_OUT_OF_RESOURCES && rc != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)                 \
-            EDGE_FAIL("%s: %d", #call, (int)rc);                                                             \
-        atomic_fetch_add(&n_out, 1);                                                                         \
-        return NULL;                                                                                         \
+#define WAITER(name, call)                                                                                                                 \
+    static void *name(void *arg)                                                                                                           \
+    {                                                                                                                                      \
+        struct lost *l = arg;                                                                                                              \
+        cl_int rc;                                                                                                                         \
+        atomic_fetch_add(&n_in, 1);                                                                                                        \
+        call;                                                                                                                              \
+        atomic_store(&last_out_ns, now_ns());                                                                                              \
+        if (rc != CL_OUT_OF_RESOURCES && rc != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)                                               \
+            EDGE_FAIL("%s: %d", #call, (int)rc);                                                                                           \
+        atomic_fetch_add(&n_out, 1);                                                                                                       \
+        return NULL;                                                                                                                       \
     }
 
 static char host[4 << 20];
@@ -60,13 +60,11 @@ static cl_uint words[8][16];
 WAITER(in_finish, rc = clFinish(l->e.queue))
 WAITER(in_wait, rc = clWaitForEvents(1, &l->pending))
 WAITER(in_read, rc = clEnqueueReadBuffer(l->e.queue, l->m, CL_TRUE, 0, 64, words[0], 0, NULL, NULL))
-WAITER(in_long_read,
-       rc = clEnqueueReadBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL))
+WAITER(in_long_read, rc = clEnqueueReadBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL))
 WAITER(in_build, rc = clBuildProgram(l->unbuilt, 0, NULL, "", NULL, NULL))
 WAITER(in_map, (void)clEnqueueMapBuffer(l->e.queue, l->m, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL, &rc))
 WAITER(in_create, (void)clCreateBuffer(l->e.context, CL_MEM_READ_WRITE, 64, NULL, &rc))
-WAITER(in_query,
-       rc = clGetKernelWorkGroupInfo(l->kernel, l->e.device, CL_KERNEL_WORK_GROUP_SIZE, 64, words[1], NULL))
+WAITER(in_query, rc = clGetKernelWorkGroupInfo(l->kernel, l->e.device, CL_KERNEL_WORK_GROUP_SIZE, 64, words[1], NULL))
 
 static void open_lost(struct lost *l)
 {
@@ -98,20 +96,13 @@ static void after(struct lost *l)
     cl_event e = NULL;
     CHECK(clFinish(l->e.queue) == CL_OUT_OF_RESOURCES);
     CHECK(clFlush(l->e.queue) == CL_OUT_OF_RESOURCES);
-    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, NULL) ==
-          CL_OUT_OF_RESOURCES);
-    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, &e) ==
-              CL_OUT_OF_RESOURCES &&
-          !e);
-    CHECK(clEnqueueReadBuffer(l->e.queue, l->m, CL_FALSE, 0, 64, words[2], 0, NULL, NULL) ==
-          CL_OUT_OF_RESOURCES);
-    CHECK(clEnqueueWriteBuffer(l->e.queue, l->m, CL_TRUE, 0, 64, words[2], 0, NULL, NULL) ==
-          CL_OUT_OF_RESOURCES);
-    CHECK(clEnqueueWriteBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL) ==
-          CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueNDRangeKernel(l->e.queue, l->kernel, 1, NULL, &n, NULL, 0, NULL, &e) == CL_OUT_OF_RESOURCES && !e);
+    CHECK(clEnqueueReadBuffer(l->e.queue, l->m, CL_FALSE, 0, 64, words[2], 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueWriteBuffer(l->e.queue, l->m, CL_TRUE, 0, 64, words[2], 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(clEnqueueWriteBuffer(l->e.queue, l->large, CL_TRUE, 0, sizeof host, host, 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
     CHECK(clEnqueueMarkerWithWaitList(l->e.queue, 0, NULL, NULL) == CL_OUT_OF_RESOURCES);
-    CHECK(clCreateBuffer(l->e.context, CL_MEM_READ_WRITE, 64, NULL, &rc) == NULL &&
-          rc == CL_OUT_OF_RESOURCES);
+    CHECK(clCreateBuffer(l->e.context, CL_MEM_READ_WRITE, 64, NULL, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
     CHECK(clCreateContext(NULL, 1, &l->e.device, NULL, NULL, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
     CHECK(clCreateUserEvent(l->e.context, &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
     CHECK(clCreateKernel(l->e.program, "stir", &rc) == NULL && rc == CL_OUT_OF_RESOURCES);
@@ -159,8 +150,7 @@ int case_lost_waits(int argc, char **argv)
     open_lost(&l);
     edge_say("ready");
     edge_hear();
-    void *(*const runs[])(void *) = {in_finish, in_wait, in_read,   in_long_read,
-                                     in_build,  in_map,  in_create, in_query};
+    void *(*const runs[])(void *) = {in_finish, in_wait, in_read, in_long_read, in_build, in_map, in_create, in_query};
     const int n = sizeof runs / sizeof runs[0];
     for (int i = 0; i < n; i++)
         edge_thread("edge-waits", runs[i], &l);

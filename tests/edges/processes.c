@@ -35,8 +35,7 @@ int case_leave(int argc, char **argv)
     static char host[4096];
     CHECK(argc == 1);
     edge_open(&e, CL_QUEUE_PROFILING_ENABLE);
-    cl_mem m = edge_buffer(&e, 1 << 20),
-           used = clCreateBuffer(e.context, CL_MEM_USE_HOST_PTR, sizeof host, host, &rc);
+    cl_mem m = edge_buffer(&e, 1 << 20), used = clCreateBuffer(e.context, CL_MEM_USE_HOST_PTR, sizeof host, host, &rc);
     NEED(rc);
     CHECK(clEnqueueMapBuffer(e.queue, m, CL_TRUE, CL_MAP_WRITE, 0, 4096, 0, NULL, NULL, &rc) != NULL);
     NEED(rc);
@@ -91,8 +90,7 @@ static void try_strange_handles(const struct going_on *g)
     cl_int rc;
     size_t n = 1;
     CHECK(clFinish(g->e.queue) == CL_INVALID_COMMAND_QUEUE);
-    CHECK(clEnqueueReadBuffer(g->e.queue, g->m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL) ==
-          CL_INVALID_COMMAND_QUEUE);
+    CHECK(clEnqueueReadBuffer(g->e.queue, g->m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL) == CL_INVALID_COMMAND_QUEUE);
     CHECK(clCreateBuffer(g->e.context, CL_MEM_READ_WRITE, 16, NULL, &rc) == NULL && rc == CL_INVALID_CONTEXT);
     CHECK(clCreateKernel(g->e.program, "add", &rc) == NULL && rc == CL_INVALID_PROGRAM);
     CHECK(clGetMemObjectInfo(g->m, CL_MEM_SIZE, sizeof n, &n, NULL) == CL_INVALID_MEM_OBJECT);

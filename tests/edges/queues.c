@@ -60,8 +60,7 @@ static void run_graph(const struct edge *e, cl_command_queue *queues, cl_uint n_
         for (cl_uint j = 0; j < N; j++)
             cells[i].value[j] = edge_random(&seed);
         cells[i].mem = edge_buffer(e, sizeof cells[i].value);
-        NEED(clEnqueueWriteBuffer(queues[0], cells[i].mem, CL_TRUE, 0, sizeof cells[i].value, cells[i].value,
-                                  0, NULL, NULL));
+        NEED(clEnqueueWriteBuffer(queues[0], cells[i].mem, CL_TRUE, 0, sizeof cells[i].value, cells[i].value, 0, NULL, NULL));
     }
     for (cl_uint command = 0; command < N_COMMANDS; command++) {
         cl_command_queue q = queues[edge_random(&seed) % n_queues];
@@ -168,9 +167,8 @@ int case_two_devices(int argc, char **argv)
     cl_command_queue queues[2];
     cl_uint n = 0;
     cl_int rc;
-    static const char *text =
-        "kernel void stir(global uint *d, global const uint *a, global const uint *b, uint k)\n"
-        "{ size_t i = get_global_id(0); d[i] = d[i] * 7 + a[i] * 3 + b[i] * 5 + k; }\n";
+    static const char *text = "kernel void stir(global uint *d, global const uint *a, global const uint *b, uint k)\n"
+                              "{ size_t i = get_global_id(0); d[i] = d[i] * 7 + a[i] * 3 + b[i] * 5 + k; }\n";
     (void)argc;
     (void)argv;
     NEED(clGetPlatformIDs(1, &platform, NULL));
@@ -182,8 +180,7 @@ int case_two_devices(int argc, char **argv)
     NEED(rc);
     NEED(clBuildProgram(e.program, 0, NULL, "", NULL, NULL));
     for (int i = 0; i < 2; i++) {
-        queues[i] =
-            clCreateCommandQueue(e.context, devices[i], i ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
+        queues[i] = clCreateCommandQueue(e.context, devices[i], i ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
         NEED(rc);
     }
     e.queue = queues[0];

@@ -182,8 +182,8 @@ static void *churn(void *arg)
         cl_uint x[N], v = edge_random(&seed);
         cl_context context = clCreateContext(NULL, 1, &w->e->device, NULL, NULL, &rc);
         NEED(rc);
-        cl_command_queue q = clCreateCommandQueue(
-            context, w->e->device, edge_random(&seed) % 2 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
+        cl_command_queue q =
+            clCreateCommandQueue(context, w->e->device, edge_random(&seed) % 2 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &rc);
         NEED(rc);
         cl_mem m = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof x, NULL, &rc);
         NEED(rc);

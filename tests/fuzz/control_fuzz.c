@@ -38,8 +38,7 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
 
 static void status(void *ctx, struct gn_control_status *ret)
 {
-    *ret = (struct gn_control_status){
-        .version = ctx, .walls_mode = ctx, .walls_have = ctx, .walls_missing = ctx};
+    *ret = (struct gn_control_status){.version = ctx, .walls_mode = ctx, .walls_have = ctx, .walls_missing = ctx};
 }
 
 static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
@@ -69,8 +68,8 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
 static int change(void *ctx, const struct gn_control_change *c, struct gn_error *err)
 {
     FUZZ_CHECK(c->name && c->what >= GN_CONTROL_ADD && c->what <= GN_CONTROL_REMOVE);
-    FUZZ_CHECK(c->n_uids <= GN_CONTROL_MAX_IDS && c->n_gids <= GN_CONTROL_MAX_IDS &&
-               c->n_modes <= GN_CONTROL_MAX_MODES && c->n_devices <= GN_CONTROL_MAX_DEVICES);
+    FUZZ_CHECK(c->n_uids <= GN_CONTROL_MAX_IDS && c->n_gids <= GN_CONTROL_MAX_IDS && c->n_modes <= GN_CONTROL_MAX_MODES &&
+               c->n_devices <= GN_CONTROL_MAX_DEVICES);
     FUZZ_CHECK(c->cap <= 1000000 && c->floor <= 1000000);
     for (uint32_t i = 0; i < c->n_devices; i++)
         FUZZ_CHECK(c->devices[i]);
@@ -100,8 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(reply);
     json_error_t where;
     json_t *root = json_loads(reply, JSON_REJECT_DUPLICATES, &where);
-    FUZZ_CHECK(json_is_object(root) &&
-               json_integer_value(json_object_get(root, "version")) == GN_CONTROL_VERSION);
+    FUZZ_CHECK(json_is_object(root) && json_integer_value(json_object_get(root, "version")) == GN_CONTROL_VERSION);
     FUZZ_CHECK(json_object_size(root) == (json_object_get(root, "policy") ? 3 : 2));
     json_t *error = json_object_get(root, "error");
     FUZZ_CHECK(!error || json_is_string(json_object_get(error, "what")));

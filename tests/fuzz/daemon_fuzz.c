@@ -31,8 +31,7 @@ static int n_spawned, template_fd, null_fd, overrun_fd;
 static struct gn_frame_reader template_reader;
 
 /* Instead of spawn.c and orphans.c. */
-int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
-                    pid_t *ret_pid, struct gn_error *err)
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket, pid_t *ret_pid, struct gn_error *err)
 {
     int ends[2];
     if (template_fd >= 0) {
@@ -140,8 +139,7 @@ static void turn(void)
     read_template();
 }
 
-static void send_some(int fd, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n,
-                      int n_fds)
+static void send_some(int fd, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, int n_fds)
 {
     int fds[GN_FRAME_MAX_FDS];
     for (int i = 0; i < GN_FRAME_MAX_FDS; i++)
@@ -171,8 +169,7 @@ static void say_who(int i, uint8_t how)
     struct {
         struct gn_link_hello hello;
         struct gn_link_identity who;
-    } m = {{GN_LINK_MAGIC, GN_LINK_VERSION,
-            GN_LINK_FEATURE_IDENTITY | (how & 8 ? GN_LINK_FEATURE_CONTROL : 0), 0, 0, "a program"},
+    } m = {{GN_LINK_MAGIC, GN_LINK_VERSION, GN_LINK_FEATURE_IDENTITY | (how & 8 ? GN_LINK_FEATURE_CONTROL : 0), 0, 0, "a program"},
            {{0}, 0, 0, {0}}};
     strcpy(m.who.tenant, how & 16 ? "limited" : how & 32 ? "nobody" : "");
     m.who.n_token = how & 64 ? strlen(TOKEN) : how & 128 ? 300 : 0;
@@ -215,8 +212,7 @@ static void ask_for_vgpu(int i, struct fuzz *f)
         strcpy(a.tenant, "limited");
     if (how & 16)
         fuzz_take(f, a.tenant, 8);
-    send_some(clients[i], GN_LINK_ATTACH, 0, fuzz_u8(f), &a, sizeof a,
-              how & 32 ? fuzz_u8(f) % 5 : __builtin_popcount(a.stdio));
+    send_some(clients[i], GN_LINK_ATTACH, 0, fuzz_u8(f), &a, sizeof a, how & 32 ? fuzz_u8(f) % 5 : __builtin_popcount(a.stdio));
 }
 
 /* The template's answer for a spawn: honest, of another, or with a descriptor that cannot be watched. */
@@ -231,8 +227,7 @@ static void answer_spawn(int i, uint8_t how)
         fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     else
         fd = deaths[i] = eventfd(0, EFD_CLOEXEC);
-    (void)gn_frame_send(template_fd, 0, GN_WORKER_SPAWNED, 0, how & 2 ? 12345 : spawn_seq[i], &s, sizeof s,
-                        &fd, how & 4 ? 0 : 1);
+    (void)gn_frame_send(template_fd, 0, GN_WORKER_SPAWNED, 0, how & 2 ? 12345 : spawn_seq[i], &s, sizeof s, &fd, how & 4 ? 0 : 1);
     if (how & 1)
         close(fd);
 }

@@ -33,9 +33,32 @@ static struct gn_session *session;
 
 static uint64_t number(struct fuzz *f)
 {
-    static const uint64_t odd[] = {0, 1, 2, 3, 4, 7, 8, 16, 31, 33, 64, 100, 255, 256, 4096, 65535, 65537, 1 << 20, INT32_MAX,
-                                   UINT32_MAX, UINT64_C(1) << 32, UINT64_C(1) << 40, UINT64_C(1) << 63, UINT64_MAX - 32,
-                                   UINT64_MAX, UINT64_C(0x100000001)};
+    static const uint64_t odd[] = {0,
+                                   1,
+                                   2,
+                                   3,
+                                   4,
+                                   7,
+                                   8,
+                                   16,
+                                   31,
+                                   33,
+                                   64,
+                                   100,
+                                   255,
+                                   256,
+                                   4096,
+                                   65535,
+                                   65537,
+                                   1 << 20,
+                                   INT32_MAX,
+                                   UINT32_MAX,
+                                   UINT64_C(1) << 32,
+                                   UINT64_C(1) << 40,
+                                   UINT64_C(1) << 63,
+                                   UINT64_MAX - 32,
+                                   UINT64_MAX,
+                                   UINT64_C(0x100000001)};
     uint8_t what = fuzz_u8(f);
     return what < 64 ? odd[what % GN_ARRAY_SIZE(odd)] : what < 224 ? what % 32 : fuzz_u64(f);
 }
@@ -153,33 +176,39 @@ static void CL_CALLBACK told_context(const char *text, const void *more, size_t 
 }
 
 /* Puts an object into its pool, letting go of what is there. */
-#define KEEP(pool, object, release)                                                                                              \
-    do {                                                                                                                         \
-        __typeof__(&(pool)[0]) at = &PICK(pool);                                                                                 \
-        __typeof__((pool)[0]) new = (object);                                                                                    \
-        if (new) {                                                                                                               \
-            if (*at)                                                                                                             \
-                release(*at);                                                                                                    \
-            *at = new;                                                                                                           \
-        }                                                                                                                        \
+#define KEEP(pool, object, release)                                                                                                        \
+    do {                                                                                                                                   \
+        __typeof__(&(pool)[0]) at = &PICK(pool);                                                                                           \
+        __typeof__((pool)[0]) new = (object);                                                                                              \
+        if (new) {                                                                                                                         \
+            if (*at)                                                                                                                       \
+                release(*at);                                                                                                              \
+            *at = new;                                                                                                                     \
+        }                                                                                                                                  \
     } while (0)
 
 /* As programs do: how much is it, room for exactly so much, the value. */
-#define ASK(call, object, ...)                                                                                                   \
-    do {                                                                                                                         \
-        size_t size = 0;                                                                                                         \
-        if ((call)(object, __VA_ARGS__, 0, NULL, &size) == CL_SUCCESS && size <= LARGE) {                                        \
-            char *room = malloc(size ? size : 1);                                                                                \
-            (void)(call)(object, __VA_ARGS__, size, room, fuzz_u8(me.f) & 1 ? &size : NULL);                                     \
-            free(room);                                                                                                          \
-        }                                                                                                                        \
+#define ASK(call, object, ...)                                                                                                             \
+    do {                                                                                                                                   \
+        size_t size = 0;                                                                                                                   \
+        if ((call)(object, __VA_ARGS__, 0, NULL, &size) == CL_SUCCESS && size <= LARGE) {                                                  \
+            char *room = malloc(size ? size : 1);                                                                                          \
+            (void)(call)(object, __VA_ARGS__, size, room, fuzz_u8(me.f) & 1 ? &size : NULL);                                               \
+            free(room);                                                                                                                    \
+        }                                                                                                                                  \
     } while (0)
 
 static void ask_device(void)
 {
-    static const cl_device_info names[] = {CL_DEVICE_NAME, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_TYPE,
-                                           CL_DEVICE_EXECUTION_CAPABILITIES, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_MAX_WORK_ITEM_SIZES,
-                                           CL_DEVICE_PARENT_DEVICE, CL_DEVICE_OPENCL_C_FEATURES};
+    static const cl_device_info names[] = {CL_DEVICE_NAME,
+                                           CL_DEVICE_EXTENSIONS,
+                                           CL_DEVICE_EXTENSIONS_WITH_VERSION,
+                                           CL_DEVICE_TYPE,
+                                           CL_DEVICE_EXECUTION_CAPABILITIES,
+                                           CL_DEVICE_SVM_CAPABILITIES,
+                                           CL_DEVICE_MAX_WORK_ITEM_SIZES,
+                                           CL_DEVICE_PARENT_DEVICE,
+                                           CL_DEVICE_OPENCL_C_FEATURES};
     uint8_t which = fuzz_u8(me.f);
     if (which & 128)
         ASK(gn_clGetPlatformInfo, platform, which & 1 ? CL_PLATFORM_EXTENSIONS_WITH_VERSION : CL_PLATFORM_EXTENSIONS);
@@ -205,8 +234,14 @@ static void split_device(void)
 
 static void make_memory(void)
 {
-    static const cl_mem_flags flags[] = {0, CL_MEM_READ_WRITE, CL_MEM_COPY_HOST_PTR, CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR,
-                                         CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_NO_ACCESS};
+    static const cl_mem_flags flags[] = {0,
+                                         CL_MEM_READ_WRITE,
+                                         CL_MEM_COPY_HOST_PTR,
+                                         CL_MEM_USE_HOST_PTR,
+                                         CL_MEM_ALLOC_HOST_PTR,
+                                         CL_MEM_HOST_WRITE_ONLY,
+                                         CL_MEM_HOST_READ_ONLY,
+                                         CL_MEM_HOST_NO_ACCESS};
     uint8_t which = fuzz_u8(me.f);
     cl_mem_flags f = flags[which % 8];
     void *from = f & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR) ? me.memory : NULL;
@@ -253,9 +288,9 @@ static void make_program(void)
     const size_t lengths[2] = {sizeof code, sizeof code};
     cl_int status[2];
     uint8_t which = fuzz_u8(me.f);
-    cl_program p = which & 1 ? gn_clCreateProgramWithBinary(PICK(me.contexts), 1 + (which >> 1 & 1), devices, lengths, binaries,
-                                                            status, NULL)
-                             : gn_clCreateProgramWithSource(PICK(me.contexts), 1, &source, NULL, NULL);
+    cl_program p = which & 1
+                       ? gn_clCreateProgramWithBinary(PICK(me.contexts), 1 + (which >> 1 & 1), devices, lengths, binaries, status, NULL)
+                       : gn_clCreateProgramWithSource(PICK(me.contexts), 1, &source, NULL, NULL);
     if (which & 4)
         (void)gn_clBuildProgram(p, 0, NULL, "-w", NULL, NULL);
     if (which & 8)
@@ -468,8 +503,7 @@ static void disturb(void)
 static void make_context(void)
 {
     uint8_t which = fuzz_u8(me.f);
-    KEEP(me.contexts, gn_clCreateContext(NULL, 1 + (which & 1), devices, which & 2 ? told_context : NULL, NULL, NULL),
-         gn_clReleaseContext);
+    KEEP(me.contexts, gn_clCreateContext(NULL, 1 + (which & 1), devices, which & 2 ? told_context : NULL, NULL, NULL), gn_clReleaseContext);
 }
 
 static void make_queue(void)
@@ -488,13 +522,13 @@ static void make_others(void)
         (void)gn_clSetUserEventStatus(PICK(me.events), CL_COMPLETE);
 }
 
-static void (*const steps[])(void) = {make_context, make_queue, make_memory, make_program, make_kernels, make_others,
-                                      ask_device,   split_device, ask_memory, ask_program, use_kernel, transfer,
-                                      map,          wait_for,   share,       disturb};
+static void (*const steps[])(void) = {make_context, make_queue,   make_memory, make_program, make_kernels, make_others,
+                                      ask_device,   split_device, ask_memory,  ask_program,  use_kernel,   transfer,
+                                      map,          wait_for,     share,       disturb};
 
-#define RELEASE(pool, release)                                                                                                   \
-    for (uint32_t i = 0; i < POOL; i++)                                                                                          \
-        if (pool[i])                                                                                                             \
+#define RELEASE(pool, release)                                                                                                             \
+    for (uint32_t i = 0; i < POOL; i++)                                                                                                    \
+        if (pool[i])                                                                                                                       \
             release(pool[i]);
 
 static void let_go(void)

@@ -14,9 +14,9 @@
 #include "fuzz.h"
 #include "guarded.h"
 
-#define AREA_BYTES  (UINT64_C(1) << 20)
-#define MOST_BYTES  70000u
-#define LANDINGS    4u
+#define AREA_BYTES (UINT64_C(1) << 20)
+#define MOST_BYTES 70000u
+#define LANDINGS   4u
 
 static struct gn_session s;
 static struct gn_remote r;
@@ -98,8 +98,20 @@ static bool read_all(void)
 /* Whole, whatever it says: so that what is meant as text for stdout is what this leaves out, and nothing else can become it. */
 static bool send_record(struct fuzz *f)
 {
-    static const uint64_t odd[] = {0, 1, 255, 256, 4096, GN_EVENT_ENTRIES - 1, GN_EVENT_ENTRIES, AREA_BYTES - 1, AREA_BYTES,
-                                   UINT32_MAX, UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_MAX - 7, UINT64_MAX};
+    static const uint64_t odd[] = {0,
+                                   1,
+                                   255,
+                                   256,
+                                   4096,
+                                   GN_EVENT_ENTRIES - 1,
+                                   GN_EVENT_ENTRIES,
+                                   AREA_BYTES - 1,
+                                   AREA_BYTES,
+                                   UINT32_MAX,
+                                   UINT64_C(1) << 32,
+                                   UINT64_C(1) << 63,
+                                   UINT64_MAX - 7,
+                                   UINT64_MAX};
     static uint8_t payload[MOST_BYTES];
     uint8_t what = fuzz_u8(f), at = fuzz_u8(f);
     struct gn_stream_record record = {.type = what % 24, .part = fuzz_u8(f) % 8};

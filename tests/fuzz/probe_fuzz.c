@@ -14,8 +14,7 @@
 static const uint8_t *said;
 static size_t n_said;
 
-int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket,
-                    pid_t *ret_pid, struct gn_error *err)
+int gn_worker_spawn(const char *path, char *const argv[], enum gn_wall_mode walls, int *ret_socket, pid_t *ret_pid, struct gn_error *err)
 {
     int ends[2];
     struct fuzz f = fuzz_of(said, n_said);

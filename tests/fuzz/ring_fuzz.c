@@ -30,8 +30,7 @@ static void try_receive(void)
     if (was)
         FUZZ_CHECK(rc == -EPROTO);
     FUZZ_CHECK(rc == -EAGAIN || rc == -EPROTO || (rc > 0 && rc <= (int)GN_RING_MAX_BYTES));
-    FUZZ_CHECK(rc > 0 ? consumer.head - head == ((uint32_t)rc + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD
-                      : consumer.head == head);
+    FUZZ_CHECK(rc > 0 ? consumer.head - head == ((uint32_t)rc + GN_SLOT_PAYLOAD - 1) / GN_SLOT_PAYLOAD : consumer.head == head);
     if (disturbed)
         return;
     FUZZ_CHECK(rc != -EPROTO && (rc > 0) == (n_received < n_sent));

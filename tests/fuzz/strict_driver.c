@@ -139,15 +139,13 @@ static void *made(cl_int *result, void *t)
 
 /* ---- platform, devices, contexts, queues */
 
-static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value,
-                                        size_t *size_ret)
+static cl_int CL_API_CALL platform_info(cl_platform_id p, cl_platform_info what, size_t size, void *value, size_t *size_ret)
 {
     (void)what;
     return of(p, PLATFORM) ? answer("strict", 7, size, value, size_ret) : CL_INVALID_PLATFORM;
 }
 
-static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids,
-                                     cl_uint *n_ret)
+static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *n_ret)
 {
     (void)type;
     if (!of(p, PLATFORM))
@@ -161,8 +159,7 @@ static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_u
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value,
-                                      size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value, size_t *size_ret)
 {
     struct thing *t = of(d, DEVICE);
     if (!t)
@@ -171,8 +168,8 @@ static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_
     case CL_DEVICE_TYPE:
         return answer_number(CL_DEVICE_TYPE_CPU, sizeof(cl_device_type), size, value, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:
-        return answer_number(CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER,
-                             sizeof(cl_bitfield), size, value, size_ret);
+        return answer_number(CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER, sizeof(cl_bitfield), size, value,
+                             size_ret);
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
         return answer_number(MAX_MEMORY, sizeof(cl_ulong), size, value, size_ret);
     case CL_DEVICE_PARENT_DEVICE:
@@ -182,8 +179,8 @@ static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_
     }
 }
 
-static cl_int CL_API_CALL sub_devices(cl_device_id d, const cl_device_partition_property *properties,
-                                      cl_uint n, cl_device_id *ids, cl_uint *n_ret)
+static cl_int CL_API_CALL sub_devices(cl_device_id d, const cl_device_partition_property *properties, cl_uint n, cl_device_id *ids,
+                                      cl_uint *n_ret)
 {
     struct thing *t = of(d, DEVICE);
     cl_uint made_here = 0;
@@ -192,8 +189,7 @@ static cl_int CL_API_CALL sub_devices(cl_device_id d, const cl_device_partition_
     if (!properties)
         return CL_INVALID_VALUE;
     if (properties[0] == CL_DEVICE_PARTITION_BY_COUNTS) {
-        for (const cl_device_partition_property *p = properties + 1;
-             *p != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END; p++)
+        for (const cl_device_partition_property *p = properties + 1; *p != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END; p++)
             made_here++;
         read_all(properties, (made_here + 3) * sizeof *properties);
     } else if (properties[0]) {
@@ -214,8 +210,7 @@ static cl_int CL_API_CALL sub_devices(cl_device_id d, const cl_device_partition_
 static cl_int CL_API_CALL release_device(cl_device_id d)
 {
     /* Root devices are not counted. */
-    return d == strict_device(0) || d == strict_device(1) ? CL_SUCCESS
-                                                          : release(d, DEVICE, CL_INVALID_DEVICE);
+    return d == strict_device(0) || d == strict_device(1) ? CL_SUCCESS : release(d, DEVICE, CL_INVALID_DEVICE);
 }
 
 static bool devices_good(cl_uint n, const cl_device_id *ids)
@@ -226,9 +221,9 @@ static bool devices_good(cl_uint n, const cl_device_id *ids)
     return n || !ids;
 }
 
-static cl_context CL_API_CALL create_context(
-    const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
-    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg, cl_int *result)
+static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
+                                             void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg,
+                                             cl_int *result)
 {
     walk_pairs((const uint64_t *)properties);
     if (!n || !devices_good(n, ids))
@@ -243,16 +238,14 @@ static cl_int CL_API_CALL release_context(cl_context c)
     return release(c, CONTEXT, CL_INVALID_CONTEXT);
 }
 
-static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value,
-                                       size_t *size_ret)
+static cl_int CL_API_CALL context_info(cl_context c, cl_context_info what, size_t size, void *value, size_t *size_ret)
 {
     cl_device_id ids[2] = {strict_device(0), strict_device(1)};
     (void)what;
     return of(c, CONTEXT) ? answer(ids, sizeof ids, size, value, size_ret) : CL_INVALID_CONTEXT;
 }
 
-static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d,
-                                                 cl_command_queue_properties properties, cl_int *result)
+static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d, cl_command_queue_properties properties, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT), *device = of(d, DEVICE);
     if (!context || !device)
@@ -263,15 +256,13 @@ static cl_command_queue CL_API_CALL create_queue(cl_context c, cl_device_id d,
     return made(result, q);
 }
 
-static cl_command_queue CL_API_CALL create_queue_with(cl_context c, cl_device_id d,
-                                                      const cl_queue_properties *properties, cl_int *result)
+static cl_command_queue CL_API_CALL create_queue_with(cl_context c, cl_device_id d, const cl_queue_properties *properties, cl_int *result)
 {
     walk_pairs(properties);
     return create_queue(c, d, properties && properties[0] == CL_QUEUE_PROPERTIES ? properties[1] : 0, result);
 }
 
-static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size, void *value,
-                                     size_t *size_ret)
+static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info what, size_t size, void *value, size_t *size_ret)
 {
     struct thing *q = of(h, QUEUE);
     if (!q)
@@ -323,8 +314,7 @@ static cl_int CL_API_CALL host_timer(cl_device_id d, cl_ulong *host)
 
 /* ---- memory objects */
 
-static struct thing *new_mem(struct thing *context, cl_mem_flags flags, size_t bytes, const void *host,
-                             cl_int *result)
+static struct thing *new_mem(struct thing *context, cl_mem_flags flags, size_t bytes, const void *host, cl_int *result)
 {
     const cl_mem_flags from_host = CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR;
     if ((flags & CL_MEM_USE_HOST_PTR) && (flags & (CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR)))
@@ -341,22 +331,20 @@ static struct thing *new_mem(struct thing *context, cl_mem_flags flags, size_t b
     return made(result, m);
 }
 
-static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host,
-                                        cl_int *result)
+static cl_mem CL_API_CALL create_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     return context ? (cl_mem)new_mem(context, flags, bytes, host, result) : fail(result, CL_INVALID_CONTEXT);
 }
 
-static cl_mem CL_API_CALL create_buffer_with(cl_context c, const cl_mem_properties *properties,
-                                             cl_mem_flags flags, size_t bytes, void *host, cl_int *result)
+static cl_mem CL_API_CALL create_buffer_with(cl_context c, const cl_mem_properties *properties, cl_mem_flags flags, size_t bytes,
+                                             void *host, cl_int *result)
 {
     walk_pairs(properties);
     return create_buffer(c, flags, bytes, host, result);
 }
 
-static cl_mem CL_API_CALL create_sub_buffer(cl_mem b, cl_mem_flags flags, cl_buffer_create_type type,
-                                            const void *info, cl_int *result)
+static cl_mem CL_API_CALL create_sub_buffer(cl_mem b, cl_mem_flags flags, cl_buffer_create_type type, const void *info, cl_int *result)
 {
     struct thing *buffer = of(b, MEM);
     const cl_buffer_region *r = info;
@@ -372,8 +360,8 @@ static cl_mem CL_API_CALL create_sub_buffer(cl_mem b, cl_mem_flags flags, cl_buf
     return made(result, m);
 }
 
-static cl_mem CL_API_CALL create_image(cl_context c, cl_mem_flags flags, const cl_image_format *format,
-                                       const cl_image_desc *desc, void *host, cl_int *result)
+static cl_mem CL_API_CALL create_image(cl_context c, cl_mem_flags flags, const cl_image_format *format, const cl_image_desc *desc,
+                                       void *host, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     if (!context || !format || !desc)
@@ -411,15 +399,13 @@ static cl_mem CL_API_CALL create_image(cl_context c, cl_mem_flags flags, const c
     size_t row = desc->image_row_pitch ? desc->image_row_pitch : width * element;
     bool lines = desc->image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     size_t slice = desc->image_slice_pitch ? desc->image_slice_pitch : lines ? row : row * height;
-    if (row < width * element || row > MAX_MEMORY || row % element || slice > MAX_MEMORY ||
-        (!host && desc->image_row_pitch && !source))
+    if (row < width * element || row > MAX_MEMORY || row % element || slice > MAX_MEMORY || (!host && desc->image_row_pitch && !source))
         return fail(result, CL_INVALID_IMAGE_DESCRIPTOR);
     /* As the specification counts what host_ptr must hold. */
-    size_t bytes =
-        desc->image_type == CL_MEM_OBJECT_IMAGE1D || desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER ? row
-        : desc->image_type == CL_MEM_OBJECT_IMAGE2D ? row * height
-        : lines                                     ? slice * height
-                                                    : slice * depth;
+    size_t bytes = desc->image_type == CL_MEM_OBJECT_IMAGE1D || desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER ? row
+                   : desc->image_type == CL_MEM_OBJECT_IMAGE2D                                                   ? row * height
+                   : lines                                                                                       ? slice * height
+                                                                                                                 : slice * depth;
     struct thing *m = new_mem(source ? source : context, flags, bytes, host, result);
     if (!m)
         return NULL;
@@ -431,30 +417,29 @@ static cl_mem CL_API_CALL create_image(cl_context c, cl_mem_flags flags, const c
     return (cl_mem)m;
 }
 
-static cl_mem CL_API_CALL create_image_with(cl_context c, const cl_mem_properties *properties,
-                                            cl_mem_flags flags, const cl_image_format *format,
-                                            const cl_image_desc *desc, void *host, cl_int *result)
+static cl_mem CL_API_CALL create_image_with(cl_context c, const cl_mem_properties *properties, cl_mem_flags flags,
+                                            const cl_image_format *format, const cl_image_desc *desc, void *host, cl_int *result)
 {
     walk_pairs(properties);
     return create_image(c, flags, format, desc, host, result);
 }
 
-static cl_mem CL_API_CALL create_pipe(cl_context c, cl_mem_flags flags, cl_uint packet, cl_uint n,
-                                      const cl_pipe_properties *properties, cl_int *result)
+static cl_mem CL_API_CALL create_pipe(cl_context c, cl_mem_flags flags, cl_uint packet, cl_uint n, const cl_pipe_properties *properties,
+                                      cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     walk_pairs((const uint64_t *)properties);
     if (!context)
         return fail(result, CL_INVALID_CONTEXT);
-    struct thing *m = new_mem(context, flags & ~(cl_mem_flags)(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR),
-                              (uint64_t)packet * n, NULL, result);
+    struct thing *m =
+        new_mem(context, flags & ~(cl_mem_flags)(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR), (uint64_t)packet * n, NULL, result);
     if (m)
         m->type = CL_MEM_OBJECT_PIPE;
     return (cl_mem)m;
 }
 
-static cl_int CL_API_CALL image_formats(cl_context c, cl_mem_flags flags, cl_mem_object_type type, cl_uint n,
-                                        cl_image_format *formats, cl_uint *n_ret)
+static cl_int CL_API_CALL image_formats(cl_context c, cl_mem_flags flags, cl_mem_object_type type, cl_uint n, cl_image_format *formats,
+                                        cl_uint *n_ret)
 {
     (void)flags, (void)type;
     if (!of(c, CONTEXT) || (formats && !n))
@@ -489,8 +474,7 @@ static cl_int CL_API_CALL image_info(cl_mem h, cl_image_info what, size_t size, 
 {
     struct thing *m = of(h, MEM);
     (void)what;
-    return m && m->element ? answer_number(m->element, sizeof(size_t), size, value, size_ret)
-                           : CL_INVALID_MEM_OBJECT;
+    return m && m->element ? answer_number(m->element, sizeof(size_t), size, value, size_ret) : CL_INVALID_MEM_OBJECT;
 }
 
 static cl_int CL_API_CALL release_mem(cl_mem m)
@@ -498,23 +482,20 @@ static cl_int CL_API_CALL release_mem(cl_mem m)
     return release(m, MEM, CL_INVALID_MEM_OBJECT);
 }
 
-static cl_sampler CL_API_CALL create_sampler(cl_context c, cl_bool normalized, cl_addressing_mode a,
-                                             cl_filter_mode f, cl_int *result)
+static cl_sampler CL_API_CALL create_sampler(cl_context c, cl_bool normalized, cl_addressing_mode a, cl_filter_mode f, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     (void)normalized, (void)a, (void)f;
     return context ? made(result, new_thing(SAMPLER, context)) : fail(result, CL_INVALID_CONTEXT);
 }
 
-static cl_sampler CL_API_CALL create_sampler_with(cl_context c, const cl_sampler_properties *properties,
-                                                  cl_int *result)
+static cl_sampler CL_API_CALL create_sampler_with(cl_context c, const cl_sampler_properties *properties, cl_int *result)
 {
     walk_pairs(properties);
     return create_sampler(c, 0, 0, 0, result);
 }
 
-static cl_int CL_API_CALL sampler_info(cl_sampler s, cl_sampler_info what, size_t size, void *value,
-                                       size_t *size_ret)
+static cl_int CL_API_CALL sampler_info(cl_sampler s, cl_sampler_info what, size_t size, void *value, size_t *size_ret)
 {
     (void)what;
     return of(s, SAMPLER) ? answer_number(1, 4, size, value, size_ret) : CL_INVALID_SAMPLER;
@@ -527,8 +508,7 @@ static cl_int CL_API_CALL release_sampler(cl_sampler s)
 
 /* ---- programs and kernels */
 
-static cl_program CL_API_CALL program_with_source(cl_context c, cl_uint n, const char **strings,
-                                                  const size_t *lengths, cl_int *result)
+static cl_program CL_API_CALL program_with_source(cl_context c, cl_uint n, const char **strings, const size_t *lengths, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     if (!context || !n || !strings)
@@ -538,9 +518,8 @@ static cl_program CL_API_CALL program_with_source(cl_context c, cl_uint n, const
     return made(result, new_thing(PROGRAM, context));
 }
 
-static cl_program CL_API_CALL program_with_binary(cl_context c, cl_uint n, const cl_device_id *ids,
-                                                  const size_t *lengths, const unsigned char **binaries,
-                                                  cl_int *status, cl_int *result)
+static cl_program CL_API_CALL program_with_binary(cl_context c, cl_uint n, const cl_device_id *ids, const size_t *lengths,
+                                                  const unsigned char **binaries, cl_int *status, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     if (!context || !n || !ids || !lengths || !binaries || !devices_good(n, ids))
@@ -555,8 +534,7 @@ static cl_program CL_API_CALL program_with_binary(cl_context c, cl_uint n, const
     return made(result, new_thing(PROGRAM, context));
 }
 
-static cl_program CL_API_CALL program_with_builtin(cl_context c, cl_uint n, const cl_device_id *ids,
-                                                   const char *names, cl_int *result)
+static cl_program CL_API_CALL program_with_builtin(cl_context c, cl_uint n, const cl_device_id *ids, const char *names, cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
     if (!context || !names || !devices_good(n, ids))
@@ -583,9 +561,8 @@ static cl_int CL_API_CALL build(cl_program p, cl_uint n, const cl_device_id *ids
     return of(p, PROGRAM) && devices_good(n, ids) ? CL_SUCCESS : CL_INVALID_PROGRAM;
 }
 
-static cl_int CL_API_CALL compile(cl_program p, cl_uint n, const cl_device_id *ids, const char *options,
-                                  cl_uint n_headers, const cl_program *headers, const char **names,
-                                  void(CL_CALLBACK *notify)(cl_program, void *), void *arg)
+static cl_int CL_API_CALL compile(cl_program p, cl_uint n, const cl_device_id *ids, const char *options, cl_uint n_headers,
+                                  const cl_program *headers, const char **names, void(CL_CALLBACK *notify)(cl_program, void *), void *arg)
 {
     if (!n_headers != !headers || !n_headers != !names)
         return CL_INVALID_VALUE;
@@ -597,10 +574,8 @@ static cl_int CL_API_CALL compile(cl_program p, cl_uint n, const cl_device_id *i
     return build(p, n, ids, options, notify, arg);
 }
 
-static cl_program CL_API_CALL link_program(cl_context c, cl_uint n, const cl_device_id *ids,
-                                           const char *options, cl_uint n_programs,
-                                           const cl_program *programs,
-                                           void(CL_CALLBACK *notify)(cl_program, void *), void *arg,
+static cl_program CL_API_CALL link_program(cl_context c, cl_uint n, const cl_device_id *ids, const char *options, cl_uint n_programs,
+                                           const cl_program *programs, void(CL_CALLBACK *notify)(cl_program, void *), void *arg,
                                            cl_int *result)
 {
     struct thing *context = of(c, CONTEXT);
@@ -620,8 +595,7 @@ static cl_int CL_API_CALL unload_compiler(cl_platform_id p)
     return of(p, PLATFORM) ? CL_SUCCESS : CL_INVALID_PLATFORM;
 }
 
-static cl_int CL_API_CALL program_release_callback(cl_program p, void(CL_CALLBACK *told)(cl_program, void *),
-                                                   void *arg)
+static cl_int CL_API_CALL program_release_callback(cl_program p, void(CL_CALLBACK *told)(cl_program, void *), void *arg)
 {
     (void)arg;
     return of(p, PROGRAM) && told ? CL_SUCCESS : CL_INVALID_VALUE;
@@ -636,8 +610,7 @@ static cl_int CL_API_CALL specialization(cl_program p, cl_uint id, size_t size, 
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL program_info(cl_program p, cl_program_info what, size_t size, void *value,
-                                       size_t *size_ret)
+static cl_int CL_API_CALL program_info(cl_program p, cl_program_info what, size_t size, void *value, size_t *size_ret)
 {
     static const size_t sizes[2] = {100, 50};
     if (!of(p, PROGRAM))
@@ -660,8 +633,7 @@ static cl_int CL_API_CALL program_info(cl_program p, cl_program_info what, size_
     return answer("text", 5, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL build_info(cl_program p, cl_device_id d, cl_program_build_info what, size_t size,
-                                     void *value, size_t *size_ret)
+static cl_int CL_API_CALL build_info(cl_program p, cl_device_id d, cl_program_build_info what, size_t size, void *value, size_t *size_ret)
 {
     (void)what;
     return of(p, PROGRAM) && of(d, DEVICE) ? answer("a log", 6, size, value, size_ret) : CL_INVALID_PROGRAM;
@@ -734,8 +706,7 @@ static cl_int CL_API_CALL exec_info(cl_kernel k, cl_kernel_exec_info what, size_
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL kernel_info(cl_kernel k, cl_kernel_info what, size_t size, void *value,
-                                      size_t *size_ret)
+static cl_int CL_API_CALL kernel_info(cl_kernel k, cl_kernel_info what, size_t size, void *value, size_t *size_ret)
 {
     if (!of(k, KERNEL))
         return CL_INVALID_KERNEL;
@@ -744,11 +715,9 @@ static cl_int CL_API_CALL kernel_info(cl_kernel k, cl_kernel_info what, size_t s
     return answer("kernel", 7, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL kernel_arg_info(cl_kernel k, cl_uint index, cl_kernel_arg_info what, size_t size,
-                                          void *value, size_t *size_ret)
+static cl_int CL_API_CALL kernel_arg_info(cl_kernel k, cl_uint index, cl_kernel_arg_info what, size_t size, void *value, size_t *size_ret)
 {
-    static const char *const types[N_ARGS] = {"float*",    "float*",  "image2d_t",
-                                              "sampler_t", "queue_t", "struct"};
+    static const char *const types[N_ARGS] = {"float*", "float*", "image2d_t", "sampler_t", "queue_t", "struct"};
     if (!of(k, KERNEL) || index >= N_ARGS)
         return CL_INVALID_ARG_INDEX;
     switch (what) {
@@ -757,22 +726,19 @@ static cl_int CL_API_CALL kernel_arg_info(cl_kernel k, cl_uint index, cl_kernel_
     case CL_KERNEL_ARG_TYPE_QUALIFIER:
         return answer_number(0, sizeof(cl_bitfield), size, value, size_ret);
     default:
-        return answer_number(index ? CL_KERNEL_ARG_ADDRESS_LOCAL : CL_KERNEL_ARG_ADDRESS_GLOBAL, 4, size,
-                             value, size_ret);
+        return answer_number(index ? CL_KERNEL_ARG_ADDRESS_LOCAL : CL_KERNEL_ARG_ADDRESS_GLOBAL, 4, size, value, size_ret);
     }
 }
 
-static cl_int CL_API_CALL work_group_info(cl_kernel k, cl_device_id d, cl_kernel_work_group_info what,
-                                          size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL work_group_info(cl_kernel k, cl_device_id d, cl_kernel_work_group_info what, size_t size, void *value,
+                                          size_t *size_ret)
 {
     (void)what;
-    return of(k, KERNEL) && (!d || of(d, DEVICE)) ? answer_number(64, 8, size, value, size_ret)
-                                                  : CL_INVALID_KERNEL;
+    return of(k, KERNEL) && (!d || of(d, DEVICE)) ? answer_number(64, 8, size, value, size_ret) : CL_INVALID_KERNEL;
 }
 
-static cl_int CL_API_CALL sub_group_info(cl_kernel k, cl_device_id d, cl_kernel_sub_group_info what,
-                                         size_t in_size, const void *in, size_t size, void *value,
-                                         size_t *size_ret)
+static cl_int CL_API_CALL sub_group_info(cl_kernel k, cl_device_id d, cl_kernel_sub_group_info what, size_t in_size, const void *in,
+                                         size_t size, void *value, size_t *size_ret)
 {
     if (in)
         read_all(in, in_size);
@@ -843,8 +809,7 @@ static cl_int CL_API_CALL finish(cl_command_queue q)
     return flush(q);
 }
 
-static cl_int CL_API_CALL event_callback(cl_event h, cl_int type,
-                                         void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+static cl_int CL_API_CALL event_callback(cl_event h, cl_int type, void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
 {
     struct thing *e = of(h, EVENT);
     FUZZ_CHECK(e && type == CL_COMPLETE && told && !e->told);
@@ -855,16 +820,14 @@ static cl_int CL_API_CALL event_callback(cl_event h, cl_int type,
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value,
-                                     size_t *size_ret)
+static cl_int CL_API_CALL event_info(cl_event h, cl_event_info what, size_t size, void *value, size_t *size_ret)
 {
     struct thing *e = of(h, EVENT);
     FUZZ_CHECK(e && what == CL_EVENT_COMMAND_EXECUTION_STATUS);
     return answer(&e->status, sizeof e->status, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL profiling_info(cl_event h, cl_profiling_info what, size_t size, void *value,
-                                         size_t *size_ret)
+static cl_int CL_API_CALL profiling_info(cl_event h, cl_profiling_info what, size_t size, void *value, size_t *size_ret)
 {
     FUZZ_CHECK(of(h, EVENT));
     return answer_number(what, 8, size, value, size_ret);
@@ -883,12 +846,11 @@ static cl_int CL_API_CALL release_event(cl_event e)
 
 static bool inside(struct thing *buffer, size_t offset, size_t n)
 {
-    return buffer && buffer->type == CL_MEM_OBJECT_BUFFER && n && offset <= buffer->bytes &&
-           n <= buffer->bytes - offset;
+    return buffer && buffer->type == CL_MEM_OBJECT_BUFFER && n && offset <= buffer->bytes && n <= buffer->bytes - offset;
 }
 
-static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, size_t offset, size_t n,
-                                      void *to, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, size_t offset, size_t n, void *to, cl_uint n_waits,
+                                      const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
     if (!inside(of(b, MEM), offset, n) || !to)
@@ -899,9 +861,8 @@ static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem b, cl_bool bloc
     return result;
 }
 
-static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, size_t offset,
-                                       size_t n, const void *from, cl_uint n_waits, const cl_event *waits,
-                                       cl_event *event)
+static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, size_t offset, size_t n, const void *from,
+                                       cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
     if (!inside(of(b, MEM), offset, n) || !from)
@@ -911,8 +872,7 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem b, cl_bool blo
 }
 
 /* The bytes that a rectangle covers, counted from its origin's own; false: no good rectangle. */
-static bool rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice, size_t *ret_from,
-                      size_t *ret_bytes)
+static bool rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice, size_t *ret_from, size_t *ret_bytes)
 {
     const size_t big = 1u << 20;
     if (!origin || !region)
@@ -933,14 +893,13 @@ static bool rectangle(const size_t *origin, const size_t *region, size_t row, si
     return true;
 }
 
-static cl_int rect(cl_command_queue q, cl_mem b, const size_t *buffer_origin, const size_t *host_origin,
-                   const size_t *region, size_t b_row, size_t b_slice, size_t h_row, size_t h_slice, void *to,
-                   const void *from, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int rect(cl_command_queue q, cl_mem b, const size_t *buffer_origin, const size_t *host_origin, const size_t *region, size_t b_row,
+                   size_t b_slice, size_t h_row, size_t h_slice, void *to, const void *from, cl_uint n_waits, const cl_event *waits,
+                   cl_event *event)
 {
     size_t b_from, b_bytes, h_from, h_bytes;
     if (!rectangle(buffer_origin, region, b_row, b_slice, &b_from, &b_bytes) ||
-        !rectangle(host_origin, region, h_row, h_slice, &h_from, &h_bytes) ||
-        !inside(of(b, MEM), b_from, b_bytes) || (!to && !from))
+        !rectangle(host_origin, region, h_row, h_slice, &h_from, &h_bytes) || !inside(of(b, MEM), b_from, b_bytes) || (!to && !from))
         return CL_INVALID_VALUE;
     cl_int result = queued(q, n_waits, waits, event);
     if (!result && to)
@@ -950,49 +909,39 @@ static cl_int rect(cl_command_queue q, cl_mem b, const size_t *buffer_origin, co
     return result;
 }
 
-static cl_int CL_API_CALL read_rect(cl_command_queue q, cl_mem b, cl_bool blocking,
-                                    const size_t *buffer_origin, const size_t *host_origin,
-                                    const size_t *region, size_t b_row, size_t b_slice, size_t h_row,
-                                    size_t h_slice, void *to, cl_uint n_waits, const cl_event *waits,
-                                    cl_event *event)
+static cl_int CL_API_CALL read_rect(cl_command_queue q, cl_mem b, cl_bool blocking, const size_t *buffer_origin, const size_t *host_origin,
+                                    const size_t *region, size_t b_row, size_t b_slice, size_t h_row, size_t h_slice, void *to,
+                                    cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
-    return rect(q, b, buffer_origin, host_origin, region, b_row, b_slice, h_row, h_slice, to, NULL, n_waits,
-                waits, event);
+    return rect(q, b, buffer_origin, host_origin, region, b_row, b_slice, h_row, h_slice, to, NULL, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL write_rect(cl_command_queue q, cl_mem b, cl_bool blocking,
-                                     const size_t *buffer_origin, const size_t *host_origin,
-                                     const size_t *region, size_t b_row, size_t b_slice, size_t h_row,
-                                     size_t h_slice, const void *from, cl_uint n_waits, const cl_event *waits,
-                                     cl_event *event)
+static cl_int CL_API_CALL write_rect(cl_command_queue q, cl_mem b, cl_bool blocking, const size_t *buffer_origin, const size_t *host_origin,
+                                     const size_t *region, size_t b_row, size_t b_slice, size_t h_row, size_t h_slice, const void *from,
+                                     cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
-    return rect(q, b, buffer_origin, host_origin, region, b_row, b_slice, h_row, h_slice, NULL, from, n_waits,
-                waits, event);
+    return rect(q, b, buffer_origin, host_origin, region, b_row, b_slice, h_row, h_slice, NULL, from, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem b, const void *pattern, size_t pattern_bytes,
-                                      size_t offset, size_t n, cl_uint n_waits, const cl_event *waits,
-                                      cl_event *event)
+static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem b, const void *pattern, size_t pattern_bytes, size_t offset, size_t n,
+                                      cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    if (!pattern || !pattern_bytes || pattern_bytes > 128 || (pattern_bytes & (pattern_bytes - 1)) ||
-        !inside(of(b, MEM), offset, n))
+    if (!pattern || !pattern_bytes || pattern_bytes > 128 || (pattern_bytes & (pattern_bytes - 1)) || !inside(of(b, MEM), offset, n))
         return CL_INVALID_VALUE;
     read_all(pattern, pattern_bytes);
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem a, cl_mem b, size_t from, size_t to,
-                                      size_t n, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem a, cl_mem b, size_t from, size_t to, size_t n, cl_uint n_waits,
+                                      const cl_event *waits, cl_event *event)
 {
-    return inside(of(a, MEM), from, n) && inside(of(b, MEM), to, n) ? queued(q, n_waits, waits, event)
-                                                                    : CL_INVALID_VALUE;
+    return inside(of(a, MEM), from, n) && inside(of(b, MEM), to, n) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL copy_rect(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from,
-                                    const size_t *to, const size_t *region, size_t a_row, size_t a_slice,
-                                    size_t b_row, size_t b_slice, cl_uint n_waits, const cl_event *waits,
+static cl_int CL_API_CALL copy_rect(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *to, const size_t *region,
+                                    size_t a_row, size_t a_slice, size_t b_row, size_t b_slice, cl_uint n_waits, const cl_event *waits,
                                     cl_event *event)
 {
     size_t at, n;
@@ -1016,8 +965,7 @@ static bool in_image(struct thing *m, const size_t *origin, const size_t *region
 }
 
 /* Row by row, each where the pitches put it. */
-static cl_int image_rows(struct thing *m, const size_t *region, size_t row, size_t slice, char *to,
-                         const char *from)
+static cl_int image_rows(struct thing *m, const size_t *region, size_t row, size_t slice, char *to, const char *from)
 {
     bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     size_t bytes = region[0] * m->element;
@@ -1039,9 +987,8 @@ static cl_int image_rows(struct thing *m, const size_t *region, size_t row, size
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL read_image(cl_command_queue q, cl_mem h, cl_bool blocking, const size_t *origin,
-                                     const size_t *region, size_t row, size_t slice, void *to,
-                                     cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL read_image(cl_command_queue q, cl_mem h, cl_bool blocking, const size_t *origin, const size_t *region, size_t row,
+                                     size_t slice, void *to, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     struct thing *m = of(h, MEM);
     FUZZ_CHECK(!blocking);
@@ -1051,9 +998,8 @@ static cl_int CL_API_CALL read_image(cl_command_queue q, cl_mem h, cl_bool block
     return result ? result : queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL write_image(cl_command_queue q, cl_mem h, cl_bool blocking, const size_t *origin,
-                                      const size_t *region, size_t row, size_t slice, const void *from,
-                                      cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL write_image(cl_command_queue q, cl_mem h, cl_bool blocking, const size_t *origin, const size_t *region,
+                                      size_t row, size_t slice, const void *from, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     struct thing *m = of(h, MEM);
     FUZZ_CHECK(!blocking);
@@ -1063,9 +1009,8 @@ static cl_int CL_API_CALL write_image(cl_command_queue q, cl_mem h, cl_bool bloc
     return result ? result : queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL fill_image(cl_command_queue q, cl_mem h, const void *color, const size_t *origin,
-                                     const size_t *region, cl_uint n_waits, const cl_event *waits,
-                                     cl_event *event)
+static cl_int CL_API_CALL fill_image(cl_command_queue q, cl_mem h, const void *color, const size_t *origin, const size_t *region,
+                                     cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     if (!color || !in_image(of(h, MEM), origin, region))
         return CL_INVALID_VALUE;
@@ -1073,34 +1018,26 @@ static cl_int CL_API_CALL fill_image(cl_command_queue q, cl_mem h, const void *c
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL copy_image(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from,
-                                     const size_t *to, const size_t *region, cl_uint n_waits,
-                                     const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL copy_image(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *to, const size_t *region,
+                                     cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    return in_image(of(a, MEM), from, region) && in_image(of(b, MEM), to, region)
-               ? queued(q, n_waits, waits, event)
-               : CL_INVALID_VALUE;
+    return in_image(of(a, MEM), from, region) && in_image(of(b, MEM), to, region) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL image_to_buffer(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from,
-                                          const size_t *region, size_t to, cl_uint n_waits,
-                                          const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL image_to_buffer(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *region, size_t to,
+                                          cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    return in_image(of(a, MEM), from, region) && inside(of(b, MEM), to, 1) ? queued(q, n_waits, waits, event)
-                                                                           : CL_INVALID_VALUE;
+    return in_image(of(a, MEM), from, region) && inside(of(b, MEM), to, 1) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL buffer_to_image(cl_command_queue q, cl_mem a, cl_mem b, size_t from,
-                                          const size_t *to, const size_t *region, cl_uint n_waits,
-                                          const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL buffer_to_image(cl_command_queue q, cl_mem a, cl_mem b, size_t from, const size_t *to, const size_t *region,
+                                          cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    return in_image(of(b, MEM), to, region) && inside(of(a, MEM), from, 1) ? queued(q, n_waits, waits, event)
-                                                                           : CL_INVALID_VALUE;
+    return in_image(of(b, MEM), to, region) && inside(of(a, MEM), from, 1) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
 }
 
-static void *CL_API_CALL map_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, cl_map_flags flags,
-                                    size_t offset, size_t n, cl_uint n_waits, const cl_event *waits,
-                                    cl_event *event, cl_int *result)
+static void *CL_API_CALL map_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, cl_map_flags flags, size_t offset, size_t n,
+                                    cl_uint n_waits, const cl_event *waits, cl_event *event, cl_int *result)
 {
     struct thing *m = of(b, MEM);
     (void)flags, (void)blocking;
@@ -1113,9 +1050,9 @@ static void *CL_API_CALL map_buffer(cl_command_queue q, cl_mem b, cl_bool blocki
     return m->memory + offset;
 }
 
-static void *CL_API_CALL map_image(cl_command_queue q, cl_mem h, cl_bool blocking, cl_map_flags flags,
-                                   const size_t *origin, const size_t *region, size_t *row, size_t *slice,
-                                   cl_uint n_waits, const cl_event *waits, cl_event *event, cl_int *result)
+static void *CL_API_CALL map_image(cl_command_queue q, cl_mem h, cl_bool blocking, cl_map_flags flags, const size_t *origin,
+                                   const size_t *region, size_t *row, size_t *slice, cl_uint n_waits, const cl_event *waits,
+                                   cl_event *event, cl_int *result)
 {
     struct thing *m = of(h, MEM);
     (void)flags, (void)blocking;
@@ -1130,18 +1067,15 @@ static void *CL_API_CALL map_image(cl_command_queue q, cl_mem h, cl_bool blockin
     return m->memory;
 }
 
-static cl_int CL_API_CALL unmap(cl_command_queue q, cl_mem h, void *at, cl_uint n_waits,
-                                const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL unmap(cl_command_queue q, cl_mem h, void *at, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     struct thing *m = of(h, MEM);
-    FUZZ_CHECK(m && m->memory && (unsigned char *)at >= m->memory &&
-               (unsigned char *)at < m->memory + m->bytes);
+    FUZZ_CHECK(m && m->memory && (unsigned char *)at >= m->memory && (unsigned char *)at < m->memory + m->bytes);
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL migrate(cl_command_queue q, cl_uint n, const cl_mem *all,
-                                  cl_mem_migration_flags flags, cl_uint n_waits, const cl_event *waits,
-                                  cl_event *event)
+static cl_int CL_API_CALL migrate(cl_command_queue q, cl_uint n, const cl_mem *all, cl_mem_migration_flags flags, cl_uint n_waits,
+                                  const cl_event *waits, cl_event *event)
 {
     (void)flags;
     if (!n || !all)
@@ -1152,9 +1086,8 @@ static cl_int CL_API_CALL migrate(cl_command_queue q, cl_uint n, const cl_mem *a
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL launch(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset,
-                                 const size_t *global, const size_t *local, cl_uint n_waits,
-                                 const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL launch(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset, const size_t *global,
+                                 const size_t *local, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     if (!of(k, KERNEL) || dim < 1 || dim > 3 || !global)
         return CL_INVALID_WORK_DIMENSION;
@@ -1166,8 +1099,7 @@ static cl_int CL_API_CALL launch(cl_command_queue q, cl_kernel k, cl_uint dim, c
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL task(cl_command_queue q, cl_kernel k, cl_uint n_waits, const cl_event *waits,
-                               cl_event *event)
+static cl_int CL_API_CALL task(cl_command_queue q, cl_kernel k, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     return of(k, KERNEL) ? queued(q, n_waits, waits, event) : CL_INVALID_KERNEL;
 }
@@ -1186,8 +1118,8 @@ static void CL_API_CALL svm_free(cl_context c, void *p)
     free(p);
 }
 
-static cl_int CL_API_CALL svm_copy(cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t n,
-                                   cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_copy(cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t n, cl_uint n_waits,
+                                   const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
     if (!to || !from)
@@ -1197,8 +1129,8 @@ static cl_int CL_API_CALL svm_copy(cl_command_queue q, cl_bool blocking, void *t
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL svm_fill(cl_command_queue q, void *to, const void *pattern, size_t pattern_bytes,
-                                   size_t n, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_fill(cl_command_queue q, void *to, const void *pattern, size_t pattern_bytes, size_t n, cl_uint n_waits,
+                                   const cl_event *waits, cl_event *event)
 {
     if (!pattern_bytes || pattern_bytes > 128 || n % pattern_bytes)
         return CL_INVALID_VALUE;
@@ -1208,8 +1140,8 @@ static cl_int CL_API_CALL svm_fill(cl_command_queue q, void *to, const void *pat
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL svm_map(cl_command_queue q, cl_bool blocking, cl_map_flags flags, void *at,
-                                  size_t n, cl_uint n_waits, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL svm_map(cl_command_queue q, cl_bool blocking, cl_map_flags flags, void *at, size_t n, cl_uint n_waits,
+                                  const cl_event *waits, cl_event *event)
 {
     (void)flags;
     FUZZ_CHECK(!blocking);
@@ -1217,16 +1149,14 @@ static cl_int CL_API_CALL svm_map(cl_command_queue q, cl_bool blocking, cl_map_f
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL svm_unmap(cl_command_queue q, void *at, cl_uint n_waits, const cl_event *waits,
-                                    cl_event *event)
+static cl_int CL_API_CALL svm_unmap(cl_command_queue q, void *at, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     read_all(at, 1);
     return queued(q, n_waits, waits, event);
 }
 
-static cl_int CL_API_CALL svm_migrate(cl_command_queue q, cl_uint n, const void **at, const size_t *sizes,
-                                      cl_mem_migration_flags flags, cl_uint n_waits, const cl_event *waits,
-                                      cl_event *event)
+static cl_int CL_API_CALL svm_migrate(cl_command_queue q, cl_uint n, const void **at, const size_t *sizes, cl_mem_migration_flags flags,
+                                      cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     (void)flags;
     if (!n || !at)
@@ -1342,11 +1272,9 @@ cl_device_id strict_device(unsigned i)
 
 void strict_driver_start(bool later)
 {
-    platform =
-        (struct thing){.dispatch = &strict_driver, .magic = MAGIC, .kind = PLATFORM, .n_refs = 1u << 30};
+    platform = (struct thing){.dispatch = &strict_driver, .magic = MAGIC, .kind = PLATFORM, .n_refs = 1u << 30};
     for (int i = 0; i < STRICT_N_DEVICES; i++)
-        devices[i] =
-            (struct thing){.dispatch = &strict_driver, .magic = MAGIC, .kind = DEVICE, .n_refs = 1u << 30};
+        devices[i] = (struct thing){.dispatch = &strict_driver, .magic = MAGIC, .kind = DEVICE, .n_refs = 1u << 30};
     outstanding = NULL;
     n_left = 0;
     commands_wait = later;

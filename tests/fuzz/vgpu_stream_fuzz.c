@@ -14,8 +14,8 @@
 #define MEMORY_LIMIT (64u << 10)
 #define PAGE         4096u
 
-static const char *const names[] = {"announce", "tenant", "devices", "objects", "events", "calls", "commands", "maps", "session",
-                                    "memory", "gone", "round", "pages", "commit", "later", "stream"};
+static const char *const names[] = {"announce", "tenant", "devices", "objects", "events", "calls",  "commands", "maps",
+                                    "session",  "memory", "gone",    "round",   "pages",  "commit", "later",    "stream"};
 
 struct bytes {
     unsigned char *at;
@@ -146,8 +146,8 @@ static void walk(struct gn_stream_reader *r)
 static void load(struct bytes *stream)
 {
     struct gn_stream_source source = {source_read, stream};
-    const struct gn_stream_limits limits = {.memory_bytes = MEMORY_LIMIT, .entries_bytes = 1 << 16, .n_objects = 100,
-                                            .n_memories = 100, .n_rounds = 16, .body_bytes = 1 << 17};
+    const struct gn_stream_limits limits = {
+        .memory_bytes = MEMORY_LIMIT, .entries_bytes = 1 << 16, .n_objects = 100, .n_memories = 100, .n_rounds = 16, .body_bytes = 1 << 17};
     struct gn_stream_section s = {0};
     struct gn_stream_reader *r = NULL;
     struct gn_error err = {{0}, {0}};

@@ -67,8 +67,7 @@
 #define GN_ICD_COUNT_SLOT(name) +1
 #define GN_ICD_N_SLOTS          (0 GN_ICD_SLOTS(GN_ICD_COUNT_SLOT, GN_ICD_COUNT_SLOT))
 
-static_assert(sizeof(cl_icd_dispatch) >= GN_ICD_N_SLOTS * sizeof(void *),
-              "the OpenCL headers lack slots of this list");
+static_assert(sizeof(cl_icd_dispatch) >= GN_ICD_N_SLOTS * sizeof(void *), "the OpenCL headers lack slots of this list");
 
 /* Tags of cl_khr_icd 2.0; headers before 2024 lack them. */
 #ifndef CL_ICD2_TAG_KHR

@@ -194,8 +194,7 @@ static bool manage(const struct driver *d, struct vendor *v)
     if (!unload_tag)
         return false;
     if (!d->function || !d->set_data)
-        fail("the tag is there, %s is not",
-             d->function ? "clIcdSetPlatformDispatchDataKHR" : "clIcdGetFunctionAddressForPlatformKHR");
+        fail("the tag is there, %s is not", d->function ? "clIcdSetPlatformDispatchDataKHR" : "clIcdGetFunctionAddressForPlatformKHR");
     if (d->function(v->platform, "clNoSuchFunction"))
         fail("clIcdGetFunctionAddressForPlatformKHR knows a function that does not exist");
     if (v->own) {
@@ -233,8 +232,7 @@ static void check_platform(const struct vendor *v)
     cl_uint n = 0;
     cl_device_id first[16], second[16];
 
-    CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_EXTENSIONS, sizeof(text), text, &bytes) ==
-          CL_SUCCESS);
+    CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_EXTENSIONS, sizeof(text), text, &bytes) == CL_SUCCESS);
     CHECK(bytes == strlen(text) + 1);
     if (!strstr(text, "cl_khr_icd"))
         fail("cl_khr_icd is not among the platform's extensions");
@@ -244,8 +242,7 @@ static void check_platform(const struct vendor *v)
     if (v->own) {
         if (strcmp(text, "GANTRY") != 0 && strcmp(text, "FAKE") != 0)
             fail("the suffix is %s, not GANTRY", text);
-        CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_UNLOADABLE_KHR, sizeof(unloadable), &unloadable,
-                                    NULL) == CL_SUCCESS);
+        CHECK(cl->clGetPlatformInfo(v->platform, CL_PLATFORM_UNLOADABLE_KHR, sizeof(unloadable), &unloadable, NULL) == CL_SUCCESS);
         if (unloadable)
             fail("the platform lets itself be unloaded");
     }

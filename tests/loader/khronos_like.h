@@ -34,10 +34,10 @@ const cl_icd_dispatch *check_object(const struct vendor *v, const void *handle, 
 /* A small program, every call through table_for(), every handle that it gets to see checked. */
 void run_program(const struct vendor *v);
 
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition))                                                                                    \
-            fail("%s:%d: %s does not hold", __FILE__, __LINE__, #condition);                                 \
+#define CHECK(condition)                                                                                                                   \
+    do {                                                                                                                                   \
+        if (!(condition))                                                                                                                  \
+            fail("%s:%d: %s does not hold", __FILE__, __LINE__, #condition);                                                               \
     } while (0)
 
 #endif

@@ -30,9 +30,7 @@ static bool post_step(struct model *m, struct model_state *s, unsigned t)
             s->cell[WORD] &= bits[me->reg[R_PHASE]] | PARKED;
         }
         if (++me->reg[R_PHASE] == 2)
-            me->pc = m->mutant == EVENT_WORD_STORED        ? E_LOOK
-                     : m->mutant == EVENT_ERROR_AFTER_WORD ? E_END
-                                                           : E_ERROR;
+            me->pc = m->mutant == EVENT_WORD_STORED ? E_LOOK : m->mutant == EVENT_ERROR_AFTER_WORD ? E_END : E_ERROR;
         return true;
     case E_LOOK:
         me->reg[R_WORD] = model_load(s, t, WORD);

@@ -149,8 +149,7 @@ uint8_t model_load(const struct model_state *s, unsigned t, unsigned cell)
     return s->cell[cell];
 }
 
-bool model_store(struct model *m, struct model_state *s, unsigned t, unsigned cell, uint8_t value,
-                 enum model_order order)
+bool model_store(struct model *m, struct model_state *s, unsigned t, unsigned cell, uint8_t value, enum model_order order)
 {
     struct model_thread *thread = &s->thread[t];
     if (m->buffers && order != SEQ_CST) {
@@ -183,8 +182,7 @@ void model_sleep(struct model_state *s, unsigned t, unsigned cell, uint8_t expec
         s->thread[t].asleep = (uint8_t)(cell + 1);
 }
 
-void model_sleep_on_two(struct model_state *s, unsigned t, unsigned cell, uint8_t expected, unsigned also,
-                        uint8_t also_expected)
+void model_sleep_on_two(struct model_state *s, unsigned t, unsigned cell, uint8_t expected, unsigned also, uint8_t also_expected)
 {
     if (s->cell[cell] != expected || s->cell[also] != also_expected)
         return;

@@ -50,9 +50,8 @@ struct model {
      * model_violation.
      */
     bool (*step)(struct model *m, struct model_state *s, unsigned t);
-    void (*init)(struct model *m, struct model_state *s); /* s is zeroed */
-    void (*at_end)(struct model *m,
-                   struct model_state *s); /* all threads done, all stores visible; may be NULL */
+    void (*init)(struct model *m, struct model_state *s);   /* s is zeroed */
+    void (*at_end)(struct model *m, struct model_state *s); /* all threads done, all stores visible; may be NULL */
     bool buffers;
     int mutant; /* 0: the protocol as it is */
     /* results */
@@ -72,16 +71,14 @@ void model_violation(struct model *m, const char *what);
 uint8_t model_load(const struct model_state *s, unsigned t, unsigned cell);
 /* False (and nothing done) when the store cannot be made now: full buffer, or SEQ_CST with a buffer that is
  * not empty. */
-bool model_store(struct model *m, struct model_state *s, unsigned t, unsigned cell, uint8_t value,
-                 enum model_order order);
+bool model_store(struct model *m, struct model_state *s, unsigned t, unsigned cell, uint8_t value, enum model_order order);
 bool model_can_rmw(const struct model_state *s, unsigned t);
 /* The caller has asked model_can_rmw. */
 uint8_t model_exchange(struct model_state *s, unsigned cell, uint8_t value);
 /* FUTEX_WAIT, on one or two cells: sleeps if all have the expected values. The caller has asked
  * model_can_rmw. */
 void model_sleep(struct model_state *s, unsigned t, unsigned cell, uint8_t expected);
-void model_sleep_on_two(struct model_state *s, unsigned t, unsigned cell, uint8_t expected, unsigned also,
-                        uint8_t also_expected);
+void model_sleep_on_two(struct model_state *s, unsigned t, unsigned cell, uint8_t expected, unsigned also, uint8_t also_expected);
 /* FUTEX_WAKE of all, or of the first sleeper only. */
 void model_wake(struct model_state *s, unsigned cell, bool all);
 

@@ -24,8 +24,7 @@ static void holds(describe what)
         const char *violation = model_check(&m);
         if (violation)
             fail_msg("%s%s: %s", m.name, buffers ? ", store buffers" : "", violation);
-        print_message("%s%s: %lu states\n", m.name, buffers ? ", store buffers" : "",
-                      (unsigned long)m.n_states);
+        print_message("%s%s: %lu states\n", m.name, buffers ? ", store buffers" : "", (unsigned long)m.n_states);
         assert_true(m.n_states > 10); /* it went somewhere */
     }
 }
@@ -50,8 +49,8 @@ static void the_ring_holds(void **state)
 static void the_ring_needs_every_piece(void **state)
 {
     for (int k = 1; k < RING_N_MUTANTS; k++) {
-        bool needs_buffers = k == RING_PARKED_NOT_SEQ_CST || k == RING_PUBLISH_NOT_SEQ_CST ||
-                             k == RING_PUBLISH_RELAXED || k == RING_STARVED_PLAIN_LOAD;
+        bool needs_buffers =
+            k == RING_PARKED_NOT_SEQ_CST || k == RING_PUBLISH_NOT_SEQ_CST || k == RING_PUBLISH_RELAXED || k == RING_STARVED_PLAIN_LOAD;
         bool about_loss = k == RING_LOST_NOT_IN_THE_PARK || k == RING_LOST_WITHOUT_WAKE;
         caught(about_loss ? ring_model_loss : ring_model_traffic, k, !needs_buffers);
     }

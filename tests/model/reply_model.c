@@ -80,9 +80,7 @@ static bool worker_step(struct model *m, struct model_state *s, unsigned t)
         if (model_load(s, t, REQUEST) != me->reg[R_CALL] + 1)
             return false;
         me->reg[R_CALL]++;
-        me->pc = m->mutant == REPLY_PAYLOAD_AFTER_STATE ? W_STATE
-                 : m->mutant == REPLY_STORED            ? W_LOOK
-                                                        : W_PAYLOAD;
+        me->pc = m->mutant == REPLY_PAYLOAD_AFTER_STATE ? W_STATE : m->mutant == REPLY_STORED ? W_LOOK : W_PAYLOAD;
         return true;
     case W_PAYLOAD:
         if (!model_store(m, s, t, PAYLOAD, me->reg[R_CALL], PLAIN))
@@ -149,20 +147,7 @@ void reply_model(struct model *m)
 
 enum { TAKEN, STARVED, FREED, INSIDE };
 enum { R_ROUND, R_FREED };
-enum {
-    T_TRY,
-    T_STARVE,
-    T_FREED,
-    T_TRY_AGAIN,
-    T_LATE_FREED,
-    T_SLEEP,
-    T_UNSTARVE,
-    T_USE,
-    T_PUT,
-    T_LOOK,
-    T_COUNT,
-    T_WAKE
-};
+enum { T_TRY, T_STARVE, T_FREED, T_TRY_AGAIN, T_LATE_FREED, T_SLEEP, T_UNSTARVE, T_USE, T_PUT, T_LOOK, T_COUNT, T_WAKE };
 
 static bool take_step(struct model *m, struct model_state *s, unsigned t)
 {

@@ -217,20 +217,7 @@ static bool producer_step(struct model *m, struct model_state *s, unsigned t)
 
 enum { R_HEAD, R_HELD, R_FREED, R_EXPECTED, R_LEFT = R_EXPECTED + PRODUCERS, R_PART, R_FIRST };
 
-enum {
-    C_FREE,
-    C_STARVED,
-    C_STARVED_CLEAR,
-    C_WAKE,
-    C_SEQ,
-    C_READ,
-    C_INNER_SEQ,
-    C_SET_PARKED,
-    C_LOOK,
-    C_CLEAR,
-    C_SLEEP,
-    C_WOKEN
-};
+enum { C_FREE, C_STARVED, C_STARVED_CLEAR, C_WAKE, C_SEQ, C_READ, C_INNER_SEQ, C_SET_PARKED, C_LOOK, C_CLEAR, C_SLEEP, C_WOKEN };
 
 static void take(struct model *m, struct model_thread *me, uint8_t value)
 {
@@ -281,8 +268,7 @@ static bool consumer_step(struct model *m, struct model_state *s, unsigned t)
             return true;
         }
         position =
-            (uint8_t)(m->mutant == RING_FREE_LAST_SLOT_FIRST ? head - 1 - me->reg[R_FREED]
-                                                             : head - me->reg[R_HELD] + me->reg[R_FREED]);
+            (uint8_t)(m->mutant == RING_FREE_LAST_SLOT_FIRST ? head - 1 - me->reg[R_FREED] : head - me->reg[R_HELD] + me->reg[R_FREED]);
         if (!model_store(m, s, t, seq_of(position), (uint8_t)(lap(position) + CAPACITY), RELEASE))
             return false;
         if (++me->reg[R_FREED] == me->reg[R_HELD]) {

@@ -30,28 +30,27 @@
 #define N_SHORT 8u
 #define FEW     16u
 
-#define MUST(what)                                                                                           \
-    do {                                                                                                     \
-        cl_int must_ = (what);                                                                               \
-        if (must_) {                                                                                         \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                     \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define MUST(what)                                                                                                                         \
+    do {                                                                                                                                   \
+        cl_int must_ = (what);                                                                                                             \
+        if (must_) {                                                                                                                       \
+            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
 
-static const char source[] =
-    "kernel void stir(global uint *a, uint from, uint n) {\n"
-    "    uint i = from + get_global_id(0);\n"
-    "    a[i] = a[i] * 1664525u + n;\n"
-    "}\n"
-    "kernel void join(global const uint *a, global uint *b, uint n) {\n"
-    "    uint i = get_global_id(0);\n"
-    "    b[i] ^= a[i] + n;\n"
-    "}\n"
-    "kernel void draw(write_only image2d_t to, uint n) {\n"
-    "    int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
-    "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
-    "}\n";
+static const char source[] = "kernel void stir(global uint *a, uint from, uint n) {\n"
+                             "    uint i = from + get_global_id(0);\n"
+                             "    a[i] = a[i] * 1664525u + n;\n"
+                             "}\n"
+                             "kernel void join(global const uint *a, global uint *b, uint n) {\n"
+                             "    uint i = get_global_id(0);\n"
+                             "    b[i] ^= a[i] + n;\n"
+                             "}\n"
+                             "kernel void draw(write_only image2d_t to, uint n) {\n"
+                             "    int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
+                             "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
+                             "}\n";
 
 static cl_context context;
 static cl_device_id device;
@@ -73,8 +72,8 @@ static cl_mem buffer(cl_mem_flags flags, size_t bytes, void *from)
     const cl_mem_properties none[] = {0};
     cl_int r;
     flags |= from ? CL_MEM_COPY_HOST_PTR : 0;
-    cl_mem mem = at_home ? clCreateBuffer(context, flags, bytes, from, &r)
-                         : clCreateBufferWithProperties(context, none, flags, bytes, from, &r);
+    cl_mem mem =
+        at_home ? clCreateBuffer(context, flags, bytes, from, &r) : clCreateBufferWithProperties(context, none, flags, bytes, from, &r);
     MUST(r);
     return mem;
 }

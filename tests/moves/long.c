@@ -27,13 +27,13 @@
 #define FEW_ROWS 16u /* enough to be measured */
 #define OFFSET   (3 * LOCAL)
 
-#define MUST(what)                                                                                           \
-    do {                                                                                                     \
-        cl_int must_ = (what);                                                                               \
-        if (must_) {                                                                                         \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                     \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define MUST(what)                                                                                                                         \
+    do {                                                                                                                                   \
+        cl_int must_ = (what);                                                                                                             \
+        if (must_) {                                                                                                                       \
+            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
 
 /* Two programs, so that what is found out with one tells nothing of the other's kernels. */
@@ -44,10 +44,11 @@ static const char body[] = "    for (uint r = 0; r < rounds; r++)\n"
                            "}\n";
 static const char plain_text[] = "kernel void go(global uint *a, uint rounds) {\n"
                                  "    uint at = get_global_id(0), x = at;\n";
-static const char told_text[] = "kernel void go(global uint *a, uint rounds) {\n"
-                                "    uint at = (get_group_id(1) * get_num_groups(0) + get_group_id(0)) * get_local_size(0) + get_local_id(0), x = at;\n"
-                                "    if (get_global_id(0) - get_global_offset(0) != get_group_id(0) * get_local_size(0) + get_local_id(0))\n"
-                                "        x = 0;\n";
+static const char told_text[] =
+    "kernel void go(global uint *a, uint rounds) {\n"
+    "    uint at = (get_group_id(1) * get_num_groups(0) + get_group_id(0)) * get_local_size(0) + get_local_id(0), x = at;\n"
+    "    if (get_global_id(0) - get_global_offset(0) != get_group_id(0) * get_local_size(0) + get_local_id(0))\n"
+    "        x = 0;\n";
 
 static cl_device_id device;
 static cl_context context;
@@ -105,13 +106,14 @@ static uint32_t rounds_for(cl_mem mem, double wanted)
 
 static void check_times(cl_event event, cl_ulong *last_end)
 {
-    static const cl_profiling_info infos[] = {CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+    static const cl_profiling_info infos[] = {CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT, CL_PROFILING_COMMAND_START,
+                                              CL_PROFILING_COMMAND_END};
     cl_ulong t[4];
     for (int i = 0; i < 4; i++)
         MUST(clGetEventProfilingInfo(event, infos[i], sizeof t[i], &t[i], NULL));
     if (t[0] > t[1] || t[1] > t[2] || t[2] >= t[3] || t[3] < *last_end) {
-        printf("wrong: times %llu %llu %llu %llu after %llu\n", (unsigned long long)t[0], (unsigned long long)t[1], (unsigned long long)t[2],
-               (unsigned long long)t[3], (unsigned long long)*last_end);
+        printf("wrong: times %llu %llu %llu %llu after %llu\n", (unsigned long long)t[0], (unsigned long long)t[1],
+               (unsigned long long)t[2], (unsigned long long)t[3], (unsigned long long)*last_end);
         exit(1);
     }
     *last_end = t[3];

@@ -15,20 +15,20 @@
 
 #define N 4096u
 
-#define MUST(what)                                                                                           \
-    do {                                                                                                     \
-        cl_int must_ = (what);                                                                               \
-        if (must_) {                                                                                         \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                     \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define MUST(what)                                                                                                                         \
+    do {                                                                                                                                   \
+        cl_int must_ = (what);                                                                                                             \
+        if (must_) {                                                                                                                       \
+            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
-#define HOLDS(what)                                                                                          \
-    do {                                                                                                     \
-        if (!(what)) {                                                                                       \
-            printf("wrong: %s (line %d)\n", #what, __LINE__);                                                \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define HOLDS(what)                                                                                                                        \
+    do {                                                                                                                                   \
+        if (!(what)) {                                                                                                                     \
+            printf("wrong: %s (line %d)\n", #what, __LINE__);                                                                              \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
 
 static const char source[] =

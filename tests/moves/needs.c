@@ -18,20 +18,20 @@
 #define LARGE   ((size_t)24 << 20)
 #define N_FACTS 0x80u
 
-#define MUST(what)                                                                                           \
-    do {                                                                                                     \
-        cl_int must_ = (what);                                                                               \
-        if (must_) {                                                                                         \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                     \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define MUST(what)                                                                                                                         \
+    do {                                                                                                                                   \
+        cl_int must_ = (what);                                                                                                             \
+        if (must_) {                                                                                                                       \
+            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
-#define HOLDS(what)                                                                                          \
-    do {                                                                                                     \
-        if (!(what)) {                                                                                       \
-            printf("wrong: %s (line %d)\n", #what, __LINE__);                                                \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define HOLDS(what)                                                                                                                        \
+    do {                                                                                                                                   \
+        if (!(what)) {                                                                                                                     \
+            printf("wrong: %s (line %d)\n", #what, __LINE__);                                                                              \
+            exit(1);                                                                                                                       \
+        }                                                                                                                                  \
     } while (0)
 
 static const char source[] = "kernel void turn(global uint *a, local uint *l) {\n"
@@ -209,9 +209,10 @@ int main(int argc, char **argv)
     MUST(r);
     queue = clCreateCommandQueue(context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &r);
     MUST(r);
-    cl_program program = strcmp(how, "binary") == 0 ? from_binary()
+    cl_program program = strcmp(how, "binary") == 0              ? from_binary()
                          : strcmp(how, "files") == 0 && argc > 2 ? from_files(argv[2])
-                         : strcmp(how, "parts") == 0 ? from_parts() : from_source();
+                         : strcmp(how, "parts") == 0             ? from_parts()
+                                                                 : from_source();
     turn = clCreateKernel(program, "turn", &r);
     MUST(r);
     for (cl_uint i = 0; i < N; i++)

@@ -5,8 +5,8 @@
  * It shows all devices as GPUs to who asks for those: the native reference for `present-as=gpu`. And what x264 reads without having
  * written it is always zero, so that what it encodes depends on its input alone:
  * - memory that is made without contents (oclgrind --uninitialized names its kernel downscale2);
- * - local memory: its kernel hierarchical_motion counts on four work-items that write at the same moment. Where they run one after the other
- *   the first one, whose result counts, reads what the kernel before has left there, and that is another one behind a move.
+ * - local memory: its kernel hierarchical_motion counts on four work-items that write at the same moment. Where they run one after the
+ * other the first one, whose result counts, reads what the kernel before has left there, and that is another one behind a move.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
@@ -92,8 +92,8 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags
     return mem;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint n,
-                                               cl_device_id *devices, cl_uint *ret_n)
+CL_API_ENTRY cl_int CL_API_CALL clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id *devices,
+                                               cl_uint *ret_n)
 {
     cl_int (*get)(cl_platform_id, cl_device_type, cl_uint, cl_device_id *, cl_uint *);
 

@@ -73,24 +73,23 @@ static cl_mem buffer(size_t bytes)
 
 #define N_WORDS 25
 
-static const char ids_text[] =
-    "kernel void ids(global uint *out, uint row, uint plane, uint ox, uint oy, uint oz) {\n"
-    "    uint at = (get_global_id(2) - oz) * plane + (get_global_id(1) - oy) * row + get_global_id(0) - ox;\n"
-    "    global uint *o = out + at * 25;\n"
-    "    for (uint d = 0; d < 4; d++) {\n"
-    "        o[d] += get_global_id(d);\n"
-    "        o[4 + d] += get_group_id(d);\n"
-    "        o[8 + d] += get_num_groups(d);\n"
-    "        o[12 + d] += get_global_size(d);\n"
-    "        o[16 + d] += get_global_offset(d);\n"
-    "        o[20 + d] += get_local_id(d) + 1000 * get_local_size(d);\n"
-    "    }\n"
-    "    o[24] += get_work_dim() + 100 * __LINE__;\n"
-    "}\n"
-    "kernel void sum(global uint *out, global const uint *in, uint n) {\n"
-    "    uint i = get_global_id(0);\n"
-    "    out[i] += in[i] * 3 + n;\n"
-    "}\n";
+static const char ids_text[] = "kernel void ids(global uint *out, uint row, uint plane, uint ox, uint oy, uint oz) {\n"
+                               "    uint at = (get_global_id(2) - oz) * plane + (get_global_id(1) - oy) * row + get_global_id(0) - ox;\n"
+                               "    global uint *o = out + at * 25;\n"
+                               "    for (uint d = 0; d < 4; d++) {\n"
+                               "        o[d] += get_global_id(d);\n"
+                               "        o[4 + d] += get_group_id(d);\n"
+                               "        o[8 + d] += get_num_groups(d);\n"
+                               "        o[12 + d] += get_global_size(d);\n"
+                               "        o[16 + d] += get_global_offset(d);\n"
+                               "        o[20 + d] += get_local_id(d) + 1000 * get_local_size(d);\n"
+                               "    }\n"
+                               "    o[24] += get_work_dim() + 100 * __LINE__;\n"
+                               "}\n"
+                               "kernel void sum(global uint *out, global const uint *in, uint n) {\n"
+                               "    uint i = get_global_id(0);\n"
+                               "    out[i] += in[i] * 3 + n;\n"
+                               "}\n";
 
 struct geometry {
     cl_uint dim;
@@ -280,7 +279,12 @@ static void chain(cl_command_queue q, const char *name, int gated)
     }
     for (cl_uint i = 0; i < 8; i++) {
         set_sum(k, i % 2 ? a : b, i % 2 ? b : a, i + 1);
-        need(clEnqueueNDRangeKernel(q, k, 1, NULL, &size, &local, i || gated ? 1 : 0, i ? &e[i - 1] : gated ? &gate : NULL, &e[i]), "launch");
+        need(clEnqueueNDRangeKernel(q, k, 1, NULL, &size, &local, i || gated ? 1 : 0,
+                                    i       ? &e[i - 1]
+                                    : gated ? &gate
+                                            : NULL,
+                                    &e[i]),
+             "launch");
         need(clSetEventCallback(e[i], CL_SUBMITTED, told, &seen[i]), "callback");
         need(clSetEventCallback(e[i], CL_COMPLETE, told, &seen[i]), "callback");
     }

@@ -42,7 +42,7 @@ static struct kept {
     struct kept *next;
     uint64_t id, bytes;
     unsigned char *contents;
-} *kept;
+} * kept;
 
 static struct kept **find(uint64_t id)
 {
@@ -105,10 +105,12 @@ static int take(struct gn_stream_reader *r, const struct gn_stream_section *s)
 static int show(struct gn_stream_reader *r, const struct gn_stream_section *s)
 {
     switch (s->what) {
-    case GN_STREAM_IS_TABLE: print_entries(r, s->name); break;
+    case GN_STREAM_IS_TABLE:
+        print_entries(r, s->name);
+        break;
     case GN_STREAM_IS_ANNOUNCE:
-        printf("announce %" PRIu64 " %" PRIu64 " %u %u %u\n", s->announce->memory_bytes, s->announce->entries_bytes,
-               s->announce->n_objects, s->announce->n_memories, s->announce->n_rounds);
+        printf("announce %" PRIu64 " %" PRIu64 " %u %u %u\n", s->announce->memory_bytes, s->announce->entries_bytes, s->announce->n_objects,
+               s->announce->n_memories, s->announce->n_rounds);
         break;
     case GN_STREAM_IS_MEMORY:
         for (uint32_t i = 0; i < s->n_memories; i++) {
@@ -124,9 +126,13 @@ static int show(struct gn_stream_reader *r, const struct gn_stream_section *s)
                 drop(s->gone[i].id);
         }
         break;
-    case GN_STREAM_IS_ROUND: printf("round %u %u\n", s->round->number, s->round->kind); break;
-    case GN_STREAM_IS_PAGES: return take(r, s);
-    case GN_STREAM_IS_COMMIT: break;
+    case GN_STREAM_IS_ROUND:
+        printf("round %u %u\n", s->round->number, s->round->kind);
+        break;
+    case GN_STREAM_IS_PAGES:
+        return take(r, s);
+    case GN_STREAM_IS_COMMIT:
+        break;
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 
     structure.py folders ROOT               who includes whom: the table `| Folder | What lives there | May use |`
     structure.py files ROOT                 licence line, length, include guards, no OpenCL where it has no business
+    structure.py format ROOT                as `make format` leaves it
     structure.py headers ROOT BUILD         every header compiles alone, with the flags its folder is built with
     structure.py library BUILD              what libgantry-opencl.so exports and needs
 
@@ -19,6 +20,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 SKIP = 77
+CLANG_FORMAT = 14
 
 # A file longer than this says why in a comment that begins with `Long because`.
 MAX_LINES = {".c": 800, ".h": 400, ".py": 800}
@@ -200,6 +202,21 @@ def check_headers(root, build):
         return [problem for problem in pool.map(compiles, headers) if problem]
 
 
+def check_format(root):
+    """Versions of clang-format differ in what they make of the same .clang-format."""
+    said = ""
+    try:
+        said = tool("clang-format", "--version")
+    except FileNotFoundError:
+        pass
+    if " version {}.".format(CLANG_FORMAT) not in said:
+        raise NotThere("clang-format {} is not installed".format(CLANG_FORMAT))
+    paths = sources(root, "src", "tests", "bench")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        formatted = pool.map(lambda path: tool("clang-format", os.path.join(root, path)) == read(os.path.join(root, path)), paths)
+    return ["{}: not as `make format` leaves it".format(path) for path, good in zip(paths, formatted) if not good]
+
+
 def tool(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode()
 
@@ -239,7 +256,7 @@ def check_library(build):
     return problems
 
 
-CHECKS = {"folders": check_folders, "files": check_files, "headers": check_headers, "library": check_library}
+CHECKS = {"folders": check_folders, "files": check_files, "format": check_format, "headers": check_headers, "library": check_library}
 
 
 def main():

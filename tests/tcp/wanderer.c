@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N     4096
-#define BULK  (8u << 20)
+#define N    4096
+#define BULK (8u << 20)
 
 static cl_context context;
 static cl_device_id device;

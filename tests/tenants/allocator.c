@@ -97,9 +97,8 @@ static void make_host(size_t bytes, cl_mem_flags flags)
 static void make_image(size_t width, size_t height)
 {
     const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
-    cl_image_desc desc = {.image_type = height ? CL_MEM_OBJECT_IMAGE2D : CL_MEM_OBJECT_IMAGE1D,
-                          .image_width = width,
-                          .image_height = height};
+    cl_image_desc desc = {
+        .image_type = height ? CL_MEM_OBJECT_IMAGE2D : CL_MEM_OBJECT_IMAGE1D, .image_width = width, .image_height = height};
     int i = empty_slot();
     cl_int result;
     things[i].mem = clCreateImage(context, CL_MEM_READ_WRITE, &format, &desc, NULL, &result);
@@ -121,8 +120,7 @@ static void touch(int i)
         exit(4);
     for (size_t b = 0; b < things[i].bytes; b++)
         out[b] = (unsigned char)(b * 31 + (size_t)i);
-    need(clEnqueueWriteBuffer(queue, things[i].mem, CL_TRUE, 0, things[i].bytes, out, 0, NULL, NULL),
-         "write");
+    need(clEnqueueWriteBuffer(queue, things[i].mem, CL_TRUE, 0, things[i].bytes, out, 0, NULL, NULL), "write");
     need(clEnqueueReadBuffer(queue, things[i].mem, CL_TRUE, 0, things[i].bytes, in, 0, NULL, NULL), "read");
     puts(memcmp(in, out, things[i].bytes) ? "differs" : "same");
     free(out);
@@ -261,8 +259,7 @@ static void obey(const char *word, unsigned long long a, unsigned long long b, u
         result = clEnqueueWriteBuffer(queue, things[a].mem, CL_TRUE, 0, 1, "x", 0, NULL, NULL);
         printf("poked %d\n", (int)result);
     } else if (strcmp(word, "build") == 0) {
-        build(a ? "kernel void k(global int *o) { printf(\"%d\", o[0]); }"
-                : "kernel void k(global int *o) { o[0] = 1; }");
+        build(a ? "kernel void k(global int *o) { printf(\"%d\", o[0]); }" : "kernel void k(global int *o) { o[0] = 1; }");
     } else if (strcmp(word, "storm") == 0) {
         storm(a, (int)b, c);
     } else if (strcmp(word, "flags") == 0) {

@@ -51,8 +51,7 @@ int main(int argc, char **argv)
     struct sock_fprog program = {.len = sizeof all / sizeof all[0], .filter = all};
     if (argc > 2 && strcmp(argv[1], "landlock") == 0)
         program = (struct sock_fprog){.len = sizeof landlock / sizeof landlock[0], .filter = landlock};
-    if (argc < 3 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+    if (argc < 3 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
         perror("without");
         return 2;
     }

@@ -30,8 +30,8 @@ static int open_library(const char *library, void **ret, struct gn_error *err)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
-        return gn_fail(err, ENOENT, "install the driver, or remove its .icd file",
-                       "cannot load the OpenCL driver %s: %s", library, dlerror());
+        return gn_fail(err, ENOENT, "install the driver, or remove its .icd file", "cannot load the OpenCL driver %s: %s", library,
+                       dlerror());
     *ret = handle;
     return 0;
 }
@@ -63,8 +63,7 @@ static int platforms_of(void *library, cl_platform_id *ids, cl_uint *ret_n, stru
     return 0;
 }
 
-static void platform_string(const cl_icd_dispatch *d, cl_platform_id id, cl_platform_info what, char *ret,
-                            size_t n)
+static void platform_string(const cl_icd_dispatch *d, cl_platform_id id, cl_platform_info what, char *ret, size_t n)
 {
     char text[4096] = "";
     size_t got = 0;
@@ -134,8 +133,7 @@ static void device_facts(const cl_icd_dispatch *d, cl_device_id id, struct gn_de
     device_string(d, id, CL_DRIVER_VERSION, ret->driver_version, sizeof ret->driver_version);
 }
 
-static int probe(void *library, void (*found)(void *ctx, const struct gn_platform_facts *), void *ctx,
-                 struct gn_error *err)
+static int probe(void *library, void (*found)(void *ctx, const struct gn_platform_facts *), void *ctx, struct gn_error *err)
 {
     cl_platform_id ids[MAX_PLATFORMS];
     cl_uint n = 0;
@@ -179,8 +177,8 @@ static cl_device_type shown_type(const cl_icd_dispatch *d, cl_device_id id, uint
     return type;
 }
 
-static int bring_up(void *library, uint32_t platform, const struct gn_device_choice *choices,
-                    uint32_t n_choices, struct gn_backend_platform **ret, struct gn_error *err)
+static int bring_up(void *library, uint32_t platform, const struct gn_device_choice *choices, uint32_t n_choices,
+                    struct gn_backend_platform **ret, struct gn_error *err)
 {
     cl_platform_id ids[MAX_PLATFORMS];
     cl_device_id devices[GN_BACKEND_MAX_DEVICES];
@@ -237,8 +235,7 @@ void *gn_cl_extension(const struct gn_cl_platform *p, const char *name)
         if (f)
             return f;
     }
-    return p->dispatch->clGetExtensionFunctionAddress ? p->dispatch->clGetExtensionFunctionAddress(name)
-                                                      : NULL;
+    return p->dispatch->clGetExtensionFunctionAddress ? p->dispatch->clGetExtensionFunctionAddress(name) : NULL;
 }
 
 const struct gn_backend_ops gn_cl_backend = {

@@ -87,9 +87,7 @@ static void drivers_are_found_as_the_loaders_do(void **state)
     assert_non_null(strstr(err.what, "/nonexistent"));
     unsetenv("OCL_ICD_VENDORS");
     unsetenv("OPENCL_VENDOR_PATH");
-    for (const char *const *f =
-             (const char *const[]){"a.icd", "b.icd", "c.icd.bak", "empty.icd", "blank.icd", ".icd", NULL};
-         *f; f++) {
+    for (const char *const *f = (const char *const[]){"a.icd", "b.icd", "c.icd.bak", "empty.icd", "blank.icd", ".icd", NULL}; *f; f++) {
         snprintf(path, sizeof path, "%s/%s", dir, *f);
         unlink(path);
     }
@@ -180,10 +178,8 @@ static void a_library_that_is_not_there_is_an_error(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(drivers_are_found_as_the_loaders_do),
-        cmocka_unit_test(facts_are_probed),
-        cmocka_unit_test(drivers_with_nothing_to_offer_are_left_out),
-        cmocka_unit_test(a_platform_comes_up_with_its_chosen_devices),
+        cmocka_unit_test(drivers_are_found_as_the_loaders_do),        cmocka_unit_test(facts_are_probed),
+        cmocka_unit_test(drivers_with_nothing_to_offer_are_left_out), cmocka_unit_test(a_platform_comes_up_with_its_chosen_devices),
         cmocka_unit_test(a_library_that_is_not_there_is_an_error),
     };
     if (argc != 2)

@@ -46,8 +46,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int list_directory(const char *dir, void (*found)(void *ctx, const char *library), void *ctx,
-                          struct gn_error *err)
+static int list_directory(const char *dir, void (*found)(void *ctx, const char *library), void *ctx, struct gn_error *err)
 {
     struct dirent **names;
     int n = scandir(dir, &names, icd_filter, by_name);
@@ -56,8 +55,7 @@ static int list_directory(const char *dir, void (*found)(void *ctx, const char *
                        "cannot read the OpenCL drivers in %s: %s", dir, strerror(errno));
     for (int i = 0; i < n; i++) {
         char path[4096], library[GN_BACKEND_LIBRARY_BYTES];
-        if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name) < sizeof path &&
-            read_icd(path, library, sizeof library))
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name) < sizeof path && read_icd(path, library, sizeof library))
             found(ctx, library);
         free(names[i]);
     }
@@ -87,8 +85,7 @@ int gn_cl_list_drivers(void (*found)(void *ctx, const char *library), void *ctx,
         return 0;
     }
     if (!read_icd(path, library, sizeof library))
-        return gn_fail(err, ENOENT, "correct OCL_ICD_VENDORS",
-                       "%s, which OCL_ICD_VENDORS names, names no library", path);
+        return gn_fail(err, ENOENT, "correct OCL_ICD_VENDORS", "%s, which OCL_ICD_VENDORS names, names no library", path);
     found(ctx, library);
     return 0;
 }

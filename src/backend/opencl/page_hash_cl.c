@@ -15,9 +15,9 @@
 #include "base/checked.h"
 
 #define GROUP_ITEMS 64u
-#define ROW_ITEMS   4u   /* of a shape that a device builds code for by its size: so always the same one */
+#define ROW_ITEMS   4u    /* of a shape that a device builds code for by its size: so always the same one */
 #define LEAST_PAGES 4096u /* digests that there is room for, so that room is made once */
-#define TEXT(...) #__VA_ARGS__
+#define TEXT(...)   #__VA_ARGS__
 
 /*
  * PAGE_WORDS: words of 64 bits in a page. `bytes` is the buffer's; the word at its end is filled up with zeros. Words are little-endian.
@@ -26,23 +26,20 @@
 static const char source[] = TEXT(
     ulong product(ulong w, uint k0, uint k1) {
         return (ulong)((uint)w + k0) * (ulong)((uint)(w >> 32) + k1);
-    }
-    ulong tail_word(__global const uchar *b, ulong at, ulong bytes) {
+    } ulong tail_word(__global const uchar *b, ulong at, ulong bytes) {
         ulong w = 0;
         for (uint i = 0; i < 8 && at + i < bytes; i++)
             w |= (ulong)b[at + i] << (8 * i);
         return w;
-    }
-    ulong word_at(__global const ulong *words, ulong i, ulong bytes) {
+    } ulong word_at(__global const ulong *words, ulong i, ulong bytes) {
         return 8 * i + 8 <= bytes ? words[i] : tail_word((__global const uchar *)words, 8 * i, bytes);
-    }
-    ulong words_of(ulong page, ulong bytes) {
+    } ulong words_of(ulong page, ulong bytes) {
         ulong left = (bytes + 7) / 8 - page * PAGE_WORDS;
         return left < PAGE_WORDS ? left : PAGE_WORDS;
     }
 
-    __kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1)))
-    void by_item(__global const ulong *words, ulong bytes, ulong first, ulong n, __global const uint *key, __global ulong *out) {
+    __kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1))) void by_item(__global const ulong *words, ulong bytes, ulong first,
+                                                                                 ulong n, __global const uint *key, __global ulong *out) {
         ulong index = get_global_id(0);
         if (index >= n)
             return;
@@ -75,8 +72,8 @@ static const char source[] = TEXT(
         vstore4(sums, index, out);
     }
 
-    __kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))
-    void by_group(__global const ulong *words, ulong bytes, ulong first, ulong n, __global const uint *key, __global ulong *out) {
+    __kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void by_group(
+        __global const ulong *words, ulong bytes, ulong first, ulong n, __global const uint *key, __global ulong *out) {
         __local ulong4 part[GROUP_ITEMS];
         uint item = get_local_id(0);
         for (ulong index = get_group_id(0); index < n; index += get_num_groups(0)) {
@@ -161,8 +158,7 @@ static int build(struct gn_cl_page_hash *h, cl_device_id device, const uint32_t 
     h->program = h->cl->clCreateProgramWithSource(h->context, 1, &text, NULL, &rc);
     if (rc)
         return say(err, rc, "clCreateProgramWithSource");
-    snprintf(options, sizeof options, "-DPAGE_WORDS=%uUL -DGROUP_ITEMS=%u -DROW_ITEMS=%zu", h->page_bytes / 8, GROUP_ITEMS,
-             h->row_items);
+    snprintf(options, sizeof options, "-DPAGE_WORDS=%uUL -DGROUP_ITEMS=%u -DROW_ITEMS=%zu", h->page_bytes / 8, GROUP_ITEMS, h->row_items);
     rc = h->cl->clBuildProgram(h->program, 1, &device, options, NULL, NULL);
     if (rc)
         return say(err, rc, "clBuildProgram");

@@ -13,16 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_LEAVES     (1u << 18)
-#define MIN_LEAF_BYTES 256u
-#define MAX_ORDER      19u
-#define NONE           UINT32_MAX
-#define MIN_SEGMENT    (UINT64_C(16) << 20)
-#define COLLECT_AT_ONCE  32u                  /* blocks looked at, so that many that last cost little */
+#define MAX_LEAVES       (1u << 18)
+#define MIN_LEAF_BYTES   256u
+#define MAX_ORDER        19u
+#define NONE             UINT32_MAX
+#define MIN_SEGMENT      (UINT64_C(16) << 20)
+#define COLLECT_AT_ONCE  32u                   /* blocks looked at, so that many that last cost little */
 #define PAGES_BACK_BYTES (UINT64_C(256) << 10) /* blocks of fewer bytes keep their pages for who comes next */
-#define WINDOW_ALIGN   (UINT64_C(2) << 20) /* of segments in the window: a huge page */
-#define MOVING_PAUSE_NS   5000000
-#define GROWTH_LIMIT   (UINT64_C(1) << 30)
+#define WINDOW_ALIGN     (UINT64_C(2) << 20)   /* of segments in the window: a huge page */
+#define MOVING_PAUSE_NS  5000000
+#define GROWTH_LIMIT     (UINT64_C(1) << 30)
 
 struct gn_area_segment {
     struct gn_segment segment;

@@ -93,8 +93,7 @@ struct gn_span gn_call_handles(struct gn_call *c, const void *handles, uint64_t 
     return span;
 }
 
-struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit, uint32_t limit_bytes,
-                                   uint32_t element)
+struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit, uint32_t limit_bytes, uint32_t element)
 {
     if (!to)
         return (struct gn_span){GN_SPAN_NULL, 0, 0};
@@ -132,8 +131,8 @@ void gn_call_vec(uint64_t *field, uint32_t *present, uint32_t bit, const size_t 
         field[i] = vec[i];
 }
 
-void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue, uint32_t n_waits,
-                     const void *waits, const struct gn_command_show *show)
+void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue, uint32_t n_waits, const void *waits,
+                     const struct gn_command_show *show)
 {
     struct gn_object *const *events = waits;
     void *room;

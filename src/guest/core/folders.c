@@ -170,8 +170,7 @@ static int look(const struct folder *f, const char *rest, uint32_t how, struct s
     return 0;
 }
 
-static int find(struct gn_session *s, uint32_t number, const char *name, uint32_t how, struct stat *st,
-                int *ret_fd)
+static int find(struct gn_session *s, uint32_t number, const char *name, uint32_t how, struct stat *st, int *ret_fd)
 {
     int rc = -ENOENT;
     pthread_mutex_lock(&s->folders_lock);
@@ -189,8 +188,7 @@ static int find(struct gn_session *s, uint32_t number, const char *name, uint32_
     return rc;
 }
 
-void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n, struct gn_session_file *ret,
-                     int *ret_fd)
+void gn_folders_look(struct gn_session *s, const void *payload, uint32_t n, struct gn_session_file *ret, int *ret_fd)
 {
     struct gn_session_want want;
     struct gn_session_file file = {.zero = 0};
@@ -220,8 +218,7 @@ void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, 
     gn_folders_look(s, payload, n, &file, &fd);
     pthread_mutex_lock(&s->socket_lock);
     /* A worker that does not take the answer is one that is gone. */
-    (void)gn_frame_send(s->socket, SEND_TIMEOUT_MS, GN_SESSION_FILE, 0, seq, &file, sizeof file, &fd,
-                        fd >= 0);
+    (void)gn_frame_send(s->socket, SEND_TIMEOUT_MS, GN_SESSION_FILE, 0, seq, &file, sizeof file, &fd, fd >= 0);
     pthread_mutex_unlock(&s->socket_lock);
     if (fd >= 0)
         close(fd);

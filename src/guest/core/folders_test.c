@@ -114,8 +114,7 @@ static void what_lies_in_the_folders_is_given_out(void **state)
     assert_int_not_equal(number, 0);
     assert_string_equal(names, ""); /* the working directory first */
     assert_int_equal(names[n - 1], 0);
-    const char *const good[] = {"a.h",         "./a.h",     "deep/b.h",
-                                "deep/../a.h", "deep//b.h", "../blank folder/d.h"};
+    const char *const good[] = {"a.h", "./a.h", "deep/b.h", "deep/../a.h", "deep//b.h", "../blank folder/d.h"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         assert_int_equal(ask(number, GN_SESSION_WANT_CONTENTS, good[i], text), 0);
     assert_string_equal(text, "d");
@@ -146,17 +145,9 @@ static void nothing_else_is(void **state)
     char beside[256], up[256];
     snprintf(beside, sizeof beside, "%s/here-not/x.h", top);
     snprintf(up, sizeof up, "%s/here/../secret.h", top);
-    const char *const bad[] = {"/etc/passwd",
-                               path,
-                               beside,
-                               up,
-                               "../secret.h",
-                               "deep/../../secret.h",
-                               "./../secret.h",
-                               "deep/./../..//secret.h",
-                               "..",
-                               "nothing.h",
-                               ""};
+    const char *const bad[] = {
+        "/etc/passwd", path,        beside, up, "../secret.h", "deep/../../secret.h", "./../secret.h", "deep/./../..//secret.h",
+        "..",          "nothing.h", ""};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_not_equal(ask(number, GN_SESSION_WANT_CONTENTS, bad[i], NULL), 0);
         if (bad[i][0])

@@ -38,10 +38,10 @@ struct gn_object {
     uint32_t epoch; /* gn_epoch when it was made */
     uint64_t id;
     struct gn_session *session;
-    struct gn_object *parent;     /* holds a reference on it */
-    _Atomic uint32_t n_refs;      /* the program's, and those of its children */
-    bool rooted;                  /* a platform or root device: never counted, never freed */
-    bool known;                   /* the vGPU has it: its end must be told */
+    struct gn_object *parent; /* holds a reference on it */
+    _Atomic uint32_t n_refs;  /* the program's, and those of its children */
+    bool rooted;              /* a platform or root device: never counted, never freed */
+    bool known;               /* the vGPU has it: its end must be told */
 };
 
 /* Goes up in every forked child: a handle of the parent's is no handle there. */
@@ -124,7 +124,7 @@ struct gn_area {
     struct gn_parked_block {
         struct gn_block block;
         uint64_t end;
-    } *parked;
+    } * parked;
     uint32_t n_parked, first_parked, parked_capacity;
     uint64_t home_bytes; /* link_lock: of the segments for homes */
     struct gn_list left; /* blocks that are free once an event is over */
@@ -169,13 +169,13 @@ struct gn_call {
     uint32_t bytes;
     uint32_t n_outs, n_blocks, inline_outs;
     uint32_t out_blocks; /* bit i: blocks[i] is for an output */
-    bool outs_always; /* outputs come with a failure too */
+    bool outs_always;    /* outputs come with a failure too */
     struct {
         void *to;
         uint64_t bytes;
-        const void *from;        /* in the data area; NULL: at `at` of the reply */
+        const void *from; /* in the data area; NULL: at `at` of the reply */
         uint64_t at;
-        const void *limit;       /* how many elements of it hold something */
+        const void *limit; /* how many elements of it hold something */
         uint32_t limit_bytes, element;
     } outs[GN_CALL_MAX_OUTS];
     struct gn_block blocks[GN_CALL_MAX_BLOCKS];
@@ -188,8 +188,8 @@ struct gn_command_show {
     uint32_t zero;
     int doubt;
 };
-#define GN_SURE     1
-#define GN_ASK(a)   (a)
+#define GN_SURE   1
+#define GN_ASK(a) (a)
 
 void *gn_call_begin(struct gn_call *c, struct gn_session *s, uint16_t op, uint32_t fixed_bytes);
 /* Room for `bytes` of input, in the message or the data area; *ret_room may be NULL when there is none. */
@@ -199,12 +199,11 @@ struct gn_span gn_call_in(struct gn_call *c, const void *from, uint64_t bytes);
 struct gn_span gn_call_list(struct gn_call *c, const void *list);
 struct gn_span gn_call_handles(struct gn_call *c, const void *handles, uint64_t n);
 struct gn_span gn_call_out(struct gn_call *c, void *to, uint64_t bytes);
-struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit, uint32_t limit_bytes,
-                                   uint32_t element);
+struct gn_span gn_call_out_limited(struct gn_call *c, void *to, uint64_t bytes, const void *limit, uint32_t limit_bytes, uint32_t element);
 void gn_call_vec(uint64_t *field, uint32_t *present, uint32_t bit, const size_t *vec);
 /* `waits` are handles of events: their indices travel. */
-void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue, uint32_t n_waits,
-                     const void *waits, const struct gn_command_show *show);
+void gn_call_command(struct gn_call *c, struct gn_command_head *head, const void *queue, uint32_t n_waits, const void *waits,
+                     const struct gn_command_show *show);
 /* Sends and waits for the answer: its result, or a GN_RESULT_*. */
 int gn_call_wait(struct gn_call *c);
 /* Sends; nobody answers. 0 or a GN_RESULT_*. */
@@ -255,12 +254,13 @@ struct gn_session {
     /* set once */
     const struct gn_guest_api *api;
     uint32_t epoch;
-    struct gn_link *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
-    struct gn_remote *remote; /* the vGPU is on another machine: remote.h. NULL: it shares our memory */
+    struct gn_link *link;              /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
+    struct gn_remote *remote;          /* the vGPU is on another machine: remote.h. NULL: it shares our memory */
     struct gn_host_here *_Atomic here; /* the vGPU is in this process: host_here.h. NULL: it is not */
     /* The vGPU shared our memory, and has gone to another machine: what is put into the ring is sent there (relay.c). NULL: it has not. */
     struct gn_remote *_Atomic far;
-    /* The program uses memory that the vGPU has as well, without a message: how often now; it may no more, since the vGPU is about to go, or has gone. */
+    /* The program uses memory that the vGPU has as well, without a message: how often now; it may no more, since the vGPU is about to go,
+     * or has gone. */
     _Atomic uint32_t n_at_home;
     _Atomic bool homes_shut;
     int socket;
@@ -283,19 +283,19 @@ struct gn_session {
     uint32_t *generations;
     pthread_mutex_t events_lock;
     uint32_t *free_events, n_free_events, n_events, events_capacity; /* events_lock */
-    uint32_t *zombies, n_zombies, first_zombie; /* events_lock: a ring of events_capacity, let go before they ended */
-    void *detail;                                                     /* the API's */
+    uint32_t *zombies, n_zombies, first_zombie;                      /* events_lock: a ring of events_capacity, let go before they ended */
+    void *detail;                                                    /* the API's */
     /* A move to another gantryd (moving.c). */
-    struct gn_link *to;                    /* link lock: with the other one, from the claim to the decision; NULL */
-    char address[GN_LINK_ADDRESS_BYTES];   /* link lock: of the one that it lives at; "": where it has attached */
-    pthread_mutex_t moving_lock;           /* innermost */
+    struct gn_link *to;                  /* link lock: with the other one, from the claim to the decision; NULL */
+    char address[GN_LINK_ADDRESS_BYTES]; /* link lock: of the one that it lives at; "": where it has attached */
+    pthread_mutex_t moving_lock;         /* innermost */
     pthread_cond_t moving_wake;
-    _Atomic int turn_fd;                   /* an eventfd, from the first such move on: the watcher is to look at the link anew; -1 */
-    struct gn_moving *moving;              /* moving_lock, as the rest: the one that goes on; NULL */
-    uint32_t move_leave, move_off;         /* the numbers of the latest that may be decided, and that was called off */
-    uint32_t move_stands;                  /* over tcp: of the latest before which all that was said has been taken */
-    bool move_deserted;                    /* who was to be left has gone */
-    uint32_t n_moves, n_moves_seen;        /* to another gantryd; of which the watcher knows */
+    _Atomic int turn_fd;            /* an eventfd, from the first such move on: the watcher is to look at the link anew; -1 */
+    struct gn_moving *moving;       /* moving_lock, as the rest: the one that goes on; NULL */
+    uint32_t move_leave, move_off;  /* the numbers of the latest that may be decided, and that was called off */
+    uint32_t move_stands;           /* over tcp: of the latest before which all that was said has been taken */
+    bool move_deserted;             /* who was to be left has gone */
+    uint32_t n_moves, n_moves_seen; /* to another gantryd; of which the watcher knows */
 };
 
 /* Attaches to a platform: connects, maps, starts the watcher. NULL with a sentence in err. */
@@ -336,7 +336,8 @@ static inline void gn_session_leave_home(struct gn_session *s)
 bool gn_session_await_home(struct gn_session *s);
 /*
  * relay.c: the vGPU goes from where it shares our memory to another machine. Ready for it: what a connection needs is there, and nobody
- * is at home; or -errno and why not, -ECANCELED when `is_off`. Then it is either called off, or done: link_lock, and the lock of the link over tcp.
+ * is at home; or -errno and why not, -ECANCELED when `is_off`. Then it is either called off, or done: link_lock, and the lock of the link
+ * over tcp.
  */
 int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_remote **ret, struct gn_error *err);
 void gn_relay_call_off(struct gn_session *s, struct gn_remote *r);

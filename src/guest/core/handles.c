@@ -11,9 +11,9 @@
 _Atomic uint32_t gn_epoch = GN_FIRST_EPOCH;
 bool (*gn_root_revive)(struct gn_object *o);
 
-#define MAX_IDS        (1u << 20)
-#define SLAB_BYTES     (UINT64_C(1) << 14) /* and aligned so: an address tells its slab */
-#define SLAB_BUCKETS   (1u << 16)          /* twice as many as all objects there can be need */
+#define MAX_IDS      (1u << 20)
+#define SLAB_BYTES   (UINT64_C(1) << 14) /* and aligned so: an address tells its slab */
+#define SLAB_BUCKETS (1u << 16)          /* twice as many as all objects there can be need */
 
 static struct {
     pthread_mutex_t lock;
@@ -80,8 +80,8 @@ static void slab_put(struct gn_object *o)
 bool gn_handle_known(const void *handle)
 {
     uintptr_t number = (uintptr_t)handle / SLAB_BYTES, found;
-    for (uint32_t i = (uint32_t)number % SLAB_BUCKETS;
-         (found = atomic_load_explicit(&slabs.buckets[i], memory_order_acquire)); i = (i + 1) % SLAB_BUCKETS)
+    for (uint32_t i = (uint32_t)number % SLAB_BUCKETS; (found = atomic_load_explicit(&slabs.buckets[i], memory_order_acquire));
+         i = (i + 1) % SLAB_BUCKETS)
         if (found == number)
             return true;
     return false;

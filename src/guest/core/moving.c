@@ -32,7 +32,7 @@ struct gn_moving {
     struct gn_link_move what;
     struct gn_link_claimed claimed;
     struct gn_link_ready ready;
-    bool tcp;               /* that is what the other one is reached by */
+    bool tcp;                /* that is what the other one is reached by */
     struct gn_remote *turns; /* and the vGPU shares our memory yet: for when it does not any more */
 };
 

@@ -3,7 +3,8 @@
  * A program whose vGPU shared its memory and has gone to another machine (docs/moves.md). Its threads notice nothing: they go on putting
  * messages into the ring and waiting at the same slots and words. A thread of ours takes the worker's place at the ring, and sends what
  * comes there over tcp with the bytes that it names; what comes back is entered by the watcher. Only memory that was the vGPU's too
- * (buffers' homes) is not that any more: nobody may be using it without a message when the vGPU goes, and from then on all of it is transferred.
+ * (buffers' homes) is not that any more: nobody may be using it without a message when the vGPU goes, and from then on all of it is
+ * transferred.
  */
 #include "guest/core/guest_core.h"
 #include "guest/core/remote.h"
@@ -50,7 +51,8 @@ static int empty_homes(struct gn_session *s, bool (*is_off)(void *ctx), void *ct
         if (is_off(ctx))
             return -ECANCELED;
         if (gn_now_ns() >= until_ns)
-            return gn_fail(err, EBUSY, "try again when what these wait for has ended", "the program is mapping or copying buffers that lie in memory that it shares with its vGPU");
+            return gn_fail(err, EBUSY, "try again when what these wait for has ended",
+                           "the program is mapping or copying buffers that lie in memory that it shares with its vGPU");
         nanosleep(&pause, NULL);
     }
 }

@@ -49,8 +49,7 @@ void gn_remote_arm(int timer, uint64_t ns)
 
 bool gn_remote_take_role(struct gn_remote *r)
 {
-    return !atomic_load_explicit(&r->role, memory_order_relaxed) &&
-           !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
+    return !atomic_load_explicit(&r->role, memory_order_relaxed) && !atomic_exchange_explicit(&r->role, 1, memory_order_seq_cst);
 }
 
 /* Somebody who parks after this sees the role free; who parked before is woken to take it. */
@@ -114,8 +113,7 @@ static void *place(void *context, const struct gn_stream_record *record)
     pthread_mutex_lock(&r->landings_lock);
     for (uint32_t i = 0; i < MAX_LANDINGS && !to; i++) {
         const struct landing *l = &r->landings[i];
-        if (l->segment == record->part && record->at >= l->offset &&
-            gn_range_ok(record->at - l->offset, record->bytes, l->bytes))
+        if (l->segment == record->part && record->at >= l->offset && gn_range_ok(record->at - l->offset, record->bytes, l->bytes))
             to = l->to + (record->at - l->offset);
     }
     pthread_mutex_unlock(&r->landings_lock);
@@ -319,8 +317,7 @@ static uint32_t want_event(struct gn_remote *r, const _Atomic uint32_t *word, ui
         return seen;
     uint64_t index = (uint64_t)(at - table) / sizeof(struct gn_event_entry);
     _Atomic uint32_t *mine = &r->s->events[index].word;
-    if (!atomic_compare_exchange_strong_explicit(mine, &seen, seen | GN_EVENT_WANTED, memory_order_acq_rel,
-                                                 memory_order_acquire))
+    if (!atomic_compare_exchange_strong_explicit(mine, &seen, seen | GN_EVENT_WANTED, memory_order_acq_rel, memory_order_acquire))
         return UINT32_MAX;
     const struct gn_stream_record record = {0, GN_RECORD_WAIT, 0, index};
     (void)gn_out_append(&r->out, &record, NULL); /* without room its end comes a little later */
@@ -412,8 +409,7 @@ int gn_remote_send(struct gn_remote *r, struct gn_call *c)
             continue;
         /* Without an answer the block is used again at once, so that its bytes must be copied. */
         if (b->bytes <= INLINE_BYTES || msg->reply == GN_NO_REPLY)
-            parts[n++] = (struct gn_out_part){
-                {(uint32_t)b->bytes, GN_RECORD_DATA, (uint16_t)b->segment, b->offset}, b->base};
+            parts[n++] = (struct gn_out_part){{(uint32_t)b->bytes, GN_RECORD_DATA, (uint16_t)b->segment, b->offset}, b->base};
         else
             rc = gn_out_bulk(&r->out, (uint16_t)b->segment, b->offset, b->base, b->bytes, true, &batch);
     }

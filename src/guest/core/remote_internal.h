@@ -8,10 +8,10 @@
 #include "link/stream_out.h"
 
 /* What remote.c (records, and who reads and sends them) and remote_watch.c (connections, the watcher thread) share. */
-#define MAX_LANDINGS    128u
+#define MAX_LANDINGS 128u
 /* How long after a read by a waiting thread the watcher leaves the socket alone. */
 #define GN_REMOTE_LEASE_NS 1000000u
-#define MAX_WANTS       256u /* files asked for at once: builds over there have as many threads at most */
+#define MAX_WANTS          256u /* files asked for at once: builds over there have as many threads at most */
 
 struct gn_remote {
     struct gn_wait_hook hook;
@@ -37,8 +37,8 @@ struct gn_remote {
     _Atomic uint32_t n_parked, baton;
     _Atomic uint32_t n_turns; /* how often a waiting thread has read; whoever has the role counts */
     _Atomic bool broken;
-    _Atomic bool leaving; /* the program has said goodbye */
-    _Atomic bool gone_over; /* to another gantryd, whose worker has not been connected with yet */
+    _Atomic bool leaving;      /* the program has said goodbye */
+    _Atomic bool gone_over;    /* to another gantryd, whose worker has not been connected with yet */
     _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */

@@ -18,12 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define OPEN_NS         UINT64_C(10000000000)
-#define TRY_NS          UINT64_C(1000000000) /* one attempt to come back */
-#define TRY_PAUSE_MS    20
-#define MAX_DATA_BYTES  (UINT64_C(1) << 32)
-#define FILE_PIECE      16384u
-#define LEASE_MOST_NS   UINT64_C(50000000) /* nothing that comes lies unread for longer */
+#define OPEN_NS        UINT64_C(10000000000)
+#define TRY_NS         UINT64_C(1000000000) /* one attempt to come back */
+#define TRY_PAUSE_MS   20
+#define MAX_DATA_BYTES (UINT64_C(1) << 32)
+#define FILE_PIECE     16384u
+#define LEASE_MOST_NS  UINT64_C(50000000) /* nothing that comes lies unread for longer */
 
 /* ---- connections */
 
@@ -349,8 +349,8 @@ void *gn_remote_watch(void *session)
             armed = 0;
             new_connection = false;
         }
-        bool full = atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) &&
-                    !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
+        bool full =
+            atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) && !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
         uint32_t wanted = (reads ? EPOLLIN : 0) | (full ? EPOLLOUT : 0);
         if (wanted != armed) {
             watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);

@@ -101,8 +101,7 @@ static bool hear_gantryd(struct gn_session *s, short events)
 static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader, const struct gn_frame *frame)
 {
     struct gn_link_stopped stop;
-    return gn_frame_payload(frame, &stop, sizeof stop) && frame->n_fds == 1 &&
-           gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
+    return gn_frame_payload(frame, &stop, sizeof stop) && frame->n_fds == 1 && gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
 }
 
 static void *watch(void *arg)

@@ -49,8 +49,7 @@ static int stdio_or_null(int fd, int *ret_opened)
 static int hand_over(const struct wait *w, int hand)
 {
     struct gn_session *s = w->s;
-    struct gn_worker_hand message = {.n_segments =
-                                         s->area.n_segments}; /* link_lock: there will be no more of them */
+    struct gn_worker_hand message = {.n_segments = s->area.n_segments}; /* link_lock: there will be no more of them */
     uint64_t bytes;
     int opened[2] = {-1, -1};
     const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = w->worker_end,
@@ -58,8 +57,7 @@ static int hand_over(const struct wait *w, int hand)
                                          [GN_WORKER_HAND_DATA] = gn_area_segment_fd(&s->area, 0, &bytes),
                                          [GN_WORKER_HAND_STDOUT] = stdio_or_null(STDOUT_FILENO, &opened[0]),
                                          [GN_WORKER_HAND_STDERR] = stdio_or_null(STDERR_FILENO, &opened[1])};
-    int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &message, sizeof message, fds,
-                           GN_WORKER_HAND_FDS);
+    int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &message, sizeof message, fds, GN_WORKER_HAND_FDS);
     for (uint32_t i = 1; !rc && i < message.n_segments; i++) {
         struct gn_link_segment_made made = {.index = i};
         const int fd = gn_area_segment_fd(&s->area, i, &made.bytes);
@@ -83,8 +81,7 @@ static int wait_at(const struct wait *w)
     memcpy(message.key, w->stop->key, sizeof message.key);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, hand) < 0)
         return -errno;
-    const int fds[GN_LINK_WAIT_FDS] = {
-        [GN_LINK_WAIT_HAND] = hand[1], [GN_LINK_WAIT_RING] = s->ring_segment.fd};
+    const int fds[GN_LINK_WAIT_FDS] = {[GN_LINK_WAIT_HAND] = hand[1], [GN_LINK_WAIT_RING] = s->ring_segment.fd};
     int rc = gn_link_wait(s->link, &message, fds, &err);
     close(hand[1]);
     while (!rc) {

@@ -9,8 +9,7 @@ void gn_queue_used(struct gn_cl_queue *q)
 {
     uintptr_t none = 0;
     if (atomic_load_explicit(&q->user, memory_order_relaxed) == SEVERAL ||
-        atomic_compare_exchange_strong_explicit(&q->user, &none, (uintptr_t)pthread_self(),
-                                                memory_order_relaxed, memory_order_relaxed))
+        atomic_compare_exchange_strong_explicit(&q->user, &none, (uintptr_t)pthread_self(), memory_order_relaxed, memory_order_relaxed))
         return;
     /* Who is alone checks that under the lock: either he sees this, or this waits for him. */
     pthread_mutex_lock(&q->user_lock);
@@ -18,16 +17,14 @@ void gn_queue_used(struct gn_cl_queue *q)
     pthread_mutex_unlock(&q->user_lock);
 }
 
-cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits,
-                      const struct gn_command_show *show)
+cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits, const struct gn_command_show *show)
 {
     cl_int result = gn_send_clEnqueueMarkerWithWaitList(q->o.session, (cl_command_queue)q, n, waits, show);
     gn_queue_sent(q);
     return result;
 }
 
-cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits,
-                      struct gn_object **ret_event)
+cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, struct gn_object **ret_event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, GN_SURE};
@@ -53,13 +50,12 @@ cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, co
 static void finished(struct gn_cl_queue *q, uint64_t sent)
 {
     uint64_t before = atomic_load_explicit(&q->n_finished, memory_order_relaxed);
-    while (before < sent && !atomic_compare_exchange_weak_explicit(
-                                &q->n_finished, &before, sent, memory_order_release, memory_order_relaxed))
+    while (before < sent &&
+           !atomic_compare_exchange_weak_explicit(&q->n_finished, &before, sent, memory_order_release, memory_order_relaxed))
         ;
 }
 
-bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits,
-                         cl_int *result)
+bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, cl_int *result)
 {
     const uintptr_t me = (uintptr_t)pthread_self();
     *result = CL_SUCCESS;

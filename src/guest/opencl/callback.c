@@ -116,8 +116,7 @@ static void fire(struct watch *w, cl_int status)
         tell_event(w);
 }
 
-cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type,
-                                         void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *),
+cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type, void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *),
                                          void *user_data)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
@@ -229,8 +228,7 @@ static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t
         /* One that is on its way out is not brought back. */
         uint32_t refs = atomic_load_explicit(&l->context->o.n_refs, memory_order_relaxed);
         while (l->context->o.id == head.cookie && refs && !notice->context)
-            if (atomic_compare_exchange_weak_explicit(&l->context->o.n_refs, &refs, refs + 1,
-                                                      memory_order_acquire, memory_order_relaxed))
+            if (atomic_compare_exchange_weak_explicit(&l->context->o.n_refs, &refs, refs + 1, memory_order_acquire, memory_order_relaxed))
                 notice->context = l->context;
     }
     pthread_mutex_unlock(&s->watch_lock);

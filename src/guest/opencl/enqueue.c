@@ -36,25 +36,24 @@ static int check_range(const struct gn_cl_queue *q, const struct gn_cl_mem *m, s
     return m->source ? GN_ASK(CL_SUCCESS) : GN_SURE;
 }
 
-int gn_check_clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_buffer,
-                                 size_t src_offset, size_t dst_offset, size_t size)
+int gn_check_clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_buffer, size_t src_offset, size_t dst_offset,
+                                 size_t size)
 {
     const struct gn_cl_queue *q = (const void *)command_queue;
     int doubt = check_range(q, (const void *)src_buffer, src_offset, size);
     if (doubt == GN_SURE)
         doubt = check_range(q, (const void *)dst_buffer, dst_offset, size);
-    if (doubt == GN_SURE && src_buffer == dst_buffer && src_offset < dst_offset + size &&
-        dst_offset < src_offset + size)
+    if (doubt == GN_SURE && src_buffer == dst_buffer && src_offset < dst_offset + size && dst_offset < src_offset + size)
         doubt = CL_MEM_COPY_OVERLAP;
     return doubt;
 }
 
-int gn_check_clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem buffer, const void *pattern,
-                                 size_t pattern_size, size_t offset, size_t size)
+int gn_check_clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem buffer, const void *pattern, size_t pattern_size, size_t offset,
+                                 size_t size)
 {
     int doubt = check_range((const void *)command_queue, (const void *)buffer, offset, size);
-    if (!pattern || !pattern_size || pattern_size > 128 || (pattern_size & (pattern_size - 1)) ||
-        offset % pattern_size || size % pattern_size)
+    if (!pattern || !pattern_size || pattern_size > 128 || (pattern_size & (pattern_size - 1)) || offset % pattern_size ||
+        size % pattern_size)
         return CL_INVALID_VALUE;
     return doubt;
 }
@@ -133,8 +132,7 @@ static void keep_good_group(struct gn_cl_kernel *k, uint64_t group)
 }
 
 /* The errors that a launch shows by itself. */
-static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_uint work_dim,
-                        const size_t *global, const size_t *local)
+static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global, const size_t *local)
 {
     if (k->program->context != q->context)
         return CL_INVALID_CONTEXT;
@@ -149,17 +147,15 @@ static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_
             return CL_INVALID_GLOBAL_WORK_SIZE;
     bool required = k->required[0] != 0;
     for (cl_uint i = 0; i < work_dim; i++)
-        if (local ? !local[i] || global[i] % local[i] || (required && local[i] != k->required[i])
-                  : required && global[i] % k->required[i])
+        if (local ? !local[i] || global[i] % local[i] || (required && local[i] != k->required[i]) : required && global[i] % k->required[i])
             return CL_INVALID_WORK_GROUP_SIZE;
     if (!local)
         return required ? GN_ASK(CL_SUCCESS) : GN_SURE;
     return is_good_group(k, packed_group(q, work_dim, local)) ? GN_SURE : GN_ASK(CL_SUCCESS);
 }
 
-static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim, const size_t *offset,
-                     const size_t *global, const size_t *local, bool task, cl_uint n, const cl_event *list,
-                     cl_event *event)
+static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim, const size_t *offset, const size_t *global,
+                     const size_t *local, bool task, cl_uint n, const cl_event *list, cl_event *event)
 {
     struct gn_object *queue = gn_object_of(command_queue, GN_KIND_QUEUE);
     unsigned char run[MAX_RUN_BYTES];
@@ -172,8 +168,7 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
     cl_int result = gn_command_begin(queue, n, list);
     if (result)
         return result;
-    struct gn_command_show show = {GN_NO_EVENT, 0,
-                                   check_launch((const void *)queue, k, work_dim, global, local)};
+    struct gn_command_show show = {GN_NO_EVENT, 0, check_launch((const void *)queue, k, work_dim, global, local)};
     if (show.doubt == CL_INVALID_WORK_DIMENSION || show.doubt == CL_INVALID_KERNEL_ARGS)
         return show.doubt;
     cl_uint bytes = put_args(k, run);
@@ -184,44 +179,37 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
         globals[i] = global ? global[i] : 0;
         locals[i] = local ? local[i] : 0;
     }
-    struct gn_object *shown =
-        event ? gn_event_new(queue, task ? CL_COMMAND_TASK : CL_COMMAND_NDRANGE_KERNEL, &show) : NULL;
+    struct gn_object *shown = event ? gn_event_new(queue, task ? CL_COMMAND_TASK : CL_COMMAND_NDRANGE_KERNEL, &show) : NULL;
     if (event && !shown)
         return CL_OUT_OF_HOST_MEMORY;
     if (atomic_load_explicit(&k->program->may_print, memory_order_relaxed))
         gn_follow_stdout(queue->session->detail);
-    result = gn_send_Launch(queue->session, command_queue, kernel, work_dim, task, offset ? offsets : NULL,
-                            global ? globals : NULL, local ? locals : NULL, bytes ? run : NULL, bytes, n,
-                            list, &show);
+    result = gn_send_Launch(queue->session, command_queue, kernel, work_dim, task, offset ? offsets : NULL, global ? globals : NULL,
+                            local ? locals : NULL, bytes ? run : NULL, bytes, n, list, &show);
     if (!result && local && show.doubt == GN_ASK(CL_SUCCESS))
         keep_good_group(k, packed_group((const void *)queue, work_dim, locals));
     return gn_command_sent(queue, shown, event, result);
 }
 
-cl_int CL_API_CALL gn_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel,
-                                             cl_uint work_dim, const size_t *global_work_offset,
-                                             const size_t *global_work_size, const size_t *local_work_size,
-                                             cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
-                                             cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim,
+                                             const size_t *global_work_offset, const size_t *global_work_size,
+                                             const size_t *local_work_size, cl_uint num_events_in_wait_list,
+                                             const cl_event *event_wait_list, cl_event *event)
 {
-    return launch(command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size,
-                  false, num_events_in_wait_list, event_wait_list, event);
+    return launch(command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size, false, num_events_in_wait_list,
+                  event_wait_list, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel,
-                                    cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
-                                    cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel, cl_uint num_events_in_wait_list,
+                                    const cl_event *event_wait_list, cl_event *event)
 {
     static const size_t one = 1;
-    return launch(command_queue, kernel, 1, NULL, &one, &one, true, num_events_in_wait_list, event_wait_list,
-                  event);
+    return launch(command_queue, kernel, 1, NULL, &one, &one, true, num_events_in_wait_list, event_wait_list, event);
 }
 
-cl_int CL_API_CALL gn_clEnqueueNativeKernel(cl_command_queue command_queue,
-                                            void(CL_CALLBACK *user_func)(void *), void *args, size_t cb_args,
-                                            cl_uint num_mem_objects, const cl_mem *mem_list,
-                                            const void **args_mem_loc, cl_uint num_events_in_wait_list,
-                                            const cl_event *event_wait_list, cl_event *event)
+cl_int CL_API_CALL gn_clEnqueueNativeKernel(cl_command_queue command_queue, void(CL_CALLBACK *user_func)(void *), void *args,
+                                            size_t cb_args, cl_uint num_mem_objects, const cl_mem *mem_list, const void **args_mem_loc,
+                                            cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
 {
     (void)user_func, (void)args, (void)cb_args, (void)num_mem_objects, (void)mem_list, (void)args_mem_loc;
     (void)num_events_in_wait_list, (void)event_wait_list, (void)event;
@@ -237,8 +225,7 @@ cl_int CL_API_CALL gn_clEnqueueMarker(cl_command_queue command_queue, cl_event *
     return event ? gn_clEnqueueMarkerWithWaitList(command_queue, 0, NULL, event) : CL_INVALID_VALUE;
 }
 
-cl_int CL_API_CALL gn_clEnqueueWaitForEvents(cl_command_queue command_queue, cl_uint num_events,
-                                             const cl_event *event_list)
+cl_int CL_API_CALL gn_clEnqueueWaitForEvents(cl_command_queue command_queue, cl_uint num_events, const cl_event *event_list)
 {
     struct gn_object *queue = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!queue)
@@ -294,8 +281,7 @@ cl_int CL_API_CALL gn_clFinish(cl_command_queue command_queue)
     gn_event_index_put(s, show.event);
     uint64_t finished = atomic_load_explicit(&q->n_finished, memory_order_relaxed);
     while (!result && finished < sent &&
-           !atomic_compare_exchange_weak_explicit(&q->n_finished, &finished, sent, memory_order_release,
-                                                  memory_order_relaxed))
+           !atomic_compare_exchange_weak_explicit(&q->n_finished, &finished, sent, memory_order_release, memory_order_relaxed))
         ;
     gn_settle(s->detail);
     return result ? result : error;

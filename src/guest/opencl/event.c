@@ -70,8 +70,8 @@ cl_int CL_API_CALL gn_clWaitForEvents(cl_uint num_events, const cl_event *event_
     return result;
 }
 
-cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, size_t param_value_size,
-                                     void *param_value, size_t *param_value_size_ret)
+cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, size_t param_value_size, void *param_value,
+                                     size_t *param_value_size_ret)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
     if (!e)
@@ -126,13 +126,11 @@ cl_int CL_API_CALL gn_clReleaseEvent(cl_event event)
 static bool knows_complete(struct gn_cl_device *d)
 {
     char version[256] = "";
-    gn_send_clGetDeviceInfo(d->o.session, (cl_device_id)d, CL_DEVICE_VERSION, sizeof version - 1, version,
-                            NULL);
+    gn_send_clGetDeviceInfo(d->o.session, (cl_device_id)d, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
     return strncmp(version, "OpenCL 1.", 9) != 0;
 }
 
-cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_name,
-                                              size_t param_value_size, void *param_value,
+cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_name, size_t param_value_size, void *param_value,
                                               size_t *param_value_size_ret)
 {
     struct gn_cl_event *e = gn_object_of(event, GN_KIND_EVENT);
@@ -143,8 +141,8 @@ cl_int CL_API_CALL gn_clGetEventProfilingInfo(cl_event event, cl_profiling_info 
         return CL_INVALID_EVENT;
     if (param_name == CL_PROFILING_COMMAND_COMPLETE && e->queue && !knows_complete(e->queue->device))
         return CL_INVALID_VALUE;
-    if (!e->queue || !(e->queue->properties & CL_QUEUE_PROFILING_ENABLE) ||
-        gn_event_phase(entry_of(e), &error) != GN_EVENT_DONE || error < 0)
+    if (!e->queue || !(e->queue->properties & CL_QUEUE_PROFILING_ENABLE) || gn_event_phase(entry_of(e), &error) != GN_EVENT_DONE ||
+        error < 0)
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     gn_event_read_times(entry_of(e), &t);
     if (e->first.start_ns) {

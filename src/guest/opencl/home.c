@@ -21,9 +21,8 @@ static bool one_at_most(cl_mem_flags flags)
 /* A wrong use must meet the driver as the program made it: only what is plainly right gets a home. */
 static bool plainly_right(cl_mem_flags flags, const void *host_ptr)
 {
-    return !(flags & ~(cl_mem_flags)(ACCESS | HOST_ACCESS | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)) &&
-           one_at_most(flags & ACCESS) && one_at_most(flags & HOST_ACCESS) &&
-           !(flags & CL_MEM_COPY_HOST_PTR) == !host_ptr;
+    return !(flags & ~(cl_mem_flags)(ACCESS | HOST_ACCESS | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)) && one_at_most(flags & ACCESS) &&
+           one_at_most(flags & HOST_ACCESS) && !(flags & CL_MEM_COPY_HOST_PTR) == !host_ptr;
 }
 
 bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, const void *host_ptr)
@@ -35,9 +34,8 @@ bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, co
     if (limit == GN_HOME_NOT_ASKED) {
         cl_ulong largest = 0;
         /* Devices that share a context may each have a memory of its own. */
-        if (c->n_devices != 1 ||
-            gn_send_clGetDeviceInfo(c->o.session, (cl_device_id)c->devices[0], CL_DEVICE_MAX_MEM_ALLOC_SIZE,
-                                    sizeof largest, &largest, NULL))
+        if (c->n_devices != 1 || gn_send_clGetDeviceInfo(c->o.session, (cl_device_id)c->devices[0], CL_DEVICE_MAX_MEM_ALLOC_SIZE,
+                                                         sizeof largest, &largest, NULL))
             largest = 0;
         limit = largest;
         atomic_store_explicit(&c->home_limit, limit, memory_order_relaxed);
@@ -74,8 +72,7 @@ bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uin
     if (!gn_queue_take_alone(q, t->type, n, waits, result))
         return *result != CL_SUCCESS;
     if (t->write) {
-        *result = gn_remote_ship(s->remote, &ref, t->host.ptr, bytes) ? CL_OUT_OF_RESOURCES
-                                                                      : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
+        *result = gn_remote_ship(s->remote, &ref, t->host.ptr, bytes) ? CL_OUT_OF_RESOURCES : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
         if (*result)
             gn_remote_forget(s->remote, t->host.ptr, bytes);
     } else {
@@ -90,8 +87,8 @@ bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uin
     return true;
 }
 
-bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write,
-                  cl_command_type type, cl_uint n, const cl_event *waits, cl_event *event, cl_int *result)
+bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write, cl_command_type type, cl_uint n,
+                  const cl_event *waits, cl_event *event, cl_int *result)
 {
     uint64_t queued_ns = event ? gn_now_ns() : 0;
     if (!gn_queue_take_alone(q, type, n, waits, result))

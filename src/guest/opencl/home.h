@@ -27,8 +27,8 @@ void gn_home_leave(struct gn_cl_mem *m);
  * call answers. False: nothing has happened; it goes another way (another thread uses the queue, or what lies
  * before it cannot be waited for).
  */
-bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write,
-                  cl_command_type type, cl_uint n, const cl_event *waits, cl_event *event, cl_int *result);
+bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write, cl_command_type type, cl_uint n,
+                  const cl_event *waits, cl_event *event, cl_int *result);
 
 /*
  * The same between machines, for a buffer with a far home: its bytes go straight from the program's memory to the buffer's and back.

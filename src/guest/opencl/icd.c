@@ -9,14 +9,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
-                                                 cl_uint *num_platforms);
-EXPORT void *CL_API_CALL clIcdGetFunctionAddressForPlatformKHR(cl_platform_id platform,
-                                                               const char *func_name);
+EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms);
+EXPORT void *CL_API_CALL clIcdGetFunctionAddressForPlatformKHR(cl_platform_id platform, const char *func_name);
 EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platform, void *dispatch_data);
 
-EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
-                                                 cl_uint *num_platforms)
+EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms)
 {
     return gn_clGetPlatformIDs(num_entries, platforms, num_platforms);
 }
@@ -37,9 +34,8 @@ EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platfor
     return CL_SUCCESS;
 }
 
-EXPORT cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name,
-                                            size_t param_value_size, void *param_value,
-                                            size_t *param_value_size_ret)
+EXPORT cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size,
+                                            void *param_value, size_t *param_value_size_ret)
 {
     return gn_clGetPlatformInfo(platform, param_name, param_value_size, param_value, param_value_size_ret);
 }

@@ -21,8 +21,7 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
     if (!result && n > GN_ARRAY_SIZE(stack)) {
         const cl_uint room = n;
         facts = calloc(n, sizeof *facts);
-        result = facts ? gn_send_KernelFacts(k->o.session, (cl_kernel)k, facts, n * sizeof *facts, &n)
-                       : CL_OUT_OF_HOST_MEMORY;
+        result = facts ? gn_send_KernelFacts(k->o.session, (cl_kernel)k, facts, n * sizeof *facts, &n) : CL_OUT_OF_HOST_MEMORY;
         if (!result && n > room)
             result = CL_OUT_OF_RESOURCES;
     }
@@ -34,13 +33,10 @@ static cl_int kernel_facts(struct gn_cl_kernel *k)
     k->n_args = result ? 0 : n;
     /* Of a kernel whose program has several devices it is the same on all that have it at all. */
     const struct gn_cl_program *p = k->program;
-    const struct gn_cl_device *device = p->n_devices            ? p->devices[0]
-                                        : p->context->n_devices ? p->context->devices[0]
-                                                                : NULL;
+    const struct gn_cl_device *device = p->n_devices ? p->devices[0] : p->context->n_devices ? p->context->devices[0] : NULL;
     if (!result)
-        gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device,
-                                         CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof k->required, k->required,
-                                         NULL);
+        gn_send_clGetKernelWorkGroupInfo(k->o.session, (cl_kernel)k, (cl_device_id)device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                         sizeof k->required, k->required, NULL);
     /* Global sizes are divided by these. */
     if (!k->required[0] || !k->required[1] || !k->required[2])
         memset(k->required, 0, sizeof k->required);
@@ -95,8 +91,7 @@ cl_int gn_made_clCloneKernel(struct gn_object *made, cl_kernel source_kernel)
     return result;
 }
 
-cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_kernels, cl_kernel *kernels,
-                                               cl_uint *num_kernels_ret)
+cl_int CL_API_CALL gn_clCreateKernelsInProgram(cl_program program, cl_uint num_kernels, cl_kernel *kernels, cl_uint *num_kernels_ret)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     cl_uint n = 0, n_made = 0;
@@ -191,13 +186,11 @@ static bool plausible(const void *arg_value)
     return handle && handle % 64 == 0 && gn_handle_known((const void *)handle);
 }
 
-cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
-                                     const void *arg_value)
+cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const void *arg_value)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
-    struct gn_arg arg = {.index = (uint16_t)arg_index,
-                         .kind = GN_ARG_BYTES,
-                         .bytes = (uint32_t)(arg_size < UINT32_MAX ? arg_size : UINT32_MAX)};
+    struct gn_arg arg = {
+        .index = (uint16_t)arg_index, .kind = GN_ARG_BYTES, .bytes = (uint32_t)(arg_size < UINT32_MAX ? arg_size : UINT32_MAX)};
     if (!k)
         return CL_INVALID_KERNEL;
     if (arg_index >= k->n_args)
@@ -210,13 +203,10 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
     bool sure = false;
 
     if (class == GN_ARG_CLASS_UNKNOWN)
-        class =
-            !arg_value ? GN_ARG_CLASS_LOCAL
-            : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_SAMPLER)
-                ? GN_ARG_CLASS_SAMPLER
-            : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_MEM)
-                ? GN_ARG_CLASS_MEM
-                : GN_ARG_CLASS_VALUE;
+        class = !arg_value                                                                                       ? GN_ARG_CLASS_LOCAL
+                : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_SAMPLER) ? GN_ARG_CLASS_SAMPLER
+                : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_MEM)     ? GN_ARG_CLASS_MEM
+                                                                                                                 : GN_ARG_CLASS_VALUE;
     switch (class) {
     case GN_ARG_CLASS_LOCAL:
         if (arg_value) {
@@ -305,14 +295,13 @@ cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_ind
     return result;
 }
 
-cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size,
-                                void *param_value, size_t *param_value_size_ret)
+cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size, void *param_value,
+                                size_t *param_value_size_ret)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
     switch (param_name) {
     case CL_KERNEL_CONTEXT:
-        return gn_answer(&k->program->context, sizeof k->program->context, param_value_size, param_value,
-                         param_value_size_ret);
+        return gn_answer(&k->program->context, sizeof k->program->context, param_value_size, param_value, param_value_size_ret);
     case CL_KERNEL_PROGRAM:
         return gn_answer(&k->program, sizeof k->program, param_value_size, param_value, param_value_size_ret);
     default: {

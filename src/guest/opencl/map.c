@@ -17,8 +17,8 @@
 #define ALIGN      4096u                /* what a pointer into a buffer keeps of its offset */
 #define WHOLE_MAX  (UINT64_C(64) << 20) /* a larger buffer's maps lie each on its own */
 
-static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags, cl_uint n,
-                    const cl_event *waits, struct gn_cl_queue **ret_q, struct gn_cl_mem **ret_m)
+static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_map_flags flags, cl_uint n, const cl_event *waits,
+                    struct gn_cl_queue **ret_q, struct gn_cl_mem **ret_m)
 {
     struct gn_cl_queue *q = gn_object_of(command_queue, GN_KIND_QUEUE);
     if (!q)
@@ -40,18 +40,15 @@ static cl_int check(cl_command_queue command_queue, cl_mem mem, bool image, cl_m
 }
 
 /* What the driver says to a map, and, for an image, its pitches. */
-static cl_int probe(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags,
-                    const struct gn_cl_map *map, cl_ulong *pitches)
+static cl_int probe(struct gn_cl_queue *q, struct gn_cl_mem *m, cl_map_flags flags, const struct gn_cl_map *map, cl_ulong *pitches)
 {
-    const cl_ulong place[6] = {map->origin[0], map->origin[1], map->origin[2],
-                               map->region[0], map->region[1], map->region[2]};
+    const cl_ulong place[6] = {map->origin[0], map->origin[1], map->origin[2], map->region[0], map->region[1], map->region[2]};
     return gn_send_MapProbe(q->o.session, (cl_command_queue)q, (cl_mem)m, flags, place, pitches);
 }
 
 static bool odd_flags(cl_map_flags flags)
 {
-    return flags & ~(cl_map_flags)(READS_MAP | WRITES_MAP) ||
-           ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP));
+    return flags & ~(cl_map_flags)(READS_MAP | WRITES_MAP) || ((flags & CL_MAP_WRITE_INVALIDATE_REGION) && (flags & READS_MAP));
 }
 
 /* ---- where regions lie */
@@ -125,9 +122,8 @@ static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
     bool covered = false;
     pthread_mutex_lock(&m->lock);
     for (const struct gn_cl_map *w = m->maps; w && !covered; w = w->next)
-        covered = map->mapping && w->mapping == map->mapping && w->flags & WRITES_MAP &&
-                  m->type == CL_MEM_OBJECT_BUFFER && map->origin[0] >= w->origin[0] &&
-                  map->origin[0] + map->region[0] <= w->origin[0] + w->region[0];
+        covered = map->mapping && w->mapping == map->mapping && w->flags & WRITES_MAP && m->type == CL_MEM_OBJECT_BUFFER &&
+                  map->origin[0] >= w->origin[0] && map->origin[0] + map->region[0] <= w->origin[0] + w->region[0];
     pthread_mutex_unlock(&m->lock);
     return covered;
 }
@@ -173,8 +169,7 @@ static struct gn_area_ref map_ref(const struct gn_cl_map *map)
 
 /* What the host may not read a driver copies first: a map for writing must keep the bytes that the program
  * leaves alone. */
-static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
-                           const struct gn_transfer *whole, cl_bool blocking, cl_uint n,
+static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map, const struct gn_transfer *whole, cl_bool blocking, cl_uint n,
                            const cl_event *waits, cl_event *event)
 {
     cl_command_queue queue = (cl_command_queue)q;
@@ -187,8 +182,7 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
     if (!copy)
         return result;
     if (image)
-        result = gn_clEnqueueCopyImageToBuffer(queue, (cl_mem)m, copy, map->origin, map->region, 0, n, waits,
-                                               &copied);
+        result = gn_clEnqueueCopyImageToBuffer(queue, (cl_mem)m, copy, map->origin, map->region, 0, n, waits, &copied);
     else
         result = gn_clEnqueueCopyBuffer(queue, (cl_mem)m, copy, map->origin[0], 0, bytes, n, waits, &copied);
     if (!result) {
@@ -210,8 +204,7 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map,
  * would wait for too much in an out-of-order queue, and a driver has no say about a marker: a byte is read
  * then. Until that is over the home must stay where it is.
  */
-static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                    const cl_event *waits, cl_event *event)
+static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
 {
     static char nowhere; /* settled copies are made under a lock */
     char here;
@@ -268,8 +261,8 @@ static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool 
 }
 
 /* `t` is the read that fills the region. */
-static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t, cl_bool blocking,
-                   cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
+                   cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
@@ -315,13 +308,10 @@ static cl_int fill(struct gn_cl_queue *q, struct gn_cl_map *map, struct gn_trans
 }
 
 /* The rest of a map whose region has its place, or none. */
-static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map,
-                        struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
-                        cl_event *event, cl_int *errcode_ret)
+static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map, struct gn_transfer *t, cl_bool blocking,
+                        cl_uint n, const cl_event *waits, cl_event *event, cl_int *errcode_ret)
 {
-    cl_int result = map->ptr                        ? CL_SUCCESS
-                    : gn_session_lost(q->o.session) ? CL_OUT_OF_RESOURCES
-                                                    : CL_MAP_FAILURE;
+    cl_int result = map->ptr ? CL_SUCCESS : gn_session_lost(q->o.session) ? CL_OUT_OF_RESOURCES : CL_MAP_FAILURE;
     void *ptr = map->ptr;
     t->host.ptr = ptr;
     if (!result)
@@ -341,15 +331,13 @@ static void *map_region(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl
 
 /* ---- entry points */
 
-void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_map,
-                                        cl_map_flags map_flags, size_t offset, size_t size,
-                                        cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
+void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_map, cl_map_flags map_flags,
+                                        size_t offset, size_t size, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                                         cl_event *event, cl_int *errcode_ret)
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    cl_int result =
-        check(command_queue, buffer, false, map_flags, num_events_in_wait_list, event_wait_list, &q, &m);
+    cl_int result = check(command_queue, buffer, false, map_flags, num_events_in_wait_list, event_wait_list, &q, &m);
     if (!result && (!size || !gn_range_ok(offset, size, m->size)))
         result = CL_INVALID_VALUE;
     struct gn_cl_map *map = result ? NULL : calloc(1, sizeof *map);
@@ -371,8 +359,7 @@ void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem b
                             .type = CL_COMMAND_MAP_BUFFER,
                             .doubt = m->source ? GN_ASK(CL_SUCCESS) : GN_SURE};
     place_buffer(m, map);
-    return map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event,
-                      errcode_ret);
+    return map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
 }
 
 /* How the rows of an image's region lie in the data area: as the driver would have them, where it can be
@@ -381,8 +368,7 @@ static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct 
 {
     bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     size_t row = map->region[0] * m->element_bytes, rows = lines ? 1 : map->region[1];
-    bool odd = odd_flags(map->flags),
-         readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
+    bool odd = odd_flags(map->flags), readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
     cl_ulong pitches[2] = {0, 0};
     pthread_mutex_lock(&m->lock);
     map->row_pitch = m->map_row_pitch;
@@ -411,28 +397,24 @@ static struct gn_layout image_layout(const struct gn_cl_mem *m, const struct gn_
 {
     bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     size_t slice = map->slice_pitch ? map->slice_pitch : map->row_pitch * map->region[1];
-    return (struct gn_layout){
-        map->ptr,       map->region[0] * m->element_bytes, map->region[1],
-        map->region[2], lines ? slice : map->row_pitch,    lines ? slice * map->region[1] : slice,
-        false};
+    return (struct gn_layout){map->ptr,       map->region[0] * m->element_bytes, map->region[1],
+                              map->region[2], lines ? slice : map->row_pitch,    lines ? slice * map->region[1] : slice,
+                              false};
 }
 
-void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem image, cl_bool blocking_map,
-                                       cl_map_flags map_flags, const size_t *origin, const size_t *region,
-                                       size_t *image_row_pitch, size_t *image_slice_pitch,
-                                       cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
-                                       cl_event *event, cl_int *errcode_ret)
+void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem image, cl_bool blocking_map, cl_map_flags map_flags,
+                                       const size_t *origin, const size_t *region, size_t *image_row_pitch, size_t *image_slice_pitch,
+                                       cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event,
+                                       cl_int *errcode_ret)
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
-    cl_int result =
-        check(command_queue, image, true, map_flags, num_events_in_wait_list, event_wait_list, &q, &m);
-    if (!result && (!origin || !region || !image_row_pitch || !region[0] || !region[1] || !region[2] ||
-                    !gn_inside_image(m, origin, region)))
+    cl_int result = check(command_queue, image, true, map_flags, num_events_in_wait_list, event_wait_list, &q, &m);
+    if (!result &&
+        (!origin || !region || !image_row_pitch || !region[0] || !region[1] || !region[2] || !gn_inside_image(m, origin, region)))
         result = CL_INVALID_VALUE;
     bool lines = !result && m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    bool layered =
-        !result && (lines || m->type == CL_MEM_OBJECT_IMAGE3D || m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY);
+    bool layered = !result && (lines || m->type == CL_MEM_OBJECT_IMAGE3D || m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY);
     if (!result && layered && !image_slice_pitch)
         result = CL_INVALID_VALUE;
     struct gn_cl_map *map = result ? NULL : calloc(1, sizeof *map);
@@ -441,16 +423,14 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     map->flags = map_flags;
     memcpy(map->origin, origin, sizeof map->origin);
     memcpy(map->region, region, sizeof map->region);
-    struct gn_transfer t = {
-        .kind = GN_TRANSFER_IMAGE, .mem = m, .type = CL_COMMAND_MAP_IMAGE, .doubt = GN_ASK(CL_SUCCESS)};
+    struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE, .mem = m, .type = CL_COMMAND_MAP_IMAGE, .doubt = GN_ASK(CL_SUCCESS)};
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
     if (m->host_ptr) {
         map->row_pitch = m->row_pitch;
         map->slice_pitch = m->slice_pitch ? m->slice_pitch : layered ? m->row_pitch * region[1] : 0;
         map->ptr = m->host_ptr + origin[0] * m->element_bytes +
-                   (lines ? origin[1] * map->slice_pitch
-                          : origin[1] * map->row_pitch + origin[2] * map->slice_pitch);
+                   (lines ? origin[1] * map->slice_pitch : origin[1] * map->row_pitch + origin[2] * map->slice_pitch);
     } else {
         result = choose_pitches(q, m, map);
         if (result) {
@@ -459,15 +439,12 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
         }
         t.area_row_pitch = map->row_pitch;
         t.area_slice_pitch = map->slice_pitch;
-        map->mapping =
-            mapping_new(m->o.session, gn_pitched_bytes(m->element_bytes, t.region, t.area_row_pitch,
-                                                       t.area_slice_pitch, lines));
+        map->mapping = mapping_new(m->o.session, gn_pitched_bytes(m->element_bytes, t.region, t.area_row_pitch, t.area_slice_pitch, lines));
         map->ptr = map->mapping ? map->mapping->block.base : NULL;
     }
     t.host = image_layout(m, map);
     size_t row_pitch = map->row_pitch, slice_pitch = map->slice_pitch;
-    void *ptr =
-        map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
+    void *ptr = map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
     if (ptr) {
         *image_row_pitch = row_pitch;
         if (image_slice_pitch)
@@ -497,8 +474,7 @@ static struct gn_transfer unmap_transfer(struct gn_cl_mem *m, const struct gn_cl
 }
 
 cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memobj, void *mapped_ptr,
-                                              cl_uint num_events_in_wait_list,
-                                              const cl_event *event_wait_list, cl_event *event)
+                                              cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event)
 {
     struct gn_cl_queue *q;
     struct gn_cl_mem *m;
@@ -508,8 +484,7 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     m = gn_object_beside(o, memobj, GN_KIND_MEM);
     if (!m)
         return CL_INVALID_MEM_OBJECT;
-    cl_int result = check(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0, num_events_in_wait_list,
-                          event_wait_list, &q, &m);
+    cl_int result = check(command_queue, memobj, m->type != CL_MEM_OBJECT_BUFFER, 0, num_events_in_wait_list, event_wait_list, &q, &m);
     if (result)
         return result;
     struct gn_session *s = q->o.session;

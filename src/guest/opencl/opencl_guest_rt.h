@@ -34,7 +34,7 @@ struct gn_cl_device {
     struct gn_object o; /* parent: the device it is a part of, or NULL */
     struct gn_cl_root *root;
     cl_device_type type;
-    cl_uint rank; /* who does not choose has the one with the least */
+    cl_uint rank;                   /* who does not choose has the one with the least */
     cl_device_svm_capabilities svm; /* of a root device, once the session's svm_opened is set */
     uint64_t svm_largest;
 };
@@ -82,7 +82,7 @@ struct gn_cl_map {
     void *ptr;
     struct gn_cl_mapping *mapping; /* NULL: at the program's own address */
     cl_map_flags flags;
-    bool at_home; /* ptr is where the buffer lies */
+    bool at_home;                  /* ptr is where the buffer lies */
     size_t origin[3], region[3];   /* of an image in pixels, of a buffer in bytes */
     size_t row_pitch, slice_pitch; /* of an image, in the mapping */
 };
@@ -106,11 +106,10 @@ struct gn_cl_mem {
     cl_mem_properties *given;
     cl_uint n_given;
     pthread_mutex_t lock;
-    struct gn_cl_map *maps;        /* lock */
-    struct gn_cl_mapping *mapping; /* lock; of the whole buffer, while maps live */
-    size_t map_row_pitch,
-        map_slice_pitch; /* lock; of an image, as its driver lays it out; 0: not asked yet */
-    cl_uint n_maps;      /* lock */
+    struct gn_cl_map *maps;                /* lock */
+    struct gn_cl_mapping *mapping;         /* lock; of the whole buffer, while maps live */
+    size_t map_row_pitch, map_slice_pitch; /* lock; of an image, as its driver lays it out; 0: not asked yet */
+    cl_uint n_maps;                        /* lock */
     struct gn_destructor *_Atomic destructors;
 };
 
@@ -131,7 +130,7 @@ struct gn_cl_program {
     struct gn_cl_context *context;
     struct gn_cl_device **devices; /* NULL: the context's */
     cl_uint n_devices;
-    _Atomic bool may_print; /* its kernels may: see gn_follow_stdout */
+    _Atomic bool may_print;             /* its kernels may: see gn_follow_stdout */
     _Atomic size_t *_Atomic told_sizes; /* of its binaries, as the program was last told; NULL: never */
     struct gn_destructor *_Atomic destructors;
 };
@@ -156,8 +155,7 @@ struct gn_cl_kernel {
 };
 
 struct gn_cl_event {
-    struct gn_object
-        o; /* its id is its index in the event table; parent: the queue, or a user event's context */
+    struct gn_object o;        /* its id is its index in the event table; parent: the queue, or a user event's context */
     struct gn_cl_queue *queue; /* NULL: a user event */
     struct gn_cl_context *context;
     cl_command_type type;
@@ -204,8 +202,7 @@ static inline void *gn_refuse(cl_int *errcode_ret, cl_int error)
 /* The platform of a program that names none; NULL: there is none. */
 struct gn_cl_root *gn_first_platform(void);
 /* The answer to a clGet*Info. */
-cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value,
-                 size_t *param_value_size_ret);
+cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value, size_t *param_value_size_ret);
 /* A zero-terminated list of pairs, copied with its end; *ret_n counts all elements. NULL and 0 for NULL. */
 uint64_t *gn_copy_list(const void *list, cl_uint *ret_n);
 bool gn_objects_beside(const struct gn_object *beside, const void *handles, size_t n, uint16_t kind);
@@ -214,16 +211,16 @@ int gn_add_destructor(struct gn_destructor *_Atomic *list, void *notify, void *u
 void gn_run_destructors(struct gn_destructor *_Atomic *list, void *handle);
 
 /* clRetain* and clRelease*. */
-#define GN_COUNTED(kind)                                                                                     \
-    static inline cl_int gn_##kind##_retain(struct gn_object *o)                                             \
-    {                                                                                                        \
-        gn_object_ref(o);                                                                                    \
-        return CL_SUCCESS;                                                                                   \
-    }                                                                                                        \
-    static inline cl_int gn_##kind##_release(struct gn_object *o)                                            \
-    {                                                                                                        \
-        gn_object_unref(o);                                                                                  \
-        return CL_SUCCESS;                                                                                   \
+#define GN_COUNTED(kind)                                                                                                                   \
+    static inline cl_int gn_##kind##_retain(struct gn_object *o)                                                                           \
+    {                                                                                                                                      \
+        gn_object_ref(o);                                                                                                                  \
+        return CL_SUCCESS;                                                                                                                 \
+    }                                                                                                                                      \
+    static inline cl_int gn_##kind##_release(struct gn_object *o)                                                                          \
+    {                                                                                                                                      \
+        gn_object_unref(o);                                                                                                                \
+        return CL_SUCCESS;                                                                                                                 \
     }
 GN_COUNTED(device)
 GN_COUNTED(context)

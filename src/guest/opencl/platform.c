@@ -29,8 +29,7 @@ static bool is_carried(const char *name, size_t n)
 
 /* ---- attaching */
 
-static struct gn_cl_device *device_new(struct gn_session *s, struct gn_cl_root *root,
-                                       struct gn_cl_device *parent)
+static struct gn_cl_device *device_new(struct gn_session *s, struct gn_cl_root *root, struct gn_cl_device *parent)
 {
     struct gn_cl_device *d = (void *)gn_object_new(s, GN_KIND_DEVICE, parent ? &parent->o : NULL);
     if (!d)
@@ -164,8 +163,7 @@ static void look_locked(void)
     if (gn_session_platforms(&list))
         return;
     for (uint32_t i = 0; i < list.n; i++) {
-        struct gn_cl_root *root =
-            strcmp(list.items[i].api, "opencl") == 0 ? attach(list.items[i].index) : NULL;
+        struct gn_cl_root *root = strcmp(list.items[i].api, "opencl") == 0 ? attach(list.items[i].index) : NULL;
         if (root)
             platforms.roots[platforms.n++] = root;
     }
@@ -215,18 +213,15 @@ typedef cl_int ask_fn(void *handle, cl_uint name, size_t size, void *value, size
 
 static cl_int ask_platform(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
 {
-    return gn_send_clGetPlatformInfo(((struct gn_object *)handle)->session, handle, name, size, value,
-                                     size_ret);
+    return gn_send_clGetPlatformInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
 }
 
 static cl_int ask_device(void *handle, cl_uint name, size_t size, void *value, size_t *size_ret)
 {
-    return gn_send_clGetDeviceInfo(((struct gn_object *)handle)->session, handle, name, size, value,
-                                   size_ret);
+    return gn_send_clGetDeviceInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
 }
 
-static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const char *always, size_t size,
-                                void *value, size_t *size_ret)
+static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const char *always, size_t size, void *value, size_t *size_ret)
 {
     size_t n = 0;
     cl_int result = ask(handle, name, 0, NULL, &n);
@@ -246,8 +241,7 @@ static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const c
     return result;
 }
 
-static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd, size_t size, void *value,
-                              size_t *size_ret)
+static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd, size_t size, void *value, size_t *size_ret)
 {
     size_t n = 0, kept = 0;
     cl_int result = ask(handle, name, 0, NULL, &n);
@@ -270,8 +264,8 @@ static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd,
     return result;
 }
 
-cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name,
-                                  size_t param_value_size, void *param_value, size_t *param_value_size_ret)
+cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size, void *param_value,
+                                  size_t *param_value_size_ret)
 {
     static const cl_bool no = CL_FALSE;
     switch (param_name) {
@@ -280,11 +274,9 @@ cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info para
     case CL_PLATFORM_UNLOADABLE_KHR:
         return gn_answer(&no, sizeof no, param_value_size, param_value, param_value_size_ret);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
-        return answer_versions(ask_platform, platform, param_name, true, param_value_size, param_value,
-                               param_value_size_ret);
+        return answer_versions(ask_platform, platform, param_name, true, param_value_size, param_value, param_value_size_ret);
     default:
-        return answer_extensions(ask_platform, platform, param_name, "cl_khr_icd", param_value_size,
-                                 param_value, param_value_size_ret);
+        return answer_extensions(ask_platform, platform, param_name, "cl_khr_icd", param_value_size, param_value, param_value_size_ret);
     }
 }
 
@@ -295,7 +287,8 @@ static const struct gn_cl_device *default_device(const struct gn_cl_root *root)
 {
     const struct gn_cl_device *best = root->n_devices ? root->devices[0] : NULL;
     for (cl_uint i = 1; i < root->n_devices; i++)
-        if (((root->devices[i]->type ^ root->devices[0]->type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) == 0 && root->devices[i]->rank < best->rank)
+        if (((root->devices[i]->type ^ root->devices[0]->type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) == 0 &&
+            root->devices[i]->rank < best->rank)
             best = root->devices[i];
     return best;
 }
@@ -304,26 +297,26 @@ static bool is_of_type(const struct gn_cl_device *d, cl_device_type asked)
 {
     if (asked == CL_DEVICE_TYPE_ALL)
         return d->type != CL_DEVICE_TYPE_CUSTOM;
-    return (d->type & asked & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) || ((asked & CL_DEVICE_TYPE_DEFAULT) && d == default_device(d->root));
+    return (d->type & asked & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) ||
+           ((asked & CL_DEVICE_TYPE_DEFAULT) && d == default_device(d->root));
 }
 
 /*
  * All of them stand in the driver's order, always: a program may number them. One that asks for fewer than there are does not choose,
  * and the first that it gets is the least loaded one.
  */
-cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type, cl_uint num_entries,
-                                     cl_device_id *devices, cl_uint *num_devices)
+cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type, cl_uint num_entries, cl_device_id *devices,
+                                     cl_uint *num_devices)
 {
-    const cl_device_type known = CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU |
-                                 CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CUSTOM;
+    const cl_device_type known =
+        CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CUSTOM;
     struct gn_cl_root *root = gn_object_of(platform, GN_KIND_PLATFORM);
     cl_uint n = 0;
     if (!root)
         return CL_INVALID_PLATFORM;
     bool odd = device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known));
     if (odd || (!num_entries && devices) || (!devices && !num_devices)) {
-        cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries, devices != NULL,
-                                           num_devices != NULL);
+        cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries, devices != NULL, num_devices != NULL);
         if (result || odd)
             return result ? result : CL_DEVICE_NOT_FOUND;
     }
@@ -348,8 +341,8 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     return n ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
 }
 
-cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size,
-                                void *param_value, size_t *param_value_size_ret)
+cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value,
+                                size_t *param_value_size_ret)
 {
     struct gn_cl_device *d = gn_object_of(device, GN_KIND_DEVICE);
     switch (param_name) {
@@ -358,18 +351,15 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
     case CL_DEVICE_PLATFORM:
         return gn_answer(&d->root, sizeof d->root, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_PARENT_DEVICE:
-        return gn_answer(&d->o.parent, sizeof d->o.parent, param_value_size, param_value,
-                         param_value_size_ret);
+        return gn_answer(&d->o.parent, sizeof d->o.parent, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_REFERENCE_COUNT: {
         cl_uint n = d->o.rooted ? 1 : atomic_load_explicit(&d->o.n_refs, memory_order_relaxed);
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     }
     case CL_DEVICE_EXTENSIONS:
-        return answer_extensions(ask_device, device, param_name, "", param_value_size, param_value,
-                                 param_value_size_ret);
+        return answer_extensions(ask_device, device, param_name, "", param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_EXTENSIONS_WITH_VERSION:
-        return answer_versions(ask_device, device, param_name, false, param_value_size, param_value,
-                               param_value_size_ret);
+        return answer_versions(ask_device, device, param_name, false, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_EXECUTION_CAPABILITIES: {
         /* A native kernel is a function of the program's, which the worker does not have: the one thing
          * masked out. */
@@ -384,14 +374,12 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
         cl_int result = ask_device(device, param_name, sizeof svm, &svm, NULL);
         if (!result && svm)
             svm = gn_svm_capabilities(d);
-        return result ? result
-                      : gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
+        return result ? result : gn_answer(&svm, sizeof svm, param_value_size, param_value, param_value_size_ret);
     }
     }
 }
 
-cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device,
-                                         const cl_device_partition_property *properties, cl_uint num_devices,
+cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device_partition_property *properties, cl_uint num_devices,
                                          cl_device_id *out_devices, cl_uint *num_devices_ret)
 {
     struct gn_cl_device *d = gn_object_of(in_device, GN_KIND_DEVICE);

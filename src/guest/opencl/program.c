@@ -78,15 +78,14 @@ void gn_follow_stdout(struct gn_cl_session *s)
     if (memcmp(file, s->stdout_file, sizeof file) != 0) {
         const int fd = STDOUT_FILENO;
         uint32_t number = gn_session_number();
-        if (!gn_session_send_fds(s->session, GN_SESSION_FOLDERS, number, &fd, 1) &&
-            !gn_send_Stdout(s->session, number))
+        if (!gn_session_send_fds(s->session, GN_SESSION_FOLDERS, number, &fd, 1) && !gn_send_Stdout(s->session, number))
             memcpy(s->stdout_file, file, sizeof file);
     }
     pthread_mutex_unlock(&s->stdout_lock);
 }
 
-cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint count, const char **strings,
-                                                    const size_t *lengths, cl_int *errcode_ret)
+cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint count, const char **strings, const size_t *lengths,
+                                                    cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     size_t bytes = 0;
@@ -117,9 +116,8 @@ cl_program CL_API_CALL gn_clCreateProgramWithSource(cl_context context, cl_uint 
     return program_or_error(p, result, errcode_ret);
 }
 
-cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint num_devices,
-                                                    const cl_device_id *device_list, const size_t *lengths,
-                                                    const unsigned char **binaries, cl_int *binary_status,
+cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint num_devices, const cl_device_id *device_list,
+                                                    const size_t *lengths, const unsigned char **binaries, cl_int *binary_status,
                                                     cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
@@ -149,8 +147,8 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     if (p)
         p->may_print = may_print(all, at);
     if (!result)
-        result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list, wide,
-                                             all, bytes, binary_status ? status : NULL);
+        result = gn_send_ProgramFromBinaries(c->o.session, &p->o, context, num_devices, device_list, wide, all, bytes,
+                                             binary_status ? status : NULL);
     for (cl_uint i = 0; status && binary_status && i < num_devices; i++)
         if (status[i] != GN_UNTOUCHED)
             binary_status[i] = status[i];
@@ -160,9 +158,8 @@ cl_program CL_API_CALL gn_clCreateProgramWithBinary(cl_context context, cl_uint 
     return program_or_error(p, result, errcode_ret);
 }
 
-cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_context context,
-                                                 cl_uint num_devices, const cl_device_id *device_list,
-                                                 const char *kernel_names)
+cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_context context, cl_uint num_devices,
+                                                 const cl_device_id *device_list, const char *kernel_names)
 {
     struct gn_cl_program *p = (void *)made;
     (void)kernel_names;
@@ -170,8 +167,7 @@ cl_int gn_made_clCreateProgramWithBuiltInKernels(struct gn_object *made, cl_cont
     return keep_devices(p, num_devices, device_list);
 }
 
-cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il,
-                                     size_t length)
+cl_int gn_made_clCreateProgramWithIL(struct gn_object *made, cl_context context, const void *il, size_t length)
 {
     struct gn_cl_program *p = (void *)made;
     (void)il;
@@ -213,11 +209,10 @@ static void tell_program(void *arg)
 
 /* The call's own errors (bad arguments) are its alone; what became of the build is told to whoever asked to
  * be told. */
-static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *notify)(cl_program, void *),
-                    void *user_data)
+static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
 {
-    bool tell = notify && (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE ||
-                           result == CL_COMPILE_PROGRAM_FAILURE || result == CL_LINK_PROGRAM_FAILURE);
+    bool tell = notify && (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE || result == CL_COMPILE_PROGRAM_FAILURE ||
+                           result == CL_LINK_PROGRAM_FAILURE);
     struct program_notice *n = tell ? malloc(sizeof *n) : NULL;
     if (!n)
         return result;
@@ -229,8 +224,8 @@ static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *no
 }
 
 /* The errors that are found before the driver hears of a build. */
-static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices, const cl_device_id *device_list,
-                          const void *notify, const void *user_data)
+static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices, const cl_device_id *device_list, const void *notify,
+                          const void *user_data)
 {
     if (!p)
         return CL_INVALID_PROGRAM;
@@ -241,9 +236,8 @@ static cl_int check_build(struct gn_cl_program *p, cl_uint num_devices, const cl
     return CL_SUCCESS;
 }
 
-cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, const cl_device_id *device_list,
-                                     const char *options, void(CL_CALLBACK *pfn_notify)(cl_program, void *),
-                                     void *user_data)
+cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, const cl_device_id *device_list, const char *options,
+                                     void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     const char *names;
@@ -258,10 +252,8 @@ cl_int CL_API_CALL gn_clBuildProgram(cl_program program, cl_uint num_devices, co
     return built(p, result, pfn_notify, user_data);
 }
 
-cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
-                                       const cl_device_id *device_list, const char *options,
-                                       cl_uint num_input_headers, const cl_program *input_headers,
-                                       const char **header_include_names,
+cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices, const cl_device_id *device_list, const char *options,
+                                       cl_uint num_input_headers, const cl_program *input_headers, const char **header_include_names,
                                        void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
@@ -289,19 +281,16 @@ cl_int CL_API_CALL gn_clCompileProgram(cl_program program, cl_uint num_devices,
     }
     struct gn_folders *folders = folders_of(p->o.session, options);
     cl_uint number = gn_folders_offer(folders, &folder_names, &folder_bytes);
-    result = gn_send_Compile(p->o.session, program, num_devices, device_list, options, num_input_headers,
-                             input_headers, header_include_names ? names : NULL, bytes, folder_names,
-                             folder_bytes, number);
+    result = gn_send_Compile(p->o.session, program, num_devices, device_list, options, num_input_headers, input_headers,
+                             header_include_names ? names : NULL, bytes, folder_names, folder_bytes, number);
     gn_folders_close(folders);
     free(names);
     return built(p, result, pfn_notify, user_data);
 }
 
-cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
-                                        const cl_device_id *device_list, const char *options,
+cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices, const cl_device_id *device_list, const char *options,
                                         cl_uint num_input_programs, const cl_program *input_programs,
-                                        void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data,
-                                        cl_int *errcode_ret)
+                                        void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data, cl_int *errcode_ret)
 {
     struct gn_cl_context *c = gn_object_of(context, GN_KIND_CONTEXT);
     cl_uint made = 0;
@@ -322,8 +311,7 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
             p->may_print = true;
     cl_int result = device_list ? keep_devices(p, num_devices, device_list) : CL_SUCCESS;
     if (!result)
-        result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options,
-                              num_input_programs, input_programs, &made);
+        result = gn_send_Link(c->o.session, &p->o, context, num_devices, device_list, options, num_input_programs, input_programs, &made);
     if (result && !made)
         return program_or_error(p, result, errcode_ret);
     built(p, result, pfn_notify, user_data);
@@ -332,9 +320,7 @@ cl_program CL_API_CALL gn_clLinkProgram(cl_context context, cl_uint num_devices,
     return (cl_program)p;
 }
 
-cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program,
-                                                  void(CL_CALLBACK *pfn_notify)(cl_program, void *),
-                                                  void *user_data)
+cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program, void(CL_CALLBACK *pfn_notify)(cl_program, void *), void *user_data)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     if (!p)
@@ -373,8 +359,7 @@ static cl_int ask_sizes(struct gn_cl_program *p, cl_uint n, size_t *sizes)
     return result;
 }
 
-static cl_int binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value,
-                           size_t *param_value_size_ret)
+static cl_int binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
 {
     size_t *sizes = calloc(n ? n : 1, sizeof *sizes);
     cl_int result = sizes ? ask_sizes(p, n, sizes) : CL_OUT_OF_HOST_MEMORY;
@@ -406,8 +391,7 @@ static cl_int wanted_bytes(struct gn_cl_program *p, cl_uint n, unsigned char *co
     return CL_SUCCESS;
 }
 
-static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out,
-                       size_t *param_value_size_ret)
+static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out, size_t *param_value_size_ret)
 {
     size_t bytes = n * sizeof *out, at = 0;
     uint64_t total = 0;
@@ -425,8 +409,7 @@ static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_si
         result = wanted_bytes(p, n, out, sizes, wide, &total);
     if (!result && total) {
         all = malloc(total);
-        result = all ? gn_send_ProgramBinaries(p->o.session, (cl_program)p, wide, n, all, total)
-                     : CL_OUT_OF_HOST_MEMORY;
+        result = all ? gn_send_ProgramBinaries(p->o.session, (cl_program)p, wide, n, all, total) : CL_OUT_OF_HOST_MEMORY;
     }
     for (cl_uint i = 0; !result && i < n; i++) {
         if (wide[i])
@@ -439,8 +422,8 @@ static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_si
     return result;
 }
 
-cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size,
-                                 void *param_value, size_t *param_value_size_ret)
+cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size, void *param_value,
+                                 size_t *param_value_size_ret)
 {
     struct gn_cl_program *p = gn_object_of(program, GN_KIND_PROGRAM);
     struct gn_cl_device **devices = p->devices ? p->devices : p->context->devices;

@@ -17,12 +17,11 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#define WINDOW_MOST  (UINT64_C(64) << 30)
-#define WINDOW_LEAST (UINT64_C(1) << 30)
-#define WINDOW_ALIGN (UINT64_C(1) << 30)
-#define WINDOW_TRIES 8
-#define REGION_START                                                                                         \
-    UINT64_C(0x200000000000) /* far from what kernels and sanitizers use on 47-bit machines */
+#define WINDOW_MOST     (UINT64_C(64) << 30)
+#define WINDOW_LEAST    (UINT64_C(1) << 30)
+#define WINDOW_ALIGN    (UINT64_C(1) << 30)
+#define WINDOW_TRIES    8
+#define REGION_START    UINT64_C(0x200000000000) /* far from what kernels and sanitizers use on 47-bit machines */
 #define REGION_BYTES    UINT64_C(0x200000000000)
 #define ALIGNMENT_LIMIT 65536u
 #define GIVE_BACK_BYTES (UINT64_C(1) << 20) /* freed pieces from here on return their pages to the system */
@@ -46,8 +45,7 @@ static void *reserve(uint64_t bytes, int attempt)
     return at;
 }
 
-static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *ret_capabilities,
-                  uint64_t *ret_largest)
+static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *ret_capabilities, uint64_t *ret_largest)
 {
     uint64_t bytes = WINDOW_MOST;
     for (int i = 0; i < WINDOW_TRIES && bytes >= WINDOW_LEAST; i++) {
@@ -56,9 +54,8 @@ static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *re
             bytes /= 2;
             continue;
         }
-        cl_int result =
-            gn_send_SvmWindow(s->session, (cl_platform_id)root, (uintptr_t)at, bytes, root->n_devices,
-                              (cl_ulong *)ret_capabilities, (cl_ulong *)ret_largest);
+        cl_int result = gn_send_SvmWindow(s->session, (cl_platform_id)root, (uintptr_t)at, bytes, root->n_devices,
+                                          (cl_ulong *)ret_capabilities, (cl_ulong *)ret_largest);
         bool any = false;
         for (cl_uint d = 0; !result && d < root->n_devices; d++)
             any |= ret_capabilities[d] != 0;

@@ -34,8 +34,7 @@ static void copy_layout(const struct gn_layout *l, char *area, bool to_area)
     }
     for (size_t z = 0; z < l->slices; z++) {
         for (size_t y = 0; y < l->rows; y++) {
-            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch,
-                 *at = area + z * area_slice + y * area_row;
+            char *row = l->ptr + z * l->slice_pitch + y * l->row_pitch, *at = area + z * area_slice + y * area_row;
             memcpy(to_area ? at : row, to_area ? row : at, l->row_bytes);
         }
     }
@@ -52,8 +51,7 @@ struct staged {
     bool at_home; /* gn_session_leave_home in the end */
 };
 
-cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block,
-                       const struct gn_layout *to)
+cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block, const struct gn_layout *to)
 {
     struct staged *st = calloc(1, sizeof *st);
     if (!st) {
@@ -192,12 +190,12 @@ static uint64_t area_bytes(const struct gn_transfer *t)
     if (t->kind == GN_TRANSFER_BUFFER || t->kind == GN_TRANSFER_SVM)
         return t->region[0];
     bool lines = t->kind == GN_TRANSFER_IMAGE && t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    return gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region,
-                            t->area_row_pitch, t->area_slice_pitch, lines);
+    return gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region, t->area_row_pitch, t->area_slice_pitch,
+                            lines);
 }
 
-static cl_int send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref,
-                   cl_uint n, const cl_event *waits, const struct gn_command_show *show)
+static cl_int send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n, const cl_event *waits,
+                   const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
     cl_command_queue queue = (cl_command_queue)q;
@@ -206,31 +204,26 @@ static cl_int send(struct gn_cl_queue *q, const struct gn_transfer *t, const str
         return no_block(s);
     switch (t->kind) {
     case GN_TRANSFER_BUFFER:
-        return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n,
-                                                       waits, show)
-                        : gn_send_clEnqueueReadBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n,
-                                                      waits, show);
+        return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show)
+                        : gn_send_clEnqueueReadBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show);
     case GN_TRANSFER_RECT:
-        return t->write
-                   ? gn_send_clEnqueueWriteBufferRect(
-                         s, queue, mem, t->origin, t->region, t->buffer_row_pitch, t->buffer_slice_pitch,
-                         t->area_row_pitch, t->area_slice_pitch, ref, n, waits, show)
-                   : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch,
-                                                     t->buffer_slice_pitch, t->area_row_pitch,
-                                                     t->area_slice_pitch, ref, n, waits, show);
+        return t->write ? gn_send_clEnqueueWriteBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch, t->buffer_slice_pitch,
+                                                           t->area_row_pitch, t->area_slice_pitch, ref, n, waits, show)
+                        : gn_send_clEnqueueReadBufferRect(s, queue, mem, t->origin, t->region, t->buffer_row_pitch, t->buffer_slice_pitch,
+                                                          t->area_row_pitch, t->area_slice_pitch, ref, n, waits, show);
     case GN_TRANSFER_SVM:
-        return gn_send_SvmCopy(s, queue, t->write ? t->origin[0] : 0, t->write ? 0 : t->origin[0],
-                               t->region[0], ref, t->region[0], n, waits, show);
+        return gn_send_SvmCopy(s, queue, t->write ? t->origin[0] : 0, t->write ? 0 : t->origin[0], t->region[0], ref, t->region[0], n,
+                               waits, show);
     default:
-        return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region, t->area_row_pitch,
-                                                      t->area_slice_pitch, ref, n, waits, show)
-                        : gn_send_clEnqueueReadImage(s, queue, mem, t->origin, t->region, t->area_row_pitch,
-                                                     t->area_slice_pitch, ref, n, waits, show);
+        return t->write ? gn_send_clEnqueueWriteImage(s, queue, mem, t->origin, t->region, t->area_row_pitch, t->area_slice_pitch, ref, n,
+                                                      waits, show)
+                        : gn_send_clEnqueueReadImage(s, queue, mem, t->origin, t->region, t->area_row_pitch, t->area_slice_pitch, ref, n,
+                                                     waits, show);
     }
 }
 
-cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref,
-                        cl_uint n, const cl_event *waits, const struct gn_command_show *show)
+cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n, const cl_event *waits,
+                        const struct gn_command_show *show)
 {
     cl_int result = send(q, t, ref, n, waits, show);
     gn_queue_sent(q);
@@ -238,18 +231,17 @@ cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, cons
 }
 
 /* One block, one command. */
-static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                             const cl_event *waits, cl_event *event)
+static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
+                             cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, t->doubt};
     struct gn_block block;
     int32_t error = 0;
     bool lines = t->kind == GN_TRANSFER_IMAGE && t->mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    uint64_t bytes = t->host.in_step
-                         ? gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes,
-                                            t->region, t->area_row_pitch, t->area_slice_pitch, lines)
-                         : gn_layout_bytes(&t->host);
+    uint64_t bytes = t->host.in_step ? gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region,
+                                                        t->area_row_pitch, t->area_slice_pitch, lines)
+                                     : gn_layout_bytes(&t->host);
     if (!blocking && bytes > LARGE_BYTES) {
         make_room(s->detail, bytes);
         /* The answer says that the driver has it: the next one may wait for it. */
@@ -300,8 +292,7 @@ struct piece {
 };
 
 /* The oldest piece: waits for it, brings its bytes home. */
-static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struct piece *p,
-                        struct gn_event_times *first)
+static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struct piece *p, struct gn_event_times *first)
 {
     int32_t error = 0;
     if (gn_event_wait(&s->events[p->event->id], &s->waiter, &error))
@@ -318,8 +309,7 @@ static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struc
 }
 
 /* A long blocking transfer of a buffer: PIECES of it are on their way at a time. */
-static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n,
-                              const cl_event *waits, cl_event *event)
+static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
     struct piece pieces[MAX_PIECES];
@@ -342,8 +332,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             t.region[0] = p->bytes;
             if (n_sent < most)
                 p->block.segment = GN_NO_BLOCK;
-            if (p->block.segment == GN_NO_BLOCK &&
-                gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
+            if (p->block.segment == GN_NO_BLOCK && gn_block_take(s, GN_AREA_PASSING, PIECE_BYTES, &p->block)) {
                 result = no_block(s);
                 continue;
             }
@@ -398,12 +387,11 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
     return result;
 }
 
-cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                          const cl_event *waits, cl_event *event)
+cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
+                          cl_event *event)
 {
     cl_int result;
-    if (!blocking || (t->kind != GN_TRANSFER_BUFFER && t->kind != GN_TRANSFER_SVM) ||
-        t->region[0] <= PIECE_BYTES)
+    if (!blocking || (t->kind != GN_TRANSFER_BUFFER && t->kind != GN_TRANSFER_SVM) || t->region[0] <= PIECE_BYTES)
         return transfer_whole(q, t, blocking, n, waits, event);
     if (!gn_queue_in_order(q)) /* nothing there is between others' commands but by wait lists */
         return transfer_pieces(q, t, n, waits, event);
@@ -415,22 +403,20 @@ cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl
     return result ? result : transfer_whole(q, t, blocking, n, waits, event);
 }
 
-cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                   const cl_event *waits, cl_event *event)
+cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
 {
     const size_t bytes = t->region[0];
     cl_int result;
     gn_settle(q->o.session->detail);
-    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE &&
-        (!event || bytes > PIECE_BYTES) && gn_session_enter_home(q->o.session)) {
-        const bool done = gn_home_copy(q, t->mem->home + t->origin[0], t->host.ptr, bytes, t->write, t->type,
-                                       n, waits, event, &result);
+    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE && (!event || bytes > PIECE_BYTES) &&
+        gn_session_enter_home(q->o.session)) {
+        const bool done = gn_home_copy(q, t->mem->home + t->origin[0], t->host.ptr, bytes, t->write, t->type, n, waits, event, &result);
         gn_session_leave_home(q->o.session);
         if (done)
             return result;
     }
-    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->far && t->doubt == GN_SURE && !event &&
-        bytes >= GN_HOME_FAR_BYTES && gn_home_far_copy(q, t, n, waits, &result))
+    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->far && t->doubt == GN_SURE && !event && bytes >= GN_HOME_FAR_BYTES &&
+        gn_home_far_copy(q, t, n, waits, &result))
         return result;
     return gn_transfer_staged(q, t, blocking, n, waits, event);
 }

@@ -33,31 +33,28 @@ struct gn_transfer {
 static inline uint64_t gn_layout_bytes(const struct gn_layout *l)
 {
     uint64_t bytes = 0;
-    return gn_mul_u64(l->row_bytes, l->rows, &bytes) && gn_mul_u64(bytes, l->slices, &bytes) ? bytes
-                                                                                             : UINT64_MAX;
+    return gn_mul_u64(l->row_bytes, l->rows, &bytes) && gn_mul_u64(bytes, l->slices, &bytes) ? bytes : UINT64_MAX;
 }
 
 /* Whether a region of at least nothing lies inside an image. */
 bool gn_inside_image(const struct gn_cl_mem *m, const size_t *origin, const size_t *region);
 
 /* Sends the command for a transfer with its data at `ref`. */
-cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref,
-                        cl_uint n, const cl_event *waits, const struct gn_command_show *show);
+cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n, const cl_event *waits,
+                        const struct gn_command_show *show);
 
 /* The whole of it: waits when blocking, else leaves what remains to gn_settle. Waits have been checked. */
-cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                   const cl_event *waits, cl_event *event);
+cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event);
 
 /* The same, always by way of the data area. */
-cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n,
-                          const cl_event *waits, cl_event *event);
+cl_int gn_transfer_staged(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits,
+                          cl_event *event);
 
 /*
  * Leaves the rest to gn_settle: when the event (a reference of the caller's, taken) is over, the block's
  * bytes are copied to `to` (NULL: nowhere) and the block is given back.
  */
-cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block,
-                       const struct gn_layout *to);
+cl_int gn_settle_later(struct gn_cl_session *s, struct gn_object *event, struct gn_block *block, const struct gn_layout *to);
 /* The same for what an unmap leaves: a reference of the caller's on the mapping is given back. */
 /* The map of a buffer at home has begun: until the event is over it is being used. Takes a reference of the event's. */
 void gn_settle_home_later(struct gn_cl_session *s, struct gn_object *event);

@@ -86,8 +86,7 @@ void gn_build_files_found(struct gn_build_files *f, const char *name, const stru
         return;
     /* What the program says of its size is not believed: its descriptor's is. */
     struct stat now;
-    if (fstat(fd, &now) < 0 || !S_ISREG(now.st_mode) || now.st_size < 0 ||
-        (uint64_t)now.st_size > GN_BUILD_FILES_MOST_BYTES - f->total ||
+    if (fstat(fd, &now) < 0 || !S_ISREG(now.st_mode) || now.st_size < 0 || (uint64_t)now.st_size > GN_BUILD_FILES_MOST_BYTES - f->total ||
         !(file->contents = malloc(now.st_size ? (size_t)now.st_size : 1)) || read_all(fd, file->contents, (uint64_t)now.st_size)) {
         free(file->contents);
         file->contents = NULL;

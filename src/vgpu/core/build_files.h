@@ -19,11 +19,11 @@ struct gn_stream_writer;
 
 struct gn_build_file {
     char *name;
-    uint32_t mode;             /* as in struct stat: a compiler asks for folders, too */
-    uint64_t device, inode;    /* one that has two names is one file */
+    uint32_t mode;          /* as in struct stat: a compiler asks for folders, too */
+    uint64_t device, inode; /* one that has two names is one file */
     uint64_t bytes;
-    unsigned char *contents;   /* NULL: only its facts were asked for */
-    int fd;                    /* while a build is repeated: of a file that has them; -1 */
+    unsigned char *contents; /* NULL: only its facts were asked for */
+    int fd;                  /* while a build is repeated: of a file that has them; -1 */
 };
 
 struct gn_build_files {
@@ -33,7 +33,7 @@ struct gn_build_files {
     bool lacks;     /* too much, or no memory: not all are here */
 };
 
-struct gn_build_files *gn_build_files_new(void); /* NULL: no memory */
+struct gn_build_files *gn_build_files_new(void);    /* NULL: no memory */
 void gn_build_files_free(struct gn_build_files *f); /* NULL does nothing */
 
 /* The program has answered. fd: its contents, which are copied; -1: none were asked for. Never fails: see lacks. */

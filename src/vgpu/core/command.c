@@ -152,9 +152,9 @@ static void calm(struct gn_vdevice *d)
     /* The program is likely to go on at once: its next message should meet a thread that looks for it, and if none comes that
      * thread gives the grant up. */
     const bool pressed = idle && gn_grant_is_pressed(d->turn.slot);
-    const bool looks = !v->remote && (pressed ||
-                                      (v->on_processors && !v->hosted && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
-                                       (gn_vgpu_is_apart(v) || gn_spin_room())));
+    const bool looks =
+        !v->remote && (pressed || (v->on_processors && !v->hosted && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
+                                   (gn_vgpu_is_apart(v) || gn_spin_room())));
     if (looks)
         gn_ring_nudge(&v->ring);
     else if (idle)
@@ -164,8 +164,7 @@ static void calm(struct gn_vdevice *d)
 /* Somebody sends contents ahead, and is to be told when this has changed some. */
 static bool is_followed_write(const struct gn_command *c)
 {
-    return c->class->writes && c->class->writes != GN_WRITES_ARGS &&
-           atomic_load_explicit(&c->vgpu->follows_writes, memory_order_relaxed);
+    return c->class->writes && c->class->writes != GN_WRITES_ARGS && atomic_load_explicit(&c->vgpu->follows_writes, memory_order_relaxed);
 }
 
 /*
@@ -639,8 +638,7 @@ int gn_devices_start(struct gn_vgpu *v)
     return 0;
 }
 
-struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order,
-                               bool profiling, bool measured)
+struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order, bool profiling, bool measured)
 {
     struct gn_vqueue *q = calloc(1, sizeof *q);
     if (!q)
@@ -795,8 +793,7 @@ void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch)
         gn_device_pump(&v->devices[i]);
 }
 
-void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes,
-                      uint32_t n_bytes, uint64_t batch)
+void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes, uint32_t n_bytes, uint64_t batch)
 {
     const struct gn_msg *msg = (const void *)bytes;
     const struct gn_command_head *head = (const void *)(bytes + sizeof *msg);
@@ -901,12 +898,11 @@ static int save_command(struct gn_stream_writer *w, const struct gn_command *c, 
 {
     const struct gn_cutting *cut = c->cut;
     const uint64_t done = cut && !cut->error ? cut->next_group : 0;
-    const struct gn_stream_command_state state = {.event = head_of(c)->event,
-                                                  .done = done,
-                                                  .submit_ns = done ? cut->times.submit_ns : 0,
-                                                  .start_ns = done ? cut->times.start_ns : 0};
-    struct gn_saved_waiting own = {.command = {.flags = (c->asked ? GN_SAVED_ASKED : 0) | (c->ordered ? GN_SAVED_ORDERED : 0), .doomed = c->doomed},
-                                   .batch = c->batch};
+    const struct gn_stream_command_state state = {
+        .event = head_of(c)->event, .done = done, .submit_ns = done ? cut->times.submit_ns : 0, .start_ns = done ? cut->times.start_ns : 0};
+    struct gn_saved_waiting own = {
+        .command = {.flags = (c->asked ? GN_SAVED_ASKED : 0) | (c->ordered ? GN_SAVED_ORDERED : 0), .doomed = c->doomed},
+        .batch = c->batch};
     const bool waits_for_data = !gn_list_empty(&c->batch_link);
     uint32_t *waits = calloc(c->n_waits ? c->n_waits : 1, sizeof *waits), n = 0;
     struct copy copy = {0};
@@ -945,8 +941,8 @@ int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w)
     int rc = 0;
     /* No lock: the gate is closed, and writing may take long. */
     for (uint32_t i = 0; i < v->n_devices; i++)
-        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
-            gn_list_for_each(c, &q->pending, struct gn_command, link) rc = rc ? rc : save_command(w, c, ++number);
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link) rc =
+            rc ? rc : save_command(w, c, ++number);
     return rc;
 }
 
@@ -979,7 +975,8 @@ int gn_command_restore(struct gn_vgpu *v, const struct gn_stream_entry *e, int64
     const bool waits_for_data = v->remote && gn_stream_copy_part(e, GN_PART_API, &waiting, sizeof waiting);
     if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) || !gn_stream_find_part(e, GN_PART_REQUEST, &message) ||
         !gn_stream_find_part(e, GN_PART_WAITS, &waits) || waits.n % 4 ||
-        (!waits_for_data && !gn_stream_copy_part(e, GN_PART_API, &waiting.command, sizeof waiting.command)) || !is_restorable(v, e, &message))
+        (!waits_for_data && !gn_stream_copy_part(e, GN_PART_API, &waiting.command, sizeof waiting.command)) ||
+        !is_restorable(v, e, &message))
         return -EBADMSG;
     const struct gn_saved_command own = waiting.command;
     const struct gn_command_head *head = (const void *)((const unsigned char *)message.bytes + sizeof(struct gn_msg));

@@ -27,8 +27,7 @@ static void admit(struct gn_vgpu *v, struct gn_command *c)
     (void)v, (void)c;
 }
 
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
-                      void *const *waits, void **event)
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
     *event = &some_driver_event;
@@ -36,15 +35,13 @@ static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint
 }
 
 /* A finish that finds nothing left to wait for in the driver. */
-static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
-                           void *const *waits, void **event)
+static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits, (void)event;
     return 0;
 }
 
-static int32_t submit_refused(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
-                              void *const *waits, void **event)
+static int32_t submit_refused(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits, (void)event;
     return -6;
@@ -102,12 +99,16 @@ static void release(struct gn_vobject *o)
 }
 
 static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
-static const struct gn_request_class finish = {
-    .name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
+static const struct gn_request_class finish = {.name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
 static const struct gn_request_class refused = {.name = "refused", .admit = admit, .submit = submit_refused};
-static const struct gn_vgpu_api api = {
-    .when_over = when_over, .release_event = release_event, .release = release, .queue_kind = KIND_QUEUE,
-    .finish = finish_queue, .is_over = is_over, .when_quiet = when_quiet, .ran = ran};
+static const struct gn_vgpu_api api = {.when_over = when_over,
+                                       .release_event = release_event,
+                                       .release = release,
+                                       .queue_kind = KIND_QUEUE,
+                                       .finish = finish_queue,
+                                       .is_over = is_over,
+                                       .when_quiet = when_quiet,
+                                       .ran = ran};
 
 static struct gn_vgpu vgpu;
 static struct gn_vdevice device;
@@ -131,8 +132,7 @@ static void start(bool in_order)
     vgpu.counters = &counters;
     vgpu.devices = &device;
     vgpu.n_devices = 1;
-    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    vgpu.events = mmap(NULL, GN_EVENT_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(vgpu.events != MAP_FAILED);
     pthread_mutex_init(&vgpu.lock, NULL);
     pthread_mutex_init(&vgpu.objects.lock, NULL);

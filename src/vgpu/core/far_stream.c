@@ -21,8 +21,8 @@ static int wait_for(struct gn_far_stream *f, short what, struct gn_error *err)
         if (n > 0)
             return 0;
         if (n == 0)
-            return gn_fail(err, ETIMEDOUT, "look whether the other side and the network between are alive", "the stream has not moved for %u ms",
-                           f->stall_ms);
+            return gn_fail(err, ETIMEDOUT, "look whether the other side and the network between are alive",
+                           "the stream has not moved for %u ms", f->stall_ms);
         if (errno != EINTR)
             return gn_fail(err, errno, NULL, "cannot wait for the stream's other end: %s", strerror(errno));
     }

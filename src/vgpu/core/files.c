@@ -34,8 +34,7 @@ static struct {
     bool again;                   /* it is repeated, and they are what there is */
     uint32_t seq;
     struct gn_list asked;
-} files = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .asked = GN_LIST_INIT(files.asked)};
+} files = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .asked = GN_LIST_INIT(files.asked)};
 static _Atomic bool building; /* so that others' opening of files costs nothing */
 
 struct asked {
@@ -79,8 +78,7 @@ static bool may_be_there_locked(const char *name)
     for (size_t at = 0; at < files.n_names; at += strlen(files.names + at) + 1) {
         const char *folder = files.names + at;
         size_t n = strlen(folder);
-        if (n ? strncmp(name, folder, n) == 0 && (!name[n] || name[n] == '/' || folder[n - 1] == '/')
-              : name[0] != '/')
+        if (n ? strncmp(name, folder, n) == 0 && (!name[n] || name[n] == '/' || folder[n - 1] == '/') : name[0] != '/')
             return true;
     }
     return false;
@@ -120,9 +118,8 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
         pthread_mutex_unlock(&files.lock);
         return rc;
     }
-    int rc = !files.vgpu || !may_be_there_locked(name)
-                 ? -ENOENT
-                 : ask_locked(&a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
+    int rc = !files.vgpu || !may_be_there_locked(name) ? -ENOENT
+                                                       : ask_locked(&a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
     while (rc == 0 && !a.answered)
         rc = -pthread_cond_timedwait(&files.wake, &files.lock, &until);
     gn_list_remove(&a.link);

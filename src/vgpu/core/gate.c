@@ -154,8 +154,7 @@ static bool ends_are_told(struct gn_vgpu *v)
     pthread_mutex_lock(&v->lock);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const struct gn_vdevice *d = &v->devices[i];
-        told &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst) &&
-                !atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
+        told &= !atomic_load_explicit(&d->turn.n_given, memory_order_seq_cst) && !atomic_load_explicit(&d->n_parts, memory_order_seq_cst);
         gn_list_for_each(q, &d->queues, const struct gn_vqueue, link) told &= gn_list_empty(&q->open) && !q->telling && !has_parts(q);
     }
     pthread_mutex_unlock(&v->lock);

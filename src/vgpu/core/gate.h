@@ -21,14 +21,14 @@ struct gn_vdevice;
  */
 struct gn_gate {
     _Atomic bool closed;
-    _Atomic bool holds;    /* commands stay in their queues: it is closed, or about to be */
+    _Atomic bool holds; /* commands stay in their queues: it is closed, or about to be */
     pthread_mutex_t lock;
-    pthread_cond_t wake;   /* CLOCK_MONOTONIC */
+    pthread_cond_t wake; /* CLOCK_MONOTONIC */
     /* lock */
-    bool ring_stands;      /* the ring thread is at the gate */
-    bool draining;         /* a thread waits for the driver, maybe of an earlier try */
-    bool deaf, deafened;   /* the control thread is to let the session's socket be; it does */
-    uint64_t n_ends;       /* goes up when something is over while the gate is closed */
+    bool ring_stands;    /* the ring thread is at the gate */
+    bool draining;       /* a thread waits for the driver, maybe of an earlier try */
+    bool deaf, deafened; /* the control thread is to let the session's socket be; it does */
+    uint64_t n_ends;     /* goes up when something is over while the gate is closed */
     /* who closes; CLOCK_MONOTONIC, of the last time */
     uint64_t stood_ns, drained_ns; /* no request was being served; the driver had nothing to do */
 };

@@ -21,8 +21,8 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool holds;         /* finishes do not return */
-    bool tells_late;    /* ends are told by the test */
+    bool holds;      /* finishes do not return */
+    bool tells_late; /* ends are told by the test */
     struct gn_command *given[8];
     uint32_t n_given, n_finishing;
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
@@ -33,8 +33,7 @@ static void admit(struct gn_vgpu *v, struct gn_command *c)
     (void)v, (void)c;
 }
 
-static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits,
-                      void **event)
+static int32_t submit(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits;
     *event = &some_driver_event;

@@ -206,8 +206,7 @@ void gn_vgpu_forked(struct gn_vgpu *v)
     const struct gn_vgpu_boot *b = v->boot;
     if (atomic_load_explicit(&v->away, memory_order_seq_cst))
         return;
-    const int fds[] = {b->session_fd, b->control_fd,   b->tell_fd,   b->ring.fd,
-                       b->events.fd,  b->counters.fd, b->grants.fd, v->lease.wake_fd};
+    const int fds[] = {b->session_fd, b->control_fd, b->tell_fd, b->ring.fd, b->events.fd, b->counters.fd, b->grants.fd, v->lease.wake_fd};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
         close(fds[i]);
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);

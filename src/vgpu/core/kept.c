@@ -46,15 +46,14 @@ static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list 
 {
     pthread_mutex_lock(&v->lock);
     for (uint32_t i = 0; i < v->n_devices; i++)
-        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
-            gn_list_for_each(c, &q->pending, struct gn_command, link)
-            {
-                look_at(c->queue_object, f, l);
-                for (uint32_t r = 0; r < GN_MAX_REFS; r++)
-                    look_at(c->refs[r], f, l);
-                for (uint32_t o = 0; o < c->n_objects; o++)
-                    look_at(c->object_refs[o], f, l);
-            }
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link)
+        {
+            look_at(c->queue_object, f, l);
+            for (uint32_t r = 0; r < GN_MAX_REFS; r++)
+                look_at(c->refs[r], f, l);
+            for (uint32_t o = 0; o < c->n_objects; o++)
+                look_at(c->object_refs[o], f, l);
+        }
     pthread_mutex_unlock(&v->lock);
 }
 

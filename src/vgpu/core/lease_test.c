@@ -37,8 +37,7 @@ static void *listen_to_gantryd(void *arg)
     (void)arg;
     gn_worker_control_init(&t.control, t.worker_fd);
     while (rc >= 0) {
-        struct pollfd p[2] = {{.fd = t.worker_fd, .events = POLLIN},
-                              {.fd = t.lease.wake_fd, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = t.worker_fd, .events = POLLIN}, {.fd = t.lease.wake_fd, .events = POLLIN}};
         poll(p, 2, -1);
         while ((rc = gn_worker_control_next(&t.control, &e)) == 1) {
             if (e.kind == GN_WORKER_EVENT_LEASED)
@@ -335,9 +334,7 @@ static void nothing_is_lost_between_threads(void **state)
         assert_int_equal(rc, 1);
         if (f.op == GN_WORKER_LEASE) {
             assert_true(gn_frame_payload(&f, &ask, sizeof ask));
-            uint64_t most = limit - leased, give = ask.need_bytes > most   ? 0
-                                                   : ask.want_bytes < most ? ask.want_bytes
-                                                                           : most;
+            uint64_t most = limit - leased, give = ask.need_bytes > most ? 0 : ask.want_bytes < most ? ask.want_bytes : most;
             leased += give;
             grant(f.seq, give);
             if (++n % 3 == 0 && !owed) {
@@ -352,7 +349,9 @@ static void nothing_is_lost_between_threads(void **state)
             owed -= (int)r.answers;
         }
         if (used() > limit)
-            fail_msg("used %llu leased-by-books %llu lease %llu/%llu returning %llu n %d", (unsigned long long)used(), (unsigned long long)leased, (unsigned long long)t.lease.used_bytes, (unsigned long long)t.lease.leased_bytes, (unsigned long long)t.lease.returning_bytes, n);
+            fail_msg("used %llu leased-by-books %llu lease %llu/%llu returning %llu n %d", (unsigned long long)used(),
+                     (unsigned long long)leased, (unsigned long long)t.lease.used_bytes, (unsigned long long)t.lease.leased_bytes,
+                     (unsigned long long)t.lease.returning_bytes, n);
     }
     pthread_join(all, NULL);
     assert_int_equal(used(), 0);

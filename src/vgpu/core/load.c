@@ -19,7 +19,7 @@
 struct load {
     struct gn_vgpu *v;
     struct gn_known_ids live, served; /* handles, with their kinds; serials */
-    struct gn_saved_kept *kept; /* of the live ones: those that only the commands have */
+    struct gn_saved_kept *kept;       /* of the live ones: those that only the commands have */
     uint32_t n_kept;
     uint64_t last_command;
     int64_t clock_ahead_ns; /* of this machine's before the one that it comes from */
@@ -196,7 +196,8 @@ static int let_go_of_kept(struct load *l, struct gn_error *err)
     for (uint32_t i = 0; i < l->n_kept; i++) {
         const struct gn_saved_kept *k = &l->kept[i];
         bool lie = false;
-        struct gn_vobject *o = k->kind <= UINT16_MAX && gn_known_find(&l->live, k->id) ? gn_object_get(l->v, k->id, (uint16_t)k->kind, &lie) : NULL;
+        struct gn_vobject *o =
+            k->kind <= UINT16_MAX && gn_known_find(&l->live, k->id) ? gn_object_get(l->v, k->id, (uint16_t)k->kind, &lie) : NULL;
         if (!o || (k->event != GN_NO_EVENT && !gn_event_at(l->v->events, k->event))) {
             gn_object_unref(o);
             return gn_fail(err, EBADMSG, NULL, "pending commands keep what never came");

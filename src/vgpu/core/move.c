@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a move between two workers, of one machine or, of a program that is attached over tcp, of two. The old worker's part runs on a thread of its own, since its control
- * thread must go on hearing; the new one's on what will be its ring thread. Nothing here decides who goes on.
+ * Both ends of a move between two workers, of one machine or, of a program that is attached over tcp, of two. The old worker's part runs on
+ * a thread of its own, since its control thread must go on hearing; the new one's on what will be its ring thread. Nothing here decides who
+ * goes on.
  */
 #include "vgpu/core/move.h"
 
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STALL_MS         60000u /* the other worker does not read for so long: it hangs. It may have programs to build */
+#define STALL_MS         60000u  /* the other worker does not read for so long: it hangs. It may have programs to build */
 #define FILE_STALL_MS    120000u /* a disk may take its time; who writes to it gives up before */
 #define HAND_TIMEOUT_MS  10000
 #define FIRST_TIMEOUT_MS 120000
@@ -35,7 +36,7 @@ struct away {
     struct gn_vgpu *vgpu;
     int fd;
     struct gn_tls *tls; /* of a move over tcp that goes through it */
-    uint32_t n_made; /* steps that the other one has said to have made */
+    uint32_t n_made;    /* steps that the other one has said to have made */
     struct gn_worker_save how;
 };
 
@@ -227,8 +228,7 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
 
 static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how, struct gn_stream_stop *ret)
 {
-    *ret = (struct gn_stream_stop){.ring_at = v->ring.head,
-                                   .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire)};
+    *ret = (struct gn_stream_stop){.ring_at = v->ring.head, .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire)};
     _Static_assert(sizeof ret->key == sizeof how->key, "a stop's key");
     memcpy(ret->key, how->key, sizeof ret->key);
 }
@@ -473,8 +473,8 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     gn_frame_reader_init(&reader, boot->load_fd);
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && f.n_fds == GN_WORKER_HAND_FDS &&
-                     hand.n_segments && hand.n_segments <= GN_MAX_SEGMENTS
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
+                     hand.n_segments <= GN_MAX_SEGMENTS
                  ? 0
                  : -EPROTO;
     if (rc)

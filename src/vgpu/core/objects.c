@@ -14,8 +14,7 @@ static struct gn_vobject *_Atomic *slot_of(struct gn_vgpu *v, uint32_t index)
 {
     if (index / GN_OBJECT_CHUNK >= GN_OBJECT_CHUNKS)
         return NULL;
-    struct gn_vobject *_Atomic *chunk =
-        atomic_load_explicit(&v->objects.chunks[index / GN_OBJECT_CHUNK], memory_order_acquire);
+    struct gn_vobject *_Atomic *chunk = atomic_load_explicit(&v->objects.chunks[index / GN_OBJECT_CHUNK], memory_order_acquire);
     return chunk ? &chunk[index % GN_OBJECT_CHUNK] : NULL;
 }
 
@@ -51,8 +50,7 @@ struct gn_vobject *gn_object_put(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     atomic_init(&o->n_refs, 1);
     pthread_mutex_lock(&t->lock);
     /* An honest guest tells of an object's end before it uses its index again. */
-    if (grow_locked(t, index / GN_OBJECT_CHUNK) ||
-        generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK] ||
+    if (grow_locked(t, index / GN_OBJECT_CHUNK) || generation <= t->generations[index / GN_OBJECT_CHUNK][index % GN_OBJECT_CHUNK] ||
         atomic_load_explicit(slot_of(v, index), memory_order_relaxed)) {
         pthread_mutex_unlock(&t->lock);
         free(o);

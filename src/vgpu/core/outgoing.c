@@ -247,9 +247,8 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
     if (!items)
         return no_memory(err);
     for (uint32_t i = 0; i < out->n; i++)
-        items[i] = (struct gn_round_item){.table = out->items[i].table,
-                                          .source = out->items[i].source,
-                                          .cookie = gn_page_stream_cookie(out->items[i].object->id)};
+        items[i] = (struct gn_round_item){
+            .table = out->items[i].table, .source = out->items[i].source, .cookie = gn_page_stream_cookie(out->items[i].object->id)};
     if (kind == GN_ROUND_LIVE)
         get_ready(out);
     out->v->api->contents->fresh(out->v);

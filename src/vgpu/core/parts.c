@@ -14,9 +14,9 @@
 
 #include <stdlib.h>
 
-#define CONTENDED_NS 1000000000u /* who has waited for the device so short a time ago will wait again */
-#define TEACH_EVERY  13u         /* of launches that are known to be short one is measured, since they may not stay so */
-#define MEASURED_ALONE 2u        /* a kernel's first launch may be long because the driver compiles, which is no reason to compile more */
+#define CONTENDED_NS   1000000000u /* who has waited for the device so short a time ago will wait again */
+#define TEACH_EVERY    13u         /* of launches that are known to be short one is measured, since they may not stay so */
+#define MEASURED_ALONE 2u          /* a kernel's first launch may be long because the driver compiles, which is no reason to compile more */
 
 struct gn_part {
     struct gn_command *command;

@@ -25,8 +25,8 @@ struct gn_cutting {
     struct gn_box now;   /* what class->submit is to give */
     uint32_t waits_in;   /* the pass of its device in which it is to wait for the end of a part */
     /* vgpu->lock */
-    uint32_t n_open; /* parts that the driver has */
-    int32_t error;   /* of the first that failed */
+    uint32_t n_open;             /* parts that the driver has */
+    int32_t error;               /* of the first that failed */
     struct gn_event_times times; /* of the first part; whoever reports its end */
 };
 

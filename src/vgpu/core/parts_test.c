@@ -127,9 +127,19 @@ static const struct gn_request_class requests[] = {{.name = "launch", .admit = a
 #define other  requests[1]
 static const struct gn_request_class marker = {.name = "marker", .admit = admit, .submit = submit, .ordered = true};
 static const struct gn_slicer slicer = {.class = &launch, .look = look, .prepare = prepare, .resume = resume, .took = took};
-static const struct gn_vgpu_api api = {
-    .when_over = when_over, .when_part_over = when_part_over, .release_event = release_event, .release = release,
-    .requests = requests, .n_requests = 2, .queue_kind = KIND_QUEUE, .finish = finish_queue, .flush = finish_queue, .is_over = is_over, .times = times, .out_of_memory = -5, .wait_failed = -14};
+static const struct gn_vgpu_api api = {.when_over = when_over,
+                                       .when_part_over = when_part_over,
+                                       .release_event = release_event,
+                                       .release = release,
+                                       .requests = requests,
+                                       .n_requests = 2,
+                                       .queue_kind = KIND_QUEUE,
+                                       .finish = finish_queue,
+                                       .flush = finish_queue,
+                                       .is_over = is_over,
+                                       .times = times,
+                                       .out_of_memory = -5,
+                                       .wait_failed = -14};
 
 static struct gn_vgpu vgpu;
 static struct gn_vdevice device;
@@ -647,8 +657,8 @@ static void save(struct gn_sample_file *f, const struct gn_stream_command_state 
     assert_int_equal(gn_stream_entry_begin(w, GN_STREAM_OBJECTS, queue_id, KIND_QUEUE, NULL, 0), 0);
     assert_int_equal(gn_stream_entry_end(w), 0);
     if (lie) {
-        const struct gn_command *c = gn_list_first(&((struct gn_vqueue *)gn_list_first(&device.queues, struct gn_vqueue, link))->pending,
-                                                   struct gn_command, link);
+        const struct gn_command *c =
+            gn_list_first(&((struct gn_vqueue *)gn_list_first(&device.queues, struct gn_vqueue, link))->pending, struct gn_command, link);
         const struct gn_saved_command own = {0};
         assert_int_equal(gn_stream_entry_begin(w, GN_STREAM_COMMANDS, 1, c->class == &other, &queue_id, 1), 0);
         assert_int_equal(gn_stream_part(w, GN_PART_STATE, lie, sizeof *lie), 0);
@@ -772,12 +782,12 @@ static void test_its_rest_goes_on_elsewhere(void **state)
 static void test_a_rest_that_is_none(void **state)
 {
     static const struct gn_stream_command_state lies[] = {
-        {.event = 0, .done = 60000},                               /* nothing is left */
+        {.event = 0, .done = 60000}, /* nothing is left */
         {.event = 0, .done = UINT64_MAX},
-        {.event = 0, .start_ns = 5},                               /* it has not begun */
+        {.event = 0, .start_ns = 5}, /* it has not begun */
         {.event = 0, .submit_ns = 5},
         {.event = 0, .done = 20000, .submit_ns = 6, .start_ns = 5},
-        {.event = 1, .done = 20000},                               /* another's event */
+        {.event = 1, .done = 20000}, /* another's event */
         {.event = 0, .done = 20000, .zero = 1},
     };
     struct gn_sample_file f;

@@ -24,9 +24,9 @@ struct gn_record {
     int32_t result;  /* of the request: a program that did not build is one, too */
     uint32_t n_bytes;
     uint32_t n_pins;
-    struct gn_record **pins; /* held: the records of the objects that the request named */
+    struct gn_record **pins;      /* held: the records of the objects that the request named */
     struct gn_build_files *files; /* those of the program's that it has read; NULL: none */
-    unsigned char bytes[];   /* the message; what lay in the data area stands behind it, and its span says so */
+    unsigned char bytes[];        /* the message; what lay in the data area stands behind it, and its span says so */
 };
 
 /* An object's own: what made it, and what has changed it since. */
@@ -45,12 +45,13 @@ void gn_object_forget_records(struct gn_vobject *o);
 void gn_request_forget_record(struct gn_request *r);
 
 /*
- * The records that all live objects need, and these that pending commands keep (kept.h), by serial, each held until gn_records_put; and, when
- * asked for, those objects, each held until gn_objects_put. An object that is just being made is not among them, nor are platform and devices, which nothing made:
- * of them there are the records of what has changed them. 0, -ENOMEM, or -ENODATA when an object's records do not hold all that makes it. Any thread, at any time.
+ * The records that all live objects need, and these that pending commands keep (kept.h), by serial, each held until gn_records_put; and,
+ * when asked for, those objects, each held until gn_objects_put. An object that is just being made is not among them, nor are platform and
+ * devices, which nothing made: of them there are the records of what has changed them. 0, -ENOMEM, or -ENODATA when an object's records do
+ * not hold all that makes it. Any thread, at any time.
  */
-int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_record ***ret, uint32_t *ret_n, struct gn_vobject ***ret_objects,
-                      uint32_t *ret_n_objects);
+int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_record ***ret, uint32_t *ret_n,
+                      struct gn_vobject ***ret_objects, uint32_t *ret_n_objects);
 void gn_records_put(struct gn_vgpu *v, struct gn_record **records, uint32_t n);
 void gn_objects_put(struct gn_vobject **objects, uint32_t n);
 

@@ -21,8 +21,11 @@ struct message {
 };
 
 static const struct gn_request_class classes[] = {
-    [OP_PROGRAM] = {.name = "program"}, [OP_LINK] = {.name = "link"},   [OP_KERNEL] = {.name = "kernel"},
-    [OP_BUILD] = {.name = "build"},     [OP_HINT] = {.name = "hint", .key_at = offsetof(struct message, word), .key_bytes = 4},
+    [OP_PROGRAM] = {.name = "program"},
+    [OP_LINK] = {.name = "link"},
+    [OP_KERNEL] = {.name = "kernel"},
+    [OP_BUILD] = {.name = "build"},
+    [OP_HINT] = {.name = "hint", .key_at = offsetof(struct message, word), .key_bytes = 4},
 };
 
 static void release(struct gn_vobject *o)

@@ -22,15 +22,15 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define INLINE_BYTES  (16u << 10)
-#define FLUSH_BYTES   (16u << 10)
-#define FLUSH_NS      100000u
-#define HELLO_NS      UINT64_C(2000000000)
-#define BACKLOG_BYTES (1u << 20) /* of answers that the program does not take: then no more of its requests are */
-#define LOOKS_A_CLOCK 8u
+#define INLINE_BYTES   (16u << 10)
+#define FLUSH_BYTES    (16u << 10)
+#define FLUSH_NS       100000u
+#define HELLO_NS       UINT64_C(2000000000)
+#define BACKLOG_BYTES  (1u << 20) /* of answers that the program does not take: then no more of its requests are */
+#define LOOKS_A_CLOCK  8u
 #define MAX_HANDSHAKES 4
-#define PRINT_BYTES   (1 << 20)
-#define PASSING_BYTES (UINT64_C(512) << 20)
+#define PRINT_BYTES    (1 << 20)
+#define PASSING_BYTES  (UINT64_C(512) << 20)
 
 static _Thread_local bool is_socket_thread;
 
@@ -100,14 +100,14 @@ void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r,
         if (!r->outs[i].bytes || span->segment == GN_SPAN_INLINE)
             continue;
         bytes += span->bytes;
-        parts[n_parts++] = (struct gn_out_part){{span->bytes, GN_RECORD_DATA, (uint16_t)(span->segment - 1), span->offset},
-                                                r->outs[i].bytes};
+        parts[n_parts++] =
+            (struct gn_out_part){{span->bytes, GN_RECORD_DATA, (uint16_t)(span->segment - 1), span->offset}, r->outs[i].bytes};
     }
     parts[n_parts] = (struct gn_out_part){reply, payload};
     if (r->brings_bytes) {
         const struct gn_area_ref *ref = &r->brings;
-        rc = gn_out_bulk(&h->out, (uint16_t)(ref->segment - 1), ref->offset,
-                         gn_vgpu_area(h->v, ref->segment, ref->offset, r->brings_bytes), r->brings_bytes, true, &batch);
+        rc = gn_out_bulk(&h->out, (uint16_t)(ref->segment - 1), ref->offset, gn_vgpu_area(h->v, ref->segment, ref->offset, r->brings_bytes),
+                         r->brings_bytes, true, &batch);
         rc = rc ? rc : -EAGAIN;
     } else if (bytes <= INLINE_BYTES) {
         rc = gn_out_append_all(&h->out, parts, n_parts + 1);
@@ -117,8 +117,7 @@ void gn_remote_host_answer(struct gn_remote_host *h, const struct gn_request *r,
         rc = 0;
         for (int i = 0; i < n_parts && !rc; i++) {
             const struct gn_stream_record *p = &parts[i].record;
-            rc = gn_out_bulk(&h->out, p->part, p->at, gn_vgpu_area(h->v, p->part + 1u, p->at, p->bytes), p->bytes, true,
-                             &batch);
+            rc = gn_out_bulk(&h->out, p->part, p->at, gn_vgpu_area(h->v, p->part + 1u, p->at, p->bytes), p->bytes, true, &batch);
         }
         if (!rc)
             rc = gn_out_append_ordered(&h->out, &reply, payload);
@@ -149,8 +148,7 @@ void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t 
     }
     if (c && c->class->brings && c->area && c->area_bytes && !error) {
         const struct gn_area_ref *ref = &c->area_ref;
-        const struct gn_out_part data = {
-            {(uint32_t)c->area_bytes, GN_RECORD_DATA, (uint16_t)(ref->segment - 1), ref->offset}, c->area};
+        const struct gn_out_part data = {{(uint32_t)c->area_bytes, GN_RECORD_DATA, (uint16_t)(ref->segment - 1), ref->offset}, c->area};
         /* Small ones may go ahead of bulk data: their place is nobody else's. */
         rc = c->area_bytes <= INLINE_BYTES ? gn_out_append_all(&h->out, &data, 1) : -EAGAIN;
         if (rc == -EAGAIN)
@@ -171,8 +169,7 @@ void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t 
 int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
     const struct gn_stream_record record = {(uint32_t)n, GN_RECORD_FRAME, op, seq};
-    int rc = n <= GN_OUT_SMALL_BYTES ? gn_out_append_ordered(&h->out, &record, payload)
-                                     : gn_out_append(&h->out, &record, payload);
+    int rc = n <= GN_OUT_SMALL_BYTES ? gn_out_append_ordered(&h->out, &record, payload) : gn_out_append(&h->out, &record, payload);
     if (op == GN_SESSION_WANT)
         send_now(h); /* a compiler waits */
     else
@@ -335,8 +332,7 @@ static int take_free(struct gn_remote_host *h, const struct gn_stream_record *re
     if (record->bytes != sizeof bytes)
         return -EPROTO;
     memcpy(&bytes, payload, sizeof bytes);
-    void *at = record->part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed) && !(bytes % page) &&
-                       !(record->at % page)
+    void *at = record->part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed) && !(bytes % page) && !(record->at % page)
                    ? gn_vgpu_area(h->v, record->part + 1u, record->at, bytes)
                    : NULL;
     if (!at)

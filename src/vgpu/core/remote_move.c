@@ -134,7 +134,8 @@ static int find_runs(struct handing *h, uint32_t segment, uint64_t at, uint64_t 
 /* What the program has sent, by chunks. */
 static int find_touched(struct handing *h, uint32_t segment, const unsigned char *touched)
 {
-    const uint64_t bytes = h->v->segments[segment].bytes, chunks = touched ? (bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
+    const uint64_t bytes = h->v->segments[segment].bytes,
+                   chunks = touched ? (bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
     int rc = 0;
     for (uint64_t c = 0; c < chunks && !rc; c++) {
         const uint64_t end = (c + 1) * GN_REMOTE_CHUNK_BYTES;
@@ -257,7 +258,9 @@ int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, 
     struct gn_frame f;
     int rc = gn_frame_wait(from, timeout_ms, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &far, sizeof far) && far.n_held <= MAX_HELD && far.n_areas <= MAX_AREAS ? 0 : -EPROTO;
+        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &far, sizeof far) && far.n_held <= MAX_HELD && far.n_areas <= MAX_AREAS
+                 ? 0
+                 : -EPROTO;
     for (uint32_t i = 0; !rc && i < far.n_held; i++) {
         rc = gn_frame_wait(from, timeout_ms, &f);
         rc = rc == 1 ? take_held(h, &f) : rc ? rc : -EPROTO;

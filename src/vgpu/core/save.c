@@ -24,9 +24,9 @@ struct gn_save {
     struct gn_vgpu *v;
     struct gn_stream_writer *w;
     struct gn_outgoing *outgoing;
-    const struct gn_saved_about *about; /* NULL: it is no checkpoint, or it has been said */
+    const struct gn_saved_about *about;        /* NULL: it is no checkpoint, or it has been said */
     struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
-    uint64_t *told; /* the objects' ids again, in a list */
+    uint64_t *told;                            /* the objects' ids again, in a list */
     uint32_t n_told, told_capacity;
     uint32_t n_rounds, n_steps;
     uint32_t n_segments; /* told, the first one among them, which is there from the start */
@@ -99,8 +99,7 @@ static int save_kept(const struct gn_save *s)
     if (!all)
         return -ENOMEM;
     for (uint32_t i = 0; i < s->n_kept; i++)
-        all[i] = (struct gn_saved_kept){
-            .id = s->kept[i]->id, .kind = s->kept[i]->kind, .event = s->v->api->contents->leaving(s->kept[i])};
+        all[i] = (struct gn_saved_kept){.id = s->kept[i]->id, .kind = s->kept[i]->kind, .event = s->v->api->contents->leaving(s->kept[i])};
     int rc = gn_stream_entry_begin(s->w, GN_STREAM_SESSION, UINT64_MAX - 2, GN_SAVED_KEPT, NULL, 0);
     if (!rc)
         rc = gn_stream_part(s->w, GN_PART_STATE, all, s->n_kept * sizeof *all);
@@ -179,13 +178,12 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
                 most.entries_bytes += ENTRY_BYTES;
         }
     for (uint32_t i = 0; i < v->n_devices; i++)
-        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
-            gn_list_for_each(c, &q->pending, const struct gn_command, link)
-            {
-                most.entries_bytes += ENTRY_BYTES + c->n_bytes + (uint64_t)c->n_waits * 4;
-                for (uint32_t b = 0; b < c->n_blobs; b++)
-                    most.entries_bytes += c->blob_bytes[b] + 8;
-            }
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, const struct gn_command, link)
+        {
+            most.entries_bytes += ENTRY_BYTES + c->n_bytes + (uint64_t)c->n_waits * 4;
+            for (uint32_t b = 0; b < c->n_blobs; b++)
+                most.entries_bytes += c->blob_bytes[b] + 8;
+        }
     pthread_mutex_unlock(&v->lock);
     return gn_stream_announce(s->w, &most);
 }
@@ -246,8 +244,7 @@ static int by_id(const void *a, const void *b)
 static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
 {
     const struct gn_vobject key = {.id = id}, *at = &key;
-    struct gn_vobject *const *found =
-        s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id) : NULL;
+    struct gn_vobject *const *found = s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id) : NULL;
     return found ? *found : NULL;
 }
 

@@ -17,8 +17,9 @@
 enum gn_saved_kind {
     GN_SAVED_RECORD = 1,  /* id: its serial. GN_PART_REQUEST; GN_PART_STATE: struct gn_saved_record */
     GN_SAVED_INDICES = 2, /* GN_PART_STATE: u32 each, the latest generation of each index */
-    GN_SAVED_SEGMENT = 4, /* of a program on another machine. id: a data segment's index. GN_PART_STATE: u64 bytes. Before what lies in it */
-    GN_SAVED_KEPT = 5,    /* GN_PART_STATE: struct gn_saved_kept each: objects that only pending commands have (kept.h) */
+    GN_SAVED_SEGMENT =
+        4,             /* of a program on another machine. id: a data segment's index. GN_PART_STATE: u64 bytes. Before what lies in it */
+    GN_SAVED_KEPT = 5, /* GN_PART_STATE: struct gn_saved_kept each: objects that only pending commands have (kept.h) */
 };
 
 struct gn_saved_kept {
@@ -67,8 +68,10 @@ struct gn_vgpu_contents {
     bool (*look)(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes);
     /* Where it lies in the data area; NULL: it does not. */
     const void *(*home)(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes);
-    /* How to come by them, until it is shut. The object is held meanwhile. `there`: the hasher whose digests a device works out, where it can. */
-    int (*open)(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret, struct gn_error *err);
+    /* How to come by them, until it is shut. The object is held meanwhile. `there`: the hasher whose digests a device works out, where it
+     * can. */
+    int (*open)(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret,
+                struct gn_error *err);
     /* Ahead, as long as time does not matter: what the source's digests take. Without, it may have none. */
     void (*ready)(struct gn_vgpu *v, struct gn_page_source *source);
     void (*shut)(struct gn_vgpu *v, struct gn_page_source *source);

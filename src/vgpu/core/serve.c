@@ -23,14 +23,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TELL_TIMEOUT_MS     5000
-#define SEGMENT_TIMEOUT_S   1
-#define SHED_TIMEOUT_MS     50 /* for the ring thread to come to its ring's end */
-#define FOLDERS_TIMEOUT_S   5
-#define MAX_FOLDERS         64u
+#define TELL_TIMEOUT_MS   5000
+#define SEGMENT_TIMEOUT_S 1
+#define SHED_TIMEOUT_MS   50 /* for the ring thread to come to its ring's end */
+#define FOLDERS_TIMEOUT_S 5
+#define MAX_FOLDERS       64u
 /* Each waits for a request of which the program has one in flight for each reply slot. */
-#define MAX_FOLDER_LISTS (2 * GN_REPLY_SLOTS)
-#define MAX_HELPED       GN_REPLY_SLOTS /* slow requests in the queue: every one is waited for in a reply slot */
+#define MAX_FOLDER_LISTS    (2 * GN_REPLY_SLOTS)
+#define MAX_HELPED          GN_REPLY_SLOTS /* slow requests in the queue: every one is waited for in a reply slot */
 #define SEGMENT_LIMIT_BYTES GN_LINK_SEGMENT_LIMIT
 
 struct folders {
@@ -87,8 +87,7 @@ void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase p
         gn_event_post(gn_event_at(v->events, index), phase);
 }
 
-void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times,
-                       const struct gn_command *c)
+void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times, const struct gn_command *c)
 {
     if (v->remote)
         gn_remote_host_event_end(v->remote, index, error, times, c);
@@ -438,11 +437,9 @@ static void init_helper(struct gn_helper *h, struct gn_vgpu *v)
 void gn_vgpu_handle(struct gn_vgpu *v, struct gn_request *r, uint32_t n_bytes, uint64_t batch)
 {
     const struct gn_msg *msg = gn_request_message(r);
-    const struct gn_request_class *class =
-        n_bytes >= sizeof *msg && msg->op < v->api->n_requests ? &v->api->requests[msg->op] : NULL;
-    if (!class || !class->name || msg->size != n_bytes || n_bytes < class->fixed_bytes ||
-        (msg->flags & ~GN_MSG_ASK) || (!(msg->flags & GN_MSG_ASK) && msg->assumed) ||
-        ((msg->flags & GN_MSG_ASK) && !class->submit)) {
+    const struct gn_request_class *class = n_bytes >= sizeof *msg && msg->op < v->api->n_requests ? &v->api->requests[msg->op] : NULL;
+    if (!class || !class->name || msg->size != n_bytes || n_bytes < class->fixed_bytes || (msg->flags & ~GN_MSG_ASK) ||
+        (!(msg->flags & GN_MSG_ASK) && msg->assumed) || ((msg->flags & GN_MSG_ASK) && !class->submit)) {
         gn_vgpu_fault(v, "a message is malformed", class && class->name ? class->name : "unknown op");
         return;
     }

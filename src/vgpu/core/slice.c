@@ -34,7 +34,11 @@ uint64_t gn_grid_cut(const struct gn_grid *g, uint64_t at, uint64_t want, uint64
     if (k > room || (room - k) * unit[level] < least)
         k = room;
     *ret = (struct gn_box){{at % row, at / row % g->groups[1], at / plane},
-                           {level ? row : k, level == 2 ? g->groups[1] : level ? k : 1, level == 2 ? k : 1}};
+                           {level ? row : k,
+                            level == 2 ? g->groups[1]
+                            : level    ? k
+                                       : 1,
+                            level == 2 ? k : 1}};
     return k * unit[level];
 }
 

@@ -17,7 +17,7 @@
 #define GN_SLICE_LEAST_GROUPS 1500u
 
 /* With nobody waiting for the device: what takes longer goes in parts, so that a move waits for no more than what the driver has of it; */
-#define GN_SLICE_LONG_NS  40000000u
+#define GN_SLICE_LONG_NS 40000000u
 /* a part takes so long, and one more is in the driver, so that the device does not wait between two. */
 #define GN_SLICE_ALONE_NS 10000000u
 
@@ -57,7 +57,7 @@ enum gn_slice_verdict {
 };
 
 struct gn_slice_case {
-    uint64_t groups;   /* not yet given to the driver */
+    uint64_t groups; /* not yet given to the driver */
     uint64_t pace_ps;
     uint64_t least;    /* groups */
     uint64_t slice_ns; /* the whole */

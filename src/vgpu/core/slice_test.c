@@ -74,7 +74,7 @@ static void test_the_parts_are_the_whole_once(void **state)
 static void test_no_part_has_less_than_pays(void **state)
 {
     static const struct gn_grid grids[] = {{{100000, 1, 1}}, {{1, 100000, 1}}, {{1, 1, 100000}}, {{600, 600, 1}}, {{1499, 101, 1}},
-                                           {{1500, 60, 1}},  {{2999, 40, 1}},  {{3000, 40, 1}},  {{7, 7, 7000}}, {{64, 64, 64}},
+                                           {{1500, 60, 1}},  {{2999, 40, 1}},  {{3000, 40, 1}},  {{7, 7, 7000}},  {{64, 64, 64}},
                                            {{2, 3, 5}},      {{1, 1, 1}},      {{40000, 2, 3}},  {{3001, 1, 1}}};
     (void)state;
     for (size_t i = 0; i < GN_ARRAY_SIZE(grids); i++) {

@@ -6,14 +6,14 @@
 
 #include <unistd.h>
 
-#define HOLD_NS      500000u  /* a program that waited is woken, decides and sends meanwhile; */
-#define HOLD_LONG_NS 2000000u /* one that always does so is worth waiting for: it comes, and is held up if it does not */
-#define WINDOW_NS        10000000u /* FairGV 3.2.3: more synchronous calls than so many in so long make a vGPU interactive */
-#define WINDOW_MOST      10u
-#define TELL_EVERY   8u       /* with nobody waiting: of so many commands one tells of its end, */
-#define TELL_EACH_NS 250000u  /* but each one that takes this long */
-#define AHEAD_FIRST  32u      /* commands, while nobody knows how long they take and nobody waits */
-#define AHEAD_LEAST 2u /* the driver has so many, however long they take: else the device waits for us in between */
+#define HOLD_NS      500000u   /* a program that waited is woken, decides and sends meanwhile; */
+#define HOLD_LONG_NS 2000000u  /* one that always does so is worth waiting for: it comes, and is held up if it does not */
+#define WINDOW_NS    10000000u /* FairGV 3.2.3: more synchronous calls than so many in so long make a vGPU interactive */
+#define WINDOW_MOST  10u
+#define TELL_EVERY   8u      /* with nobody waiting: of so many commands one tells of its end, */
+#define TELL_EACH_NS 250000u /* but each one that takes this long */
+#define AHEAD_FIRST  32u     /* commands, while nobody knows how long they take and nobody waits */
+#define AHEAD_LEAST  2u      /* the driver has so many, however long they take: else the device waits for us in between */
 
 static void tell(struct gn_turn *t)
 {
@@ -94,8 +94,8 @@ static uint64_t keeps_ns(struct gn_turn *t)
     return HOLD_NS;
 }
 
-/* Held, pressed, and nothing left: has the slice come to its end before it was clear that the program has no more? One that has sent nothing
- * since before this turn has none, or it could idle from turn to turn. The role. */
+/* Held, pressed, and nothing left: has the slice come to its end before it was clear that the program has no more? One that has sent
+ * nothing since before this turn has none, or it could idle from turn to turn. The role. */
 static bool ends_too_soon(struct gn_turn *t, uint64_t now)
 {
     const uint64_t since = atomic_load_explicit(&t->over_at_ns, memory_order_relaxed);
@@ -232,8 +232,7 @@ void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uin
     const uint32_t n = atomic_fetch_sub_explicit(&t->n_ahead, covers, memory_order_seq_cst) - covers;
     if (atomic_fetch_sub_explicit(&t->n_given, 1, memory_order_seq_cst) == 1)
         gn_count(&t->n_dry, 1);
-    if (n < atomic_load_explicit(&t->held_up, memory_order_seq_cst) &&
-        atomic_exchange_explicit(&t->held_up, 0, memory_order_seq_cst)) {
+    if (n < atomic_load_explicit(&t->held_up, memory_order_seq_cst) && atomic_exchange_explicit(&t->held_up, 0, memory_order_seq_cst)) {
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
         gn_device_wake(d);
     }
@@ -406,8 +405,8 @@ void gn_turn_leave(struct gn_vdevice *d)
 }
 
 /*
- * GPU-centric coscheduling (FairGV 3.2.3): the thread that waits for what the driver is about to be given is woken now, not when that is over,
- * and is on its processor by then. It waits for the last command of some queue.
+ * GPU-centric coscheduling (FairGV 3.2.3): the thread that waits for what the driver is about to be given is woken now, not when that is
+ * over, and is on its processor by then. It waits for the last command of some queue.
  */
 static void rouse(struct gn_vdevice *d)
 {

@@ -27,20 +27,20 @@ struct gn_turn {
     uint64_t began_ns, slice_ns;
     uint64_t pressed_ns; /* when somebody else was last seen to wait; 0: never, or long ago */
     uint32_t n_visits;
-    uint32_t n_untold; /* given in a row of whose ends the driver is not to tell */
+    uint32_t n_untold;                /* given in a row of whose ends the driver is not to tell */
     struct gn_spin_habit hold;        /* whether its program has come back lately while the device was kept for it */
     uint64_t window_ns, window_waits; /* since when synchronous calls are counted, and the count then */
     /* any thread */
-    _Atomic bool wanted;     /* the submit thread waits for it */
-    _Atomic uint32_t held_up; /* something ready waits for n_ahead to fall below this; 0: nothing does */
-    _Atomic bool rests;      /* somebody has found nothing left to do, and is to see to it */
-    _Atomic bool watched;    /* the last command of some queue will tell of its end */
-    _Atomic uint32_t n_given; /* commands that the driver has and whose ends it will tell */
-    _Atomic uint32_t n_ahead; /* those and the untold before them */
-    _Atomic uint64_t over_at_ns;  /* the last end */
-    _Atomic uint64_t service_ns;  /* what one takes, lately */
+    _Atomic bool wanted;            /* the submit thread waits for it */
+    _Atomic uint32_t held_up;       /* something ready waits for n_ahead to fall below this; 0: nothing does */
+    _Atomic bool rests;             /* somebody has found nothing left to do, and is to see to it */
+    _Atomic bool watched;           /* the last command of some queue will tell of its end */
+    _Atomic uint32_t n_given;       /* commands that the driver has and whose ends it will tell */
+    _Atomic uint32_t n_ahead;       /* those and the untold before them */
+    _Atomic uint64_t over_at_ns;    /* the last end */
+    _Atomic uint64_t service_ns;    /* what one takes, lately */
     _Atomic uint64_t device_end_ns; /* the last end by the device's own clock; 0: none */
-    _Atomic uint64_t n_dry;       /* ends that left the driver with nothing: the program waited, or is about to */
+    _Atomic uint64_t n_dry;         /* ends that left the driver with nothing: the program waited, or is about to */
 };
 
 /* May the next command go to the driver? The device's role, and vgpu->lock. When not, the submit thread will be woken. */

@@ -31,8 +31,8 @@
  *
  * In passthrough it lives in its program, whose threads take the ring thread's part in turn (hosted.c).
  *
- * Lock order: of a hosted vGPU `serving`, then device role, then vgpu->lock, then objects->lock. No lock but a device's role is held over a call into the
- * driver, since a driver may call back at once.
+ * Lock order: of a hosted vGPU `serving`, then device role, then vgpu->lock, then objects->lock. No lock but a device's role is held over a
+ * call into the driver, since a driver may call back at once.
  */
 struct gn_vgpu;
 struct gn_command;
@@ -40,12 +40,12 @@ struct gn_request;
 struct gn_remote_host;
 struct gn_vgpu_contents;
 
-#define GN_OBJECT_CHUNK   1024u
-#define GN_OBJECT_CHUNKS  4096u
-#define GN_MAX_SEGMENTS   257u
-#define GN_MAX_REFS       3u
-#define GN_WRITES_ARGS    UINT32_MAX
-#define GN_SPAN_PRIVATE   (UINT32_MAX - 1)
+#define GN_OBJECT_CHUNK  1024u
+#define GN_OBJECT_CHUNKS 4096u
+#define GN_MAX_SEGMENTS  257u
+#define GN_MAX_REFS      3u
+#define GN_WRITES_ARGS   UINT32_MAX
+#define GN_SPAN_PRIVATE  (UINT32_MAX - 1)
 
 /* ---- objects */
 
@@ -55,10 +55,10 @@ struct gn_vobject {
     uint64_t id;
     uint16_t kind;
     void *driver;
-    void *detail;             /* the API's, freed by its release */
-    uint64_t charged_bytes;   /* device memory taken from the lease for it; its release sees to it that it goes back */
+    void *detail;           /* the API's, freed by its release */
+    uint64_t charged_bytes; /* device memory taken from the lease for it; its release sees to it that it goes back */
     /* any thread */
-    _Atomic uint32_t n_refs;  /* the table's, and each pending command's and slow request's */
+    _Atomic uint32_t n_refs; /* the table's, and each pending command's and slow request's */
     /* objects lock */
     struct gn_record_link *records;
     bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes too much */
@@ -71,9 +71,9 @@ struct gn_objects {
     struct gn_vobject *_Atomic *_Atomic chunks[GN_OBJECT_CHUNKS];
     uint32_t *generations[GN_OBJECT_CHUNKS]; /* the latest of each index: an older one is stale, a newer one a lie */
     pthread_mutex_t lock;
-    struct gn_vobject *dead;                 /* lock */
-    struct gn_vobject *aside;                /* lock: during a load, those whose index another has; found by their ids still */
-    uint64_t last_serial;                    /* lock: of the records */
+    struct gn_vobject *dead;  /* lock */
+    struct gn_vobject *aside; /* lock: during a load, those whose index another has; found by their ids still */
+    uint64_t last_serial;     /* lock: of the records */
 };
 
 /* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no memory. */
@@ -142,10 +142,10 @@ struct gn_request {
         struct gn_vobject **objects;
         uint64_t n;
     } arrays[2];
-    struct gn_record *record; /* of what it has made or changed; NULL: nothing yet */
-    const unsigned char *whole; /* what inline spans name: bytes, or, of a record that is served anew, more than those */
-    bool anew;                  /* it is: nobody waits for its outputs */
-    struct gn_build_files *files; /* of the program's, that it has read; its record's, when it gets one */
+    struct gn_record *record;          /* of what it has made or changed; NULL: nothing yet */
+    const unsigned char *whole;        /* what inline spans name: bytes, or, of a record that is served anew, more than those */
+    bool anew;                         /* it is: nobody waits for its outputs */
+    struct gn_build_files *files;      /* of the program's, that it has read; its record's, when it gets one */
     _Alignas(16) struct gn_list blobs; /* private memory, freed with the request; aligned as what is in it */
     _Alignas(16) unsigned char bytes[GN_MSG_MAX_BYTES];
 };
@@ -155,18 +155,17 @@ struct gn_request_class {
     const char *name;
     uint32_t fixed_bytes;
     bool slow, quiet;
-    bool brings; /* a command whose area holds what it read */
+    bool brings;  /* a command whose area holds what it read */
     bool ordered; /* a command that, without a wait list, follows everything before it in its queue */
     bool fence;   /* a command that everything after it in its queue follows */
     void (*serve)(struct gn_vgpu *, struct gn_request *);
     void (*admit)(struct gn_vgpu *, struct gn_command *);
-    int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits, void *const *waits,
-                      void **event);
+    int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits, void *const *waits, void **event);
     uint16_t key_at, key_bytes; /* of what changes an object: where the message says what of it */
-    uint16_t creates;     /* GN_KIND_*, 0: nothing */
-    uint32_t writes;      /* bit i: the command writes refs[i]; GN_WRITES_ARGS: what its arguments say */
+    uint16_t creates;           /* GN_KIND_*, 0: nothing */
+    uint32_t writes;            /* bit i: the command writes refs[i]; GN_WRITES_ARGS: what its arguments say */
     uint32_t n_parents;
-    uint16_t parents[3];  /* offsets of the handles that an object is made from */
+    uint16_t parents[3]; /* offsets of the handles that an object is made from */
 };
 
 static inline const void *gn_request_message(const struct gn_request *r)
@@ -216,11 +215,11 @@ enum gn_event_state { GN_EVENT_UNUSED, GN_EVENT_PENDING, GN_EVENT_GIVEN, GN_EVEN
 /* The vGPU's own view of an event; what stands in the shared table is never read back. Under vgpu->lock. */
 struct gn_vevent {
     enum gn_event_state state;
-    bool user;                    /* the program sets it */
-    bool begun;                   /* the driver has a part of its command */
+    bool user;  /* the program sets it */
+    bool begun; /* the driver has a part of its command */
     int32_t error;
-    struct gn_command *producer;  /* while GIVEN: holds the driver's event */
-    struct gn_list blocked;       /* struct gn_blocker: commands that wait for this one to be given or over */
+    struct gn_command *producer; /* while GIVEN: holds the driver's event */
+    struct gn_list blocked;      /* struct gn_blocker: commands that wait for this one to be given or over */
     struct gn_list watches;
 };
 
@@ -236,34 +235,34 @@ struct gn_vqueue {
     struct gn_vdevice *device;
     bool in_order, profiling; /* as the program sees it */
     bool measured;            /* the driver tells when its commands ran */
-    uint32_t n_visits;   /* turn.c; vgpu->lock */
-    struct gn_list link; /* in the device's queues; ring thread, under vgpu->lock */
+    uint32_t n_visits;        /* turn.c; vgpu->lock */
+    struct gn_list link;      /* in the device's queues; ring thread, under vgpu->lock */
     /* vgpu->lock */
     struct gn_list pending;
-    int32_t late_error;       /* of a command that no event shows; the next finish tells it */
-    struct gn_command *last;  /* last one given to the driver */
-    struct gn_list open;      /* with an event, given to the driver, whose end the program has not been told; in that order */
-    bool telling;             /* somebody tells the ends of `open`, and will tell those that come meanwhile */
+    int32_t late_error;      /* of a command that no event shows; the next finish tells it */
+    struct gn_command *last; /* last one given to the driver */
+    struct gn_list open;     /* with an event, given to the driver, whose end the program has not been told; in that order */
+    bool telling;            /* somebody tells the ends of `open`, and will tell those that come meanwhile */
     _Atomic uint32_t n_unflushed;
 };
 
 struct gn_vdevice {
     struct gn_vgpu *vgpu;
     uint32_t index;
-    struct gn_list queues;    /* vgpu->lock */
+    struct gn_list queues;     /* vgpu->lock */
     _Atomic uint32_t n_queues; /* of them, for who only asks whether there are any */
-    pthread_mutex_t role;     /* whoever holds it is the one who submits */
+    pthread_mutex_t role;      /* whoever holds it is the one who submits */
     struct gn_turn turn;
-    _Atomic bool dirty;       /* something may have become ready */
-    bool blocks;              /* the driver holds its callers up: leave it to the thread. Role */
-    uint32_t n_slow;          /* Role */
-    uint32_t n_passes;        /* Role: how often somebody has looked for what is ready */
-    uint32_t n_short;         /* Role: launches in a row from which nothing was learned */
-    _Atomic uint32_t n_parts; /* parts of commands that the driver has */
-    _Atomic bool part_waits;  /* something waits for the end of one */
+    _Atomic bool dirty;        /* something may have become ready */
+    bool blocks;               /* the driver holds its callers up: leave it to the thread. Role */
+    uint32_t n_slow;           /* Role */
+    uint32_t n_passes;         /* Role: how often somebody has looked for what is ready */
+    uint32_t n_short;          /* Role: launches in a row from which nothing was learned */
+    _Atomic uint32_t n_parts;  /* parts of commands that the driver has */
+    _Atomic bool part_waits;   /* something waits for the end of one */
     _Atomic uint32_t n_asking; /* who wait for the role in gn_device_take */
     pthread_t thread;
-    _Atomic uint32_t woken;   /* a futex of this process's */
+    _Atomic uint32_t woken; /* a futex of this process's */
 };
 
 struct gn_command {
@@ -273,30 +272,30 @@ struct gn_command {
     struct gn_vobject *queue_object; /* the reference that keeps it, until the command is over */
     _Atomic uint32_t n_refs;
     /* vgpu->lock */
-    struct gn_list link;      /* in its queue's pending, then open */
+    struct gn_list link; /* in its queue's pending, then open */
     bool open, ended;
-    uint32_t covers;          /* commands of a turn that its end stands for; 0: the driver does not have it, or nobody takes turns */
+    uint32_t covers; /* commands of a turn that its end stands for; 0: the driver does not have it, or nobody takes turns */
     int32_t end_error;
     uint32_t n_blockers;
     bool ordered, fence;
-    int32_t doomed;           /* an event that it waits for has failed */
-    bool asked;               /* somebody waits for the driver's verdict */
+    int32_t doomed; /* an event that it waits for has failed */
+    bool asked;     /* somebody waits for the driver's verdict */
     /* set at admission */
     bool fault, no_memory;
     struct gn_vobject *refs[GN_MAX_REFS];
-    void **objects;           /* of an array of handles: the driver's */
+    void **objects; /* of an array of handles: the driver's */
     struct gn_vobject **object_refs;
     uint32_t n_objects;
     uint32_t n_waits;
-    struct gn_blocker *blockers;    /* one a wait; those that wait are linked */
-    uint32_t n_producers;           /* vgpu->lock: commands that the driver has and that this one follows */
+    struct gn_blocker *blockers; /* one a wait; those that wait are linked */
+    uint32_t n_producers;        /* vgpu->lock: commands that the driver has and that this one follows */
     struct gn_command **producers;
     void *area;
     struct gn_area_ref area_ref;
     uint64_t area_bytes;
-    uint64_t batch;           /* vgpu->lock: bulk data that it waits for, a blocker; 0: none */
+    uint64_t batch;            /* vgpu->lock: bulk data that it waits for, a blocker; 0: none */
     struct gn_list batch_link; /* vgpu->lock */
-    void *blobs[4]; /* private copies of what lay in the data area */
+    void *blobs[4];            /* private copies of what lay in the data area */
     uint64_t blob_bytes[4];
     uint32_t blob_spans[4]; /* where in bytes the span stands that names it */
     uint32_t n_blobs;
@@ -336,8 +335,8 @@ void gn_command_accepted(struct gn_command *c);
 /* Submits c behind a command that the driver has. */
 void gn_command_follow_locked(struct gn_command *c, struct gn_command *producer);
 /* The ring thread: takes a command in, submits it when nothing keeps it. */
-void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes,
-                      uint32_t n_bytes, uint64_t batch);
+void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, const unsigned char *bytes, uint32_t n_bytes,
+                      uint64_t batch);
 /* All bulk data up to this batch is here. The thread that receives. */
 void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch);
 /* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is not the driver's. */
@@ -361,8 +360,7 @@ void gn_command_over(struct gn_command *c, int32_t error);
 void gn_device_init(struct gn_vgpu *v, uint32_t index);
 /* Their threads. */
 int gn_devices_start(struct gn_vgpu *v);
-struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order,
-                               bool profiling, bool measured);
+struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order, bool profiling, bool measured);
 void gn_queue_free(struct gn_vqueue *q);
 
 /* ---- events */
@@ -411,9 +409,9 @@ struct gn_vgpu_api {
     void (*end)(struct gn_vgpu *v);
     const struct gn_vgpu_contents *contents; /* save.h; NULL: it cannot be saved */
     uint16_t queue_kind;
-    int32_t out_of_memory;   /* what an answer says when this process has no memory */
-    int32_t wait_failed;     /* what a command becomes whose wait list failed */
-    int32_t invalid_handle;  /* a stale queue */
+    int32_t out_of_memory;  /* what an answer says when this process has no memory */
+    int32_t wait_failed;    /* what a command becomes whose wait list failed */
+    int32_t invalid_handle; /* a stale queue */
 };
 
 /* Something of ours to do that is as slow as a build. */
@@ -437,29 +435,29 @@ struct gn_vgpu {
     struct gn_event_entry *events;
     struct gn_ring_consumer ring;
     struct gn_lost lost;
-    bool on_processors; /* some device of it is this machine's processors */
-    cpu_set_t processors; /* that this process, and with it such a device, may use; set once */
+    bool on_processors;           /* some device of it is this machine's processors */
+    cpu_set_t processors;         /* that this process, and with it such a device, may use; set once */
     _Atomic uint32_t program_cpu; /* where the program sent its last message from; the ring thread writes */
-    bool hosted;        /* set once: in its program (hosted.c) */
-    bool driver_stays;  /* set by the API's start: the driver's library cannot be unloaded */
-    pthread_mutex_t serving; /* of a hosted one: who has it is what the ring thread is elsewhere. Before all other locks */
-    pthread_t control;          /* of a hosted one, which its keeper waits for before it clears up */
-    _Atomic bool ended;         /* of a hosted one: its threads are told to end */
-    bool told_to_end;           /* control thread: gantryd's END */
-    _Atomic bool stands_saved;  /* all of it has been written for another host, and nothing goes on until gantryd's word */
-    _Atomic bool away;          /* of a hosted one: another host has it */
-    _Atomic uint32_t n_inside;  /* of a hosted one: reports of the driver's that are being heard */
-    _Atomic uint32_t n_holds;   /* of what is mapped: the vGPU's own, and of each word that the driver may still have to say */
-    bool silent;                /* session_lock: the program's socket is another host's */
-    _Atomic int fault; /* the guest broke the protocol: the vGPU ends */
+    bool hosted;                  /* set once: in its program (hosted.c) */
+    bool driver_stays;            /* set by the API's start: the driver's library cannot be unloaded */
+    pthread_mutex_t serving;      /* of a hosted one: who has it is what the ring thread is elsewhere. Before all other locks */
+    pthread_t control;            /* of a hosted one, which its keeper waits for before it clears up */
+    _Atomic bool ended;           /* of a hosted one: its threads are told to end */
+    bool told_to_end;             /* control thread: gantryd's END */
+    _Atomic bool stands_saved;    /* all of it has been written for another host, and nothing goes on until gantryd's word */
+    _Atomic bool away;            /* of a hosted one: another host has it */
+    _Atomic uint32_t n_inside;    /* of a hosted one: reports of the driver's that are being heard */
+    _Atomic uint32_t n_holds;     /* of what is mapped: the vGPU's own, and of each word that the driver may still have to say */
+    bool silent;                  /* session_lock: the program's socket is another host's */
+    _Atomic int fault;            /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
-    bool listens; /* set once: there is a control thread */
-    _Atomic bool moving;   /* it is being saved */
-    _Atomic bool arriving; /* it is being made anew, or waits for the word to go on */
-    pthread_mutex_t writes_lock; /* writes.h */
-    _Atomic bool follows_writes; /* commands that write are followed to their ends */
-    _Atomic uint32_t n_followed; /* of these, and of launches that teach, the driver has so many */
-    _Atomic uint32_t n_left;     /* queues that are gone, and whose last command the driver has still */
+    bool listens;                       /* set once: there is a control thread */
+    _Atomic bool moving;                /* it is being saved */
+    _Atomic bool arriving;              /* it is being made anew, or waits for the word to go on */
+    pthread_mutex_t writes_lock;        /* writes.h */
+    _Atomic bool follows_writes;        /* commands that write are followed to their ends */
+    _Atomic uint32_t n_followed;        /* of these, and of launches that teach, the driver has so many */
+    _Atomic uint32_t n_left;            /* queues that are gone, and whose last command the driver has still */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */
 
     /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */
@@ -488,9 +486,10 @@ struct gn_vgpu {
     struct gn_counters *counters;
     struct gn_lease lease;
     struct gn_remote_host *remote; /* NULL: the program shares our memory */
-    struct gn_tcp sent_to; /* of a move over tcp, written and not decided: the connection stays until this worker ends, or goes on. Who saves, then the control thread */
-    struct gn_list batch_waiters;  /* lock */
-    void *detail; /* the API's */
+    struct gn_tcp sent_to; /* of a move over tcp, written and not decided: the connection stays until this worker ends, or goes on. Who
+                              saves, then the control thread */
+    struct gn_list batch_waiters; /* lock */
+    void *detail;                 /* the API's */
 };
 
 /* Does the program run on a processor that no device of it uses? Then who waits there is in no kernel's way. Any thread. */
@@ -505,8 +504,7 @@ static inline bool gn_vgpu_is_apart(const struct gn_vgpu *v)
 void gn_vgpu_reply(struct gn_vgpu *v, uint32_t token, int32_t result, const void *payload, size_t n);
 void gn_vgpu_event_post(struct gn_vgpu *v, uint32_t index, enum gn_event_phase phase);
 /* `c` (may be NULL) is the command whose end it is. */
-void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times,
-                       const struct gn_command *c);
+void gn_vgpu_event_end(struct gn_vgpu *v, uint32_t index, int32_t error, const struct gn_event_times *times, const struct gn_command *c);
 /*
  * A driver may have its last word when its vGPU has left the program: what that word touches stays mapped until then. Before the
  * driver is told whom to call, and at the end of that call. Any thread.

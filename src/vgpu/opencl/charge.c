@@ -24,9 +24,8 @@ bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes)
 
 void gn_learn_largest(struct gn_vgpu *v)
 {
-    static const cl_device_info sides[] = {CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_IMAGE2D_MAX_HEIGHT,
-                                           CL_DEVICE_IMAGE3D_MAX_WIDTH, CL_DEVICE_IMAGE3D_MAX_HEIGHT,
-                                           CL_DEVICE_IMAGE3D_MAX_DEPTH, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE};
+    static const cl_device_info sides[] = {CL_DEVICE_IMAGE2D_MAX_WIDTH,  CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_WIDTH,
+                                           CL_DEVICE_IMAGE3D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_DEPTH,  CL_DEVICE_IMAGE_MAX_ARRAY_SIZE};
     struct gn_opencl_vgpu *detail = v->detail;
     for (cl_uint d = 0; d < detail->platform->n_devices; d++) {
         cl_device_id device = detail->platform->devices[d];
@@ -126,8 +125,7 @@ struct gn_mem_charge *gn_mem_charge_keep(struct gn_vobject *o)
     c->v = o->vgpu;
     c->bytes = o->charged_bytes;
     o->charged_bytes = 0;
-    if (!cl->clSetMemObjectDestructorCallback ||
-        cl->clSetMemObjectDestructorCallback(o->driver, destroyed, c))
+    if (!cl->clSetMemObjectDestructorCallback || cl->clSetMemObjectDestructorCallback(o->driver, destroyed, c))
         atomic_store_explicit(&c->n_ends, 1, memory_order_relaxed);
     return c;
 }
@@ -169,8 +167,7 @@ static bool charge_printf(struct gn_vgpu *v, cl_device_id device)
     return true;
 }
 
-bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o, cl_program program,
-                       bool prints)
+bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o, cl_program program, bool prints)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_device_id devices[GN_WORKER_MAX_DEVICES];
@@ -184,10 +181,9 @@ bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobjec
         size_t most = 0, variables = 0;
         if (prints && !charge_printf(v, devices[i]))
             return false;
-        if (!cl->clGetDeviceInfo(devices[i], CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) &&
-            most &&
-            !cl->clGetProgramBuildInfo(program, devices[i], CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE,
-                                       sizeof variables, &variables, NULL) &&
+        if (!cl->clGetDeviceInfo(devices[i], CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) && most &&
+            !cl->clGetProgramBuildInfo(program, devices[i], CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE, sizeof variables, &variables,
+                                       NULL) &&
             !gn_add_u64(total, variables, &total))
             return false;
     }
@@ -201,8 +197,7 @@ bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobjec
 
 /* ---- what is told */
 
-cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r,
-                               const struct gn_args_clGetDeviceInfo *a)
+cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clGetDeviceInfo *a)
 {
     const uint64_t limit = v->boot->memory_limit_bytes;
     const uint64_t used = atomic_load_explicit(&v->counters->memory_bytes, memory_order_relaxed);

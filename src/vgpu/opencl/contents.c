@@ -30,7 +30,7 @@ struct context_queue {
     cl_command_queue queue;
     cl_mem between; /* PIECE_BYTES, or as large as an image; NULL: not needed yet */
     uint64_t between_bytes;
-    bool in_place; /* what is mapped is the memory itself */
+    bool in_place;              /* what is mapped is the memory itself */
     struct gn_digests *digests; /* by the device; NULL: hashed here */
 };
 
@@ -101,13 +101,12 @@ static bool maps_show(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem 
     uint32_t back = 0;
     cl_int result;
     bool good = false;
-    volatile uint32_t *at =
-        cl->clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, PROBE_BYTES, 0, NULL, NULL, &result);
+    volatile uint32_t *at = cl->clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, PROBE_BYTES, 0, NULL, NULL, &result);
     if (!at)
         return false;
     at[0] = at[last] = ~word;
-    if (!cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) && !cl->clFinish(queue) &&
-        at[0] == word && at[last] == word) {
+    if (!cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) && !cl->clFinish(queue) && at[0] == word &&
+        at[last] == word) {
         at[last] = ~word;
         good = !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof back, sizeof back, &back, 0, NULL, NULL) && back == ~word;
     }
@@ -228,8 +227,7 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, s
         ret->region[1] = layers;
     else if (type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
         ret->region[2] = layers;
-    ret->bytes = gn_times(detail->element_bytes,
-                          gn_product((const uint64_t[]){ret->region[0], ret->region[1], ret->region[2]}));
+    ret->bytes = gn_times(detail->element_bytes, gn_product((const uint64_t[]){ret->region[0], ret->region[1], ret->region[2]}));
     return true;
 }
 
@@ -244,8 +242,8 @@ static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects
         gn_cl(v)->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
         if (type == CL_MEM_OBJECT_PIPE)
             return "a pipe, whose contents cannot be read";
-        if (type != CL_MEM_OBJECT_BUFFER &&
-            !gn_cl(v)->clGetImageInfo(o->driver, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels, NULL) && levels > 1)
+        if (type != CL_MEM_OBJECT_BUFFER && !gn_cl(v)->clGetImageInfo(o->driver, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels, NULL) &&
+            levels > 1)
             return "an image with mip levels, which cannot be moved yet";
     }
     return NULL;
@@ -269,8 +267,7 @@ static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struc
     if (!(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
         return cl->clEnqueueReadImage(q->queue, c->mem, CL_TRUE, gn_zero3, c->region, 0, 0, to, 0, NULL, NULL);
     cl_mem by = between(v, q, c->bytes);
-    cl_int result =
-        by ? cl->clEnqueueCopyImageToBuffer(q->queue, c->mem, by, gn_zero3, c->region, 0, 0, NULL, NULL) : CL_OUT_OF_RESOURCES;
+    cl_int result = by ? cl->clEnqueueCopyImageToBuffer(q->queue, c->mem, by, gn_zero3, c->region, 0, 0, NULL, NULL) : CL_OUT_OF_RESOURCES;
     return result ? result : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, c->bytes, to, 0, NULL, NULL);
 }
 
@@ -367,9 +364,10 @@ static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_
     s->v = v;
     s->id = o->id;
     s->there = there;
-    if (!s->content.home && !s->content.image && s->queue->in_place && !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0, s->content.bytes, 0,
-                                                 NULL, NULL, &result);
+    if (!s->content.home && !s->content.image && s->queue->in_place &&
+        !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0, s->content.bytes, 0, NULL, NULL,
+                                                 &result);
     /* A kernel may not read what is for kernels to write alone. */
     const bool hashes = s->queue->digests && !s->content.home && !s->content.image && !(s->content.flags & CL_MEM_WRITE_ONLY);
     *ret = (struct gn_page_source){.memory = s->mapped, .read = read_source, .digest = hashes ? digest_source : NULL, .ctx = s};
@@ -454,8 +452,7 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     if (!m)
         return -ENOMEM;
     *m = (struct marker){.settling = s, .n_refs = 2};
-    if (cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &event)
-                                        : cl->clEnqueueMarker(queue, &event)) {
+    if (cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) : cl->clEnqueueMarker(queue, &event)) {
         free(m);
         return -EIO;
     }
@@ -466,8 +463,7 @@ static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue 
     const bool told = !cl->clSetEventCallback(event, CL_COMPLETE, marker_over, m);
     cl->clFlush(queue);
     /* Some drivers never call back for an event that is over. */
-    const bool over = !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) &&
-                      status <= CL_COMPLETE;
+    const bool over = !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) && status <= CL_COMPLETE;
     cl->clReleaseEvent(event);
     pthread_mutex_lock(&s->lock);
     if (over)

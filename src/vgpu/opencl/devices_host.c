@@ -178,12 +178,13 @@ int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o, const 
         atomic_store_explicit(&k->most_items, state.work_items, memory_order_relaxed);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         size_t most = 0;
-        if (gn_cl(v)->clGetKernelWorkGroupInfo(o->driver, detail->platform->devices[i], CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL) ||
+        if (gn_cl(v)->clGetKernelWorkGroupInfo(o->driver, detail->platform->devices[i], CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                                               NULL) ||
             state.work_items <= most)
             continue;
         (void)gn_cl(v)->clGetKernelInfo(o->driver, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
-        return gn_fail(err, ENODEV, "choose a device that has it", "its kernel %.60s runs in work-groups of %llu, and here of at most %zu", name,
-                       (unsigned long long)state.work_items, most);
+        return gn_fail(err, ENODEV, "choose a device that has it", "its kernel %.60s runs in work-groups of %llu, and here of at most %zu",
+                       name, (unsigned long long)state.work_items, most);
     }
     return 0;
 }

@@ -105,7 +105,8 @@ static int try_it(struct gn_digests *d, const struct gn_page_hasher *hasher, str
     if (bytes)
         mem = d->cl->clCreateBuffer(d->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, n, bytes, &result);
     int rc = mem ? compare(d, mem, hasher, bytes, n, err)
-                 : gn_fail(err, ENOMEM, "pages will be read and hashed by the processor", "no memory to try whether the device hashes pages: error %d", result);
+                 : gn_fail(err, ENOMEM, "pages will be read and hashed by the processor",
+                           "no memory to try whether the device hashes pages: error %d", result);
     if (mem)
         d->cl->clReleaseMemObject(mem);
     free(bytes);

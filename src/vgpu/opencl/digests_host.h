@@ -25,8 +25,8 @@ void gn_digests_free(struct gn_digests *d);
 /* Takes up to seconds the first time, where the compiler's cache is cold. The hasher is that of all digests, an NH. */
 void gn_digests_ready(struct gn_digests *d, const struct gn_page_hasher *hasher);
 
-/* Of n pages of a buffer; the buffer's last one may be short. By one thread at a time. 0, or -errno: they are hashed here; after a device has failed it
- * is not asked again. */
+/* Of n pages of a buffer; the buffer's last one may be short. By one thread at a time. 0, or -errno: they are hashed here; after a device
+ * has failed it is not asked again. */
 int gn_digests_of(struct gn_digests *d, cl_mem mem, uint64_t mem_bytes, uint64_t first, uint64_t n, void *ret);
 
 #endif

@@ -14,7 +14,7 @@
 
 struct gn_home {
     struct gn_vgpu *vgpu;
-    struct gn_list link; /* in the vGPU's homes; homes_lock */
+    struct gn_list link;    /* in the vGPU's homes; homes_lock */
     _Atomic uint32_t event; /* over when the driver has let go; GN_NO_EVENT: nobody asks */
 };
 
@@ -34,15 +34,12 @@ static bool seen_at_once(const cl_icd_dispatch *cl, cl_command_queue queue, cl_m
     const size_t last = PROBE_BYTES / sizeof *page - 1;
     const uint32_t word = PROBE_WORD;
     uint32_t back = 0;
-    if (cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) ||
-        cl->clFinish(queue) || page[0] != word || page[last] != word)
+    if (cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) || cl->clFinish(queue) || page[0] != word ||
+        page[last] != word)
         return false;
     page[0] = page[last] = ~word;
-    return !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof *page, sizeof back, &back, 0, NULL,
-                                    NULL) &&
-           back == ~word &&
-           !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof back, &back, 0, NULL, NULL) &&
-           back == ~word;
+    return !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof *page, sizeof back, &back, 0, NULL, NULL) && back == ~word &&
+           !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof back, &back, 0, NULL, NULL) && back == ~word;
 }
 
 static bool works_in_place(const cl_icd_dispatch *cl, cl_device_id device)
@@ -123,8 +120,7 @@ void gn_homes_end(struct gn_vgpu *v)
     pthread_mutex_unlock(&detail->homes_lock);
 }
 
-cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,
-                      cl_int *result)
+cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes, cl_int *result)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_home *home = malloc(sizeof *home);

@@ -53,8 +53,7 @@ static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i, str
     char name[128] = "";
     fact->class = GN_ARG_CLASS_UNKNOWN;
     fact->access = 1;
-    if (!cl->clGetKernelArgInfo ||
-        cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address, NULL))
+    if (!cl->clGetKernelArgInfo || cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address, NULL))
         return;
     cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof access, &access, NULL);
     cl->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof type, &type, NULL);
@@ -73,8 +72,7 @@ static void arg_fact(const cl_icd_dispatch *cl, cl_kernel kernel, cl_uint i, str
     else if (address == CL_KERNEL_ARG_ADDRESS_PRIVATE)
         fact->class = GN_ARG_CLASS_VALUE;
     else
-        fact->class = GN_ARG_CLASS_MEM,
-        fact->access = address != CL_KERNEL_ARG_ADDRESS_CONSTANT && !(type & CL_KERNEL_ARG_TYPE_CONST);
+        fact->class = GN_ARG_CLASS_MEM, fact->access = address != CL_KERNEL_ARG_ADDRESS_CONSTANT && !(type & CL_KERNEL_ARG_TYPE_CONST);
 }
 
 cl_int gn_host_KernelFacts(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_KernelFacts *a)
@@ -93,8 +91,7 @@ cl_int gn_host_KernelFacts(struct gn_vgpu *v, struct gn_request *r, const struct
 
 cl_int gn_host_Kernels(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Kernels *a)
 {
-    cl_kernel *kernels =
-        a->num_kernels ? gn_request_alloc(r, gn_times(a->num_kernels, sizeof *kernels)) : NULL;
+    cl_kernel *kernels = a->num_kernels ? gn_request_alloc(r, gn_times(a->num_kernels, sizeof *kernels)) : NULL;
     cl_uint n = 0;
     if (a->num_kernels && !kernels)
         return CL_OUT_OF_HOST_MEMORY;
@@ -172,8 +169,7 @@ static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct 
     case GN_ARG_QUEUE:
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, &driver);
     case GN_ARG_NULL:
-        return arg->bytes <= sizeof none ? cl->clSetKernelArg(kernel, arg->index, arg->bytes, none)
-                                         : CL_INVALID_ARG_SIZE;
+        return arg->bytes <= sizeof none ? cl->clSetKernelArg(kernel, arg->index, arg->bytes, none) : CL_INVALID_ARG_SIZE;
     case GN_ARG_SVM:
         if (!cl->clSetKernelArgSVMPointer)
             return CL_INVALID_OPERATION;
@@ -307,8 +303,8 @@ static void note_sizes(struct gn_kernel_detail *k, const struct gn_wire_Launch *
     raise_to(&k->most_items, items);
 }
 
-int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
-                         const cl_event *waits, cl_event *event)
+int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
+                         cl_event *event)
 {
     const struct gn_wire_Launch *w = gn_command_message(c);
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -328,19 +324,18 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     pthread_mutex_lock(&k->lock);
     while (!result && run && (arg = next_arg(run, w->args_bytes, &at, &fault))) {
         const struct gn_vobject *o = arg_handle_kind(arg) ? c->object_refs[n++] : NULL;
-        result = arg->kind != GN_ARG_SVM || gn_svm_address_ok(v, arg->value)
-                     ? apply_arg(v, driver_kernel, k, arg, o)
-                     : CL_INVALID_ARG_VALUE;
+        result =
+            arg->kind != GN_ARG_SVM || gn_svm_address_ok(v, arg->value) ? apply_arg(v, driver_kernel, k, arg, o) : CL_INVALID_ARG_VALUE;
     }
     if (!result && c->cut)
         result = enqueue_part(cl, queue, driver_kernel, w, &c->cut->now, n_waits, waits, event);
     else if (!result && w->task)
         result = cl->clEnqueueTask(queue, kernel->driver, n_waits, waits, event);
     else if (!result)
-        result = cl->clEnqueueNDRangeKernel(
-            queue, kernel->driver, w->work_dim, w->present & 1 ? (const size_t *)w->global_work_offset : NULL,
-            w->present & 2 ? (const size_t *)w->global_work_size : NULL,
-            w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits, event);
+        result =
+            cl->clEnqueueNDRangeKernel(queue, kernel->driver, w->work_dim, w->present & 1 ? (const size_t *)w->global_work_offset : NULL,
+                                       w->present & 2 ? (const size_t *)w->global_work_size : NULL,
+                                       w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits, event);
     pthread_mutex_unlock(&k->lock);
     if (!result && !w->task && w->present & 4 && w->work_dim <= 3)
         note_sizes(kernel->detail, w);
@@ -355,8 +350,8 @@ void gn_admit_Finish(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
-                         const cl_event *waits, cl_event *event)
+int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
+                         cl_event *event)
 {
     struct gn_vqueue *q = c->queue;
     const cl_icd_dispatch *cl = gn_cl(v);
@@ -376,8 +371,7 @@ int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_que
         return late;
     }
     cl_int status = CL_QUEUED;
-    if (last && !cl->clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) &&
-        status <= CL_COMPLETE) {
+    if (last && !cl->clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) && status <= CL_COMPLETE) {
         /* Nothing is left to wait for. Some drivers never call back for an event that is over. */
         cl->clReleaseEvent(last);
         return CL_SUCCESS;
@@ -389,6 +383,5 @@ int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     }
     if (q->in_order)
         return CL_SUCCESS;
-    return cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, event)
-                                           : cl->clEnqueueMarker(queue, event);
+    return cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, event) : cl->clEnqueueMarker(queue, event);
 }

@@ -82,8 +82,8 @@ static void use_mem(struct gn_vgpu *v, cl_mem mem, struct gn_uses *uses)
     const struct gn_saved_image one = {.order = format.image_channel_order,
                                        .type = format.image_channel_data_type,
                                        .kind = type,
-                                       .flags = flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY |
-                                                         CL_MEM_KERNEL_READ_AND_WRITE)};
+                                       .flags = flags &
+                                                (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY | CL_MEM_KERNEL_READ_AND_WRITE)};
     const uint64_t on = devices_of(v, context);
     for (uint32_t i = 0; i < v->n_devices; i++) {
         if (!(on >> i & 1))
@@ -140,7 +140,7 @@ static void use_part(struct gn_vgpu *v, const struct gn_vobject *o, struct gn_us
 }
 
 void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, struct gn_record *const *records, uint32_t n_records,
-                 struct gn_uses *ret)
+                  struct gn_uses *ret)
 {
     uint32_t flags = 0;
     memset(ret, 0, v->n_devices * sizeof *ret);
@@ -298,7 +298,8 @@ static void need_version(const struct pair *p, cl_device_info number, const char
 
 /* ---- images */
 
-static const char *const kinds_of_image[] = {"2D image", "3D image", "2D image array", "1D image", "1D image array", "1D image of a buffer"};
+static const char *const kinds_of_image[] = {"2D image", "3D image",       "2D image array",
+                                             "1D image", "1D image array", "1D image of a buffer"};
 
 static bool has_format(struct gn_vgpu *v, cl_context context, const struct gn_saved_image *image)
 {
@@ -356,10 +357,10 @@ void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_devi
     need_size(&p, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, 0, u->image_elements, "images of buffers with a length");
     need_size(&p, CL_DEVICE_MAX_COMPUTE_UNITS, 0, u->sub_units, "a part of the device with compute units");
     if (u->queue_properties & ~gn_told_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0))
-        gn_lack(l, "%s", u->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE &
-                                 ~gn_told_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
-                             ? "out-of-order queues"
-                             : "queues that tell when commands ran");
+        gn_lack(l, "%s",
+                u->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE & ~gn_told_number(here, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, 0)
+                    ? "out-of-order queues"
+                    : "queues that tell when commands ran");
     const char *name = gn_told_text(told, CL_DEVICE_NAME, 60, &n);
     if (u->flags & GN_USES_BINARY)
         gn_lack(l, "the source of a program of which only a binary of \"%.*s\" is there", n, name);

@@ -21,7 +21,7 @@ struct gn_saved_uses {
     uint64_t local_bytes;                 /* the most that a kernel takes */
     uint64_t queue_properties;
     uint64_t image2d[2], image3d[3], image_layers, image_elements; /* the largest sides; of images over buffers */
-    uint32_t sub_units; /* compute units of the largest part that was made of it */
+    uint32_t sub_units;                                            /* compute units of the largest part that was made of it */
     uint32_t zero;
 };
 
@@ -46,7 +46,7 @@ struct gn_vobject;
 struct gn_record;
 /* Of each of the vGPU's devices. Objects and records are held. */
 void gn_uses_look(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, struct gn_record *const *records, uint32_t n_records,
-                 struct gn_uses *ret);
+                  struct gn_uses *ret);
 
 /* The list, as one sentence; what does not fit is counted, and all of it goes to the log. */
 struct gn_lacks {

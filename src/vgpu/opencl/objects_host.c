@@ -22,12 +22,10 @@ cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const stru
 cl_int gn_host_DeviceType(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DeviceType *a)
 {
     cl_uint n;
-    cl_device_id *devices =
-        a->has_devices ? gn_request_alloc(r, gn_times(a->num_entries, sizeof *devices)) : NULL;
+    cl_device_id *devices = a->has_devices ? gn_request_alloc(r, gn_times(a->num_entries, sizeof *devices)) : NULL;
     if (a->has_devices && !devices)
         return CL_OUT_OF_HOST_MEMORY;
-    return gn_cl(v)->clGetDeviceIDs(gn_platform_of(v)->id, a->device_type, a->num_entries, devices,
-                                    a->has_number ? &n : NULL);
+    return gn_cl(v)->clGetDeviceIDs(gn_platform_of(v)->id, a->device_type, a->num_entries, devices, a->has_number ? &n : NULL);
 }
 
 cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_SubDevices *a)
@@ -58,7 +56,7 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct 
 #define MAX_SPEAKERS  64u
 #define SPEAKER_SHIFT 26u
 #define SPEAKER_MASK  ((uint64_t)(MAX_SPEAKERS - 1) << SPEAKER_SHIFT)
-_Static_assert(GN_OBJECT_CHUNK * (uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << SPEAKER_SHIFT, "an index leaves room");
+_Static_assert(GN_OBJECT_CHUNK *(uint64_t)GN_OBJECT_CHUNKS <= UINT64_C(1) << SPEAKER_SHIFT, "an index leaves room");
 static struct gn_vgpu *_Atomic speakers[MAX_SPEAKERS];
 static _Atomic uint32_t next_speaker;
 _Static_assert(sizeof(void *) >= sizeof(uint64_t), "an id travels as a pointer");
@@ -87,8 +85,7 @@ void gn_speaker_leave(struct gn_vgpu *v)
     }
 }
 
-static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes,
-                                     void *user_data)
+static void CL_CALLBACK context_says(const char *text, const void *private_info, size_t private_bytes, void *user_data)
 {
     /* The context's id and its vGPU's place: nothing that would have to outlive the last that a driver says of it. An index of
      * an object has fewer bits than there is room for. */
@@ -109,8 +106,7 @@ static void CL_CALLBACK context_says(const char *text, const void *private_info,
     gn_vgpu_tell(v, GN_SESSION_CONTEXT, &notice, sizeof notice.head + bytes + 1);
 }
 
-void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a,
-                      cl_int *result)
+void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a, cl_int *result)
 {
     uint64_t id = ((const struct gn_wire_Context *)gn_request_message(r))->id;
     cl_context_properties *properties = NULL;
@@ -135,8 +131,7 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
 }
 
 /* A device that is neither a root one nor among those named has no name that the program knows. */
-static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r,
-                            const struct gn_args_ContextDevices *a, cl_device_id device)
+static cl_ulong device_name(struct gn_vgpu *v, const struct gn_request *r, const struct gn_args_ContextDevices *a, cl_device_id device)
 {
     const struct gn_cl_platform *p = gn_platform_of(v);
     for (cl_uint i = 0; a->device_list && i < a->num_devices; i++)
@@ -186,22 +181,20 @@ static cl_mem_flags driver_flags(cl_mem_flags flags, bool has_host_ptr, const vo
 static bool has_contents(cl_mem_flags flags, bool has_host_ptr)
 {
     const cl_mem_flags host = flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR);
-    return has_host_ptr && (host == CL_MEM_USE_HOST_PTR ||
-                            ((host & CL_MEM_COPY_HOST_PTR) && !(host & CL_MEM_USE_HOST_PTR)));
+    return has_host_ptr && (host == CL_MEM_USE_HOST_PTR || ((host & CL_MEM_COPY_HOST_PTR) && !(host & CL_MEM_USE_HOST_PTR)));
 }
 
-static void *create_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags, size_t size,
-                           const void *host_ptr, cl_int *result)
+static void *create_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags, size_t size, const void *host_ptr,
+                           cl_int *result)
 {
     if (a->properties)
-        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, size, (void *)host_ptr,
-                                                      result);
+        return gn_cl(v)->clCreateBufferWithProperties(a->context, a->properties, flags, size, (void *)host_ptr, result);
     return gn_cl(v)->clCreateBuffer(a->context, flags, size, (void *)host_ptr, result);
 }
 
 /* Too much memory is asked for: so it is `why`, unless the driver finds something else wrong. */
-static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags,
-                           const void *host_ptr, cl_int why, cl_int *result)
+static void *refuse_buffer(struct gn_vgpu *v, const struct gn_args_Buffer *a, cl_mem_flags flags, const void *host_ptr, cl_int why,
+                           cl_int *result)
 {
     cl_mem tried = create_buffer(v, a, flags, 1, host_ptr ? some_host_memory : NULL, result);
     if (tried) {
@@ -249,8 +242,7 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
         if (r->defer)
             return NULL;
         flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
-        return refuse_buffer(v, a, flags, host_ptr,
-                             too_large ? CL_INVALID_BUFFER_SIZE : CL_MEM_OBJECT_ALLOCATION_FAILURE, result);
+        return refuse_buffer(v, a, flags, host_ptr, too_large ? CL_INVALID_BUFFER_SIZE : CL_MEM_OBJECT_ALLOCATION_FAILURE, result);
     }
     if (a->home && gn_home_possible(v, a->context)) {
         *a->at_home = CL_TRUE;
@@ -300,18 +292,16 @@ static uint64_t image_initial_bytes(const cl_image_format *format, const cl_imag
     }
 }
 
-static void *create_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags,
-                          const cl_image_desc *desc, const void *host_ptr, cl_int *result)
+static void *create_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags, const cl_image_desc *desc,
+                          const void *host_ptr, cl_int *result)
 {
     if (a->properties)
-        return gn_cl(v)->clCreateImageWithProperties(a->context, a->properties, flags, a->image_format, desc,
-                                                     (void *)host_ptr, result);
+        return gn_cl(v)->clCreateImageWithProperties(a->context, a->properties, flags, a->image_format, desc, (void *)host_ptr, result);
     return gn_cl(v)->clCreateImage(a->context, flags, a->image_format, desc, (void *)host_ptr, result);
 }
 
 /* As refuse_buffer: the smallest image of that kind shows what else may be wrong. */
-static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags,
-                          const void *host_ptr, cl_int *result)
+static void *refuse_image(struct gn_vgpu *v, const struct gn_args_Image *a, cl_mem_flags flags, const void *host_ptr, cl_int *result)
 {
     cl_image_desc least = *a->image_desc;
     least.image_width = 1;
@@ -360,8 +350,7 @@ void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_arg
     return made;
 }
 
-void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreatePipe *a,
-                           cl_int *result)
+void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreatePipe *a, cl_int *result)
 {
     if (!gn_cl(v)->clCreatePipe) {
         *result = CL_INVALID_OPERATION;
@@ -391,11 +380,10 @@ cl_int gn_host_MapProbe(struct gn_vgpu *v, struct gn_request *r, const struct gn
         region[i] = a->place[i + 3];
     }
     if (detail->element_bytes)
-        ptr = cl->clEnqueueMapImage(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin, region,
-                                    &row_pitch, &slice_pitch, 0, NULL, &mapped, &result);
+        ptr = cl->clEnqueueMapImage(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin, region, &row_pitch, &slice_pitch, 0, NULL,
+                                    &mapped, &result);
     else
-        ptr = cl->clEnqueueMapBuffer(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin[0], region[0],
-                                     0, NULL, &mapped, &result);
+        ptr = cl->clEnqueueMapBuffer(a->command_queue, a->mem, CL_FALSE, a->map_flags, origin[0], region[0], 0, NULL, &mapped, &result);
     if (result)
         return result;
     result = cl->clEnqueueUnmapMemObject(a->command_queue, a->mem, ptr, 1, &mapped, NULL);
@@ -415,8 +403,7 @@ cl_int gn_host_UserEvent(struct gn_vgpu *v, struct gn_request *r, const struct g
     return CL_SUCCESS;
 }
 
-cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r,
-                               const struct gn_args_UserEventStatus *a)
+cl_int gn_host_UserEventStatus(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_UserEventStatus *a)
 {
     (void)r;
     if (gn_user_event_set(v, a->event, a->status))

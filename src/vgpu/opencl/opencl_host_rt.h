@@ -41,7 +41,7 @@ struct gn_opencl_vgpu {
     struct gn_slices slices;
     /* home_host.c */
     pthread_mutex_t homes_lock;
-    struct gn_list homes; /* that the driver has not let go of */
+    struct gn_list homes;                        /* that the driver has not let go of */
     _Atomic int in_place[GN_WORKER_MAX_DEVICES]; /* enum gn_in_place, by device; whoever looks first finds out */
 };
 
@@ -64,14 +64,14 @@ cl_uint gn_device_index(struct gn_vgpu *v, cl_device_id device);
 
 /* Kinds of detail: a queue's is struct gn_vqueue. */
 struct gn_mem_detail {
-    size_t element_bytes; /* of an image's element; 0: no image */
-    bool lines;           /* an array of lines: a slice pitch apart, in the second dimension */
+    size_t element_bytes;         /* of an image's element; 0: no image */
+    bool lines;                   /* an array of lines: a slice pitch apart, in the second dimension */
     struct gn_mem_charge *charge; /* device memory that it holds; NULL: none of its own */
-    struct gn_home *home; /* of a buffer in the data area; the driver's last callback frees it, after the release */
+    struct gn_home *home;         /* of a buffer in the data area; the driver's last callback frees it, after the release */
     /* Who writes the memory: this object's own, or, of a sub-buffer or an image over a buffer, those bytes of that buffer's. */
     struct gn_writes *writes;
     bool borrowed;
-    bool svm; /* it lies in shared virtual memory: of which the driver knows nothing, and which stays with the program */
+    bool svm;                /* it lies in shared virtual memory: of which the driver knows nothing, and which stays with the program */
     uint64_t origin, extent; /* in that memory; extent: at most */
 };
 
@@ -116,10 +116,10 @@ struct gn_kernel_detail {
     pthread_mutex_t lock; /* held from the first argument to the launch: a kernel has one set of arguments */
     cl_uint n_args;
     struct gn_applied_arg {
-        struct gn_arg arg; /* kind 0: not set */
-        void *tail;        /* of arg: malloc'd */
-        bool writes;       /* memory given here may be written */
-    } * applied;           /* what the driver's kernel was given last */
+        struct gn_arg arg;           /* kind 0: not set */
+        void *tail;                  /* of arg: malloc'd */
+        bool writes;                 /* memory given here may be written */
+    } * applied;                     /* what the driver's kernel was given last */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
     /* Of the work-groups that the program chose the size of: the most items, and the longest sides. Whoever submits. */
     _Atomic uint64_t most_items, most_sides[3];
@@ -131,8 +131,7 @@ void gn_kernel_detail_free(struct gn_kernel_detail *k);
 /* Buffers in the data area. Ring thread. */
 bool gn_home_possible(struct gn_vgpu *v, cl_context context);
 /* NULL and *result when the driver refuses. */
-cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes,
-                      cl_int *result);
+cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes, cl_int *result);
 /* objects_host.c: what the driver says of its contexts from now on is not told. */
 void gn_speaker_leave(struct gn_vgpu *v);
 /* The driver ends with this process: what the program waits for it to let go of is free. */
@@ -168,12 +167,10 @@ static inline uint64_t gn_rect_span(const uint64_t *region, uint64_t row_pitch, 
 }
 
 /* Bytes that an image region may touch in host memory with these pitches; 0: tight. */
-static inline uint64_t gn_image_span(const struct gn_vobject *image, const uint64_t *region,
-                                     uint64_t row_pitch, uint64_t slice_pitch)
+static inline uint64_t gn_image_span(const struct gn_vobject *image, const uint64_t *region, uint64_t row_pitch, uint64_t slice_pitch)
 {
     const struct gn_mem_detail *detail = image ? image->detail : NULL;
-    return detail ? gn_pitched_bytes(detail->element_bytes, region, row_pitch, slice_pitch, detail->lines)
-                  : 0;
+    return detail ? gn_pitched_bytes(detail->element_bytes, region, row_pitch, slice_pitch, detail->lines) : 0;
 }
 
 #endif

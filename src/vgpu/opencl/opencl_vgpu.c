@@ -95,8 +95,7 @@ static int mem_made(struct gn_vobject *o, const struct gn_request *r)
     cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
     detail->lines = type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
-        cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes,
-                           &detail->element_bytes, NULL);
+        cl->clGetImageInfo(o->driver, CL_IMAGE_ELEMENT_SIZE, sizeof detail->element_bytes, &detail->element_bytes, NULL);
     if (gn_mem_writes_made(o, detail, r) || (o->charged_bytes && !(detail->charge = gn_mem_charge_keep(o)))) {
         gn_writes_unref(detail->writes);
         free(detail);

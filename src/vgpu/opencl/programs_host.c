@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r,
-                                const struct gn_args_ProgramFromSource *a, cl_int *result)
+void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromSource *a, cl_int *result)
 {
     const char *source = a->source ? a->source : "";
     size_t bytes = a->source ? a->bytes : 0;
@@ -22,8 +21,7 @@ void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r,
     return gn_cl(v)->clCreateProgramWithSource(a->context, 1, &source, &bytes, result);
 }
 
-void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r,
-                                  const struct gn_args_ProgramFromBinaries *a, cl_int *result)
+void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromBinaries *a, cl_int *result)
 {
     size_t *lengths = gn_request_alloc(r, gn_times(a->num_devices, sizeof *lengths));
     const unsigned char **binaries = gn_request_alloc(r, gn_times(a->num_devices, sizeof *binaries));
@@ -44,8 +42,7 @@ void *gn_host_ProgramFromBinaries(struct gn_vgpu *v, struct gn_request *r,
     }
     for (cl_uint i = 0; a->binary_status && i < a->num_devices; i++)
         a->binary_status[i] = GN_UNTOUCHED;
-    return gn_cl(v)->clCreateProgramWithBinary(a->context, a->num_devices, a->device_list, lengths, binaries,
-                                               a->binary_status, result);
+    return gn_cl(v)->clCreateProgramWithBinary(a->context, a->num_devices, a->device_list, lengths, binaries, a->binary_status, result);
 }
 
 static void CL_CALLBACK release_told(cl_program program, void *user_data)
@@ -54,8 +51,7 @@ static void CL_CALLBACK release_told(cl_program program, void *user_data)
     (void)user_data;
 }
 
-cl_int gn_host_ProgramReleaseCallback(struct gn_vgpu *v, struct gn_request *r,
-                                      const struct gn_args_ProgramReleaseCallback *a)
+cl_int gn_host_ProgramReleaseCallback(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramReleaseCallback *a)
 {
     (void)r;
     if (!gn_cl(v)->clSetProgramReleaseCallback)
@@ -113,8 +109,7 @@ cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
 {
     struct gn_vobject *o = program_of(r, a->program);
     begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
-    cl_int result =
-        gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
+    cl_int result = gn_cl(v)->clBuildProgram(a->program, a->num_devices, a->device_list, a->options, NULL, NULL);
     end_build(v, r, o);
     if (!result && o && !gn_program_charge(v, r, o, a->program, gn_program_prints(o)))
         result = CL_OUT_OF_RESOURCES;
@@ -143,8 +138,8 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
         }
     }
     begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
-    cl_int result = gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options,
-                                               a->num_input_headers, a->input_headers, names, NULL, NULL);
+    cl_int result = gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options, a->num_input_headers,
+                                               a->input_headers, names, NULL, NULL);
     end_build(v, r, program_of(r, a->program));
     return result;
 }
@@ -163,9 +158,8 @@ static bool inputs_print(const struct gn_request *r)
 
 void *gn_host_Link(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Link *a, cl_int *result)
 {
-    cl_program program =
-        gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options, a->num_input_programs,
-                                a->input_programs, NULL, NULL, result);
+    cl_program program = gn_cl(v)->clLinkProgram(a->context, a->num_devices, a->device_list, a->options, a->num_input_programs,
+                                                 a->input_programs, NULL, NULL, result);
     if (program && !*result && !gn_program_charge(v, r, NULL, program, inputs_print(r))) {
         gn_cl(v)->clReleaseProgram(program);
         program = NULL;
@@ -203,8 +197,7 @@ cl_int gn_host_ProgramBinarySizes(struct gn_vgpu *v, struct gn_request *r, const
     return result;
 }
 
-cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r,
-                               const struct gn_args_ProgramBinaries *a)
+cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramBinaries *a)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_uint n = 0;

@@ -23,13 +23,13 @@ int gn_queue_made(struct gn_vobject *o)
     const bool measured = properties & CL_QUEUE_PROFILING_ENABLE;
     const cl_uint index = gn_device_index(o->vgpu, device);
     atomic_fetch_or_explicit(&o->vgpu->counters->devices, UINT64_C(1) << index, memory_order_relaxed);
-    o->detail = gn_queue_new(o->vgpu, o, index, !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), measured && !times_are_ours, measured);
+    o->detail =
+        gn_queue_new(o->vgpu, o, index, !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), measured && !times_are_ours, measured);
     times_are_ours = false;
     return o->detail ? 0 : -1;
 }
 
-void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreateCommandQueue *a,
-                                   cl_int *result)
+void *gn_host_clCreateCommandQueue(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreateCommandQueue *a, cl_int *result)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     void *made = NULL;
@@ -98,8 +98,8 @@ cl_int gn_host_clGetCommandQueueInfo(struct gn_vgpu *v, struct gn_request *r, co
     const struct gn_vqueue *q = a->command_queue_object ? a->command_queue_object->detail : NULL;
     cl_command_queue_properties *properties = a->param_value;
     (void)r;
-    cl_int result = gn_cl(v)->clGetCommandQueueInfo(a->command_queue, a->param_name, a->param_value_size, a->param_value,
-                                                    a->param_value_size_ret);
+    cl_int result =
+        gn_cl(v)->clGetCommandQueueInfo(a->command_queue, a->param_name, a->param_value_size, a->param_value, a->param_value_size_ret);
     if (result == CL_SUCCESS && q && !q->profiling && a->param_name == CL_QUEUE_PROPERTIES && properties)
         *properties &= ~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
     return result;

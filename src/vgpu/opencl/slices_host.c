@@ -28,7 +28,7 @@ struct gn_sliced_kernel {
     bool knows_more;
     struct pace paces[N_PACES];
     uint32_t n_learned, n_measured; /* shapes; launches and parts */
-    uint64_t last_ps; /* of any geometry */
+    uint64_t last_ps;               /* of any geometry */
     char name[MAX_NAME];
 };
 
@@ -97,8 +97,7 @@ static char *source_of(const cl_icd_dispatch *cl, cl_program program, size_t *re
     return text;
 }
 
-struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program, const char *options,
-                                          struct gn_sliced_program *before)
+struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program, const char *options, struct gn_sliced_program *before)
 {
     struct gn_slices *s = slices_of(v);
     size_t bytes = 0;
@@ -438,8 +437,7 @@ static struct variant *variant_locked(struct gn_sliced_kernel *k, cl_device_id d
 static bool has_variables(const cl_icd_dispatch *cl, const struct gn_sliced_program *p, cl_device_id device)
 {
     size_t most = 0;
-    return p->facts.newer &&
-           !cl->clGetDeviceInfo(device, CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) && most;
+    return p->facts.newer && !cl->clGetDeviceInfo(device, CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) && most;
 }
 
 static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_kernel *k, cl_device_id device,

@@ -23,8 +23,7 @@ extern const struct gn_slicer gn_opencl_slicer;
 /* At the start: whether anything will be cut, and how (GANTRY_SLICE_GROUPS). */
 void gn_slices_start(struct gn_vgpu *v);
 /* A program was built from source with these options, well; `before`, if any, is what was known of it. The helper thread. */
-struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program, const char *options,
-                                          struct gn_sliced_program *before);
+struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program, const char *options, struct gn_sliced_program *before);
 /* One reference less: before the driver's object is released. A thread of the vGPU's. */
 void gn_slices_program_release(struct gn_vgpu *v, struct gn_sliced_program *p);
 /* A new kernel's; NULL: its launches run whole. */

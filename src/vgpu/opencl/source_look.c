@@ -20,8 +20,7 @@ struct text {
 /* The next character, lines that a backslash joins being one; -1 at the end. *ret_next: what follows it. */
 static int look(const struct text *t, const char *at, const char **ret_next)
 {
-    while (at + 1 < t->end && at[0] == '\\' &&
-           (at[1] == '\n' || (at[1] == '\r' && at + 2 < t->end && at[2] == '\n')))
+    while (at + 1 < t->end && at[0] == '\\' && (at[1] == '\n' || (at[1] == '\r' && at + 2 < t->end && at[2] == '\n')))
         at += at[1] == '\n' ? 2 : 3;
     if (at >= t->end)
         return -1;
@@ -87,8 +86,8 @@ static uint32_t asks_of(const char *word)
 static void judge_word(struct text *t, const char *word)
 {
     static const char *const loops[] = {"for", "while", "do", "goto"};
-    static const char *const waits[] = {"volatile", "__volatile", "__volatile__", "mem_fence", "read_mem_fence",
-                                        "write_mem_fence", "CLK_GLOBAL_MEM_FENCE"};
+    static const char *const waits[] = {"volatile",       "__volatile",      "__volatile__",        "mem_fence",
+                                        "read_mem_fence", "write_mem_fence", "CLK_GLOBAL_MEM_FENCE"};
     static const char *const waits_like[] = {"atomic", "atom_", "__atomic", "__c11_atomic", "__opencl_atomic", "__sync_"};
     static const char *const strange[] = {"asm", "pipe", "__pipe", "enqueue_kernel", "_Pragma", "push_macro", "pop_macro", "poison"};
     static const char *const strange_like[] = {"__asm", "__builtin", "__spirv", "__nv", "__amd", "__ockl", "_Z", "read_pipe", "write_pipe"};

@@ -25,9 +25,9 @@ enum gn_source_asks {
 };
 
 struct gn_source_facts {
-    uint32_t asks;         /* enum gn_source_asks */
-    const char *whole;     /* why it runs whole; NULL: it may be cut */
-    bool newer;            /* of a version in which a program may have variables of its own that outlive a launch */
+    uint32_t asks;     /* enum gn_source_asks */
+    const char *whole; /* why it runs whole; NULL: it may be cut */
+    bool newer;        /* of a version in which a program may have variables of its own that outlive a launch */
     bool loops, waits, quotes;
 };
 

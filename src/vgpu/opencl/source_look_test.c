@@ -102,8 +102,8 @@ static void test_what_cannot_be_seen_runs_whole(void **state)
         "#pragma push_macro(\"get_group_id\")\n",
         "#define TEXT(x) #x\n#define TEXT2(x) TEXT(x)\nkernel void k() { printf(TEXT2(get_group_id(0))); }",
     };
-    static const char *const options[] = {"-include other.h", "-Dget_group_id=mine", "-D get_num_groups(x)=1", "-U get_global_size",
-                                          "-DGID=get_group_id(0)", "-DP(a,b)=a##b", "-cl-std=CLC++", "-Dx=__builtin_trap()"};
+    static const char *const options[] = {"-include other.h",      "-Dget_group_id=mine", "-D get_num_groups(x)=1", "-U get_global_size",
+                                          "-DGID=get_group_id(0)", "-DP(a,b)=a##b",       "-cl-std=CLC++",          "-Dx=__builtin_trap()"};
     (void)state;
     for (size_t i = 0; i < GN_ARRAY_SIZE(hidden); i++)
         check(hidden[i], "", false, 0);

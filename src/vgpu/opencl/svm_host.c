@@ -111,8 +111,7 @@ bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address)
 static bool add_live_locked(struct gn_svm_host *s, const struct live *l)
 {
     size_t n = rank_locked(s, l->address);
-    if ((n && s->live[n - 1].address + s->live[n - 1].bytes > l->address) ||
-        (n < s->n_live && l->address + l->bytes > s->live[n].address))
+    if ((n && s->live[n - 1].address + s->live[n - 1].bytes > l->address) || (n < s->n_live && l->address + l->bytes > s->live[n].address))
         return false;
     memmove(&s->live[n + 1], &s->live[n], (s->n_live - n) * sizeof *s->live);
     s->live[n] = *l;
@@ -173,19 +172,15 @@ static bool driver_takes(const cl_icd_dispatch *cl, cl_device_id device, void *a
         return false;
     cl_context context = cl->clCreateContext(NULL, 1, &device, NULL, NULL, &result);
     cl_command_queue queue = context ? cl->clCreateCommandQueue(context, device, 0, &result) : NULL;
-    if (queue && !cl->clEnqueueSVMMemFill(queue, page, &word, sizeof word, page_bytes, 0, NULL, NULL) &&
-        !cl->clFinish(queue))
-        good = ((const uint32_t *)page)[0] == word &&
-               ((const uint32_t *)page)[page_bytes / sizeof word - 1] == word;
+    if (queue && !cl->clEnqueueSVMMemFill(queue, page, &word, sizeof word, page_bytes, 0, NULL, NULL) && !cl->clFinish(queue))
+        good = ((const uint32_t *)page)[0] == word && ((const uint32_t *)page)[page_bytes / sizeof word - 1] == word;
     if (queue)
         cl->clReleaseCommandQueue(queue);
     if (context)
         cl->clReleaseContext(context);
     if (!at)
         return munmap(page, page_bytes) == 0 && good;
-    return mmap(page, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-                0) != MAP_FAILED &&
-           good;
+    return mmap(page, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED && good;
 }
 
 /* What the device would offer, leaving out that any pointer of the program's works: those are not shared. */
@@ -199,8 +194,7 @@ static cl_device_svm_capabilities device_offers(const cl_icd_dispatch *cl, cl_de
         return 0;
     if (!(type & CL_DEVICE_TYPE_CPU) && !(capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM))
         return 0;
-    return capabilities &
-           (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS);
+    return capabilities & (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS);
 }
 
 static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_host *s, uint64_t address, uint64_t bytes)
@@ -232,16 +226,14 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
     uint64_t end;
     bool any = false;
     (void)r;
-    if (s->window || !a->address || a->address % page || !a->bytes || a->bytes % page ||
-        a->bytes > WINDOW_LIMIT_BYTES || !gn_add_u64(a->address, a->bytes, &end) || end > ADDRESS_LIMIT ||
-        a->n_devices < p->n_devices) {
+    if (s->window || !a->address || a->address % page || !a->bytes || a->bytes % page || a->bytes > WINDOW_LIMIT_BYTES ||
+        !gn_add_u64(a->address, a->bytes, &end) || end > ADDRESS_LIMIT || a->n_devices < p->n_devices) {
         gn_vgpu_fault(v, "no window for shared virtual memory can be like this", "SvmWindow");
         return CL_INVALID_VALUE;
     }
     for (cl_uint i = 0; i < p->n_devices; i++) {
         a->capabilities[i] = device_offers(cl, p->devices[i]);
-        cl->clGetDeviceInfo(p->devices[i], CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof a->largest[i], &a->largest[i],
-                            NULL);
+        cl->clGetDeviceInfo(p->devices[i], CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof a->largest[i], &a->largest[i], NULL);
         if (v->boot->memory_limit_bytes && a->largest[i] > v->boot->memory_limit_bytes)
             a->largest[i] = v->boot->memory_limit_bytes;
         any |= a->capabilities[i] != 0;
@@ -271,15 +263,13 @@ static bool segment_there_locked(struct gn_vgpu *v, struct gn_svm_host *s, uint3
         at % (uint64_t)sysconf(_SC_PAGESIZE))
         return false;
     for (uint32_t i = 0; i < GN_MAX_SEGMENTS; i++)
-        if (s->segment_at[i] && at < s->segment_at[i] + v->segments[i].bytes &&
-            s->segment_at[i] < at + segment->bytes)
+        if (s->segment_at[i] && at < s->segment_at[i] + v->segments[i].bytes && s->segment_at[i] < at + segment->bytes)
             return false;
     if (v->hosted) { /* the program maps it there by itself */
         s->segment_at[index] = at;
         return true;
     }
-    void *base = mmap((void *)(uintptr_t)at, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                      segment->fd, 0);
+    void *base = mmap((void *)(uintptr_t)at, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, segment->fd, 0);
     if (base == MAP_FAILED)
         return false;
     /* What a driver starts (a linker, a compiler) has no business with the program's memory. */
@@ -297,15 +287,14 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (!gn_request_charge(r, a->size))
         return NULL;
-    void *tried =
-        a->context && cl->clSVMAlloc ? cl->clSVMAlloc(a->context, a->flags, a->size, a->alignment) : NULL;
+    void *tried = a->context && cl->clSVMAlloc ? cl->clSVMAlloc(a->context, a->flags, a->size, a->alignment) : NULL;
     if (!tried)
         return NULL;
     cl->clSVMFree(a->context, tried);
     pthread_mutex_lock(&s->lock);
     bool room = make_room_locked(s);
-    bool there = a->pages && a->address >= w->pages.offset &&
-                 segment_there_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset);
+    bool there =
+        a->pages && a->address >= w->pages.offset && segment_there_locked(v, s, w->pages.segment - 1, a->address - w->pages.offset);
     if (there && r->anew)
         forget_range_locked(s, &l);
     bool good = there && (!room || add_live_locked(s, &l));
@@ -318,8 +307,7 @@ void *gn_host_Svm(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_
     return (void *)(uintptr_t)a->address;
 }
 
-cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r,
-                                   const struct gn_args_clSetKernelExecInfo *a)
+cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clSetKernelExecInfo *a)
 {
     const uint64_t *pointers = a->param_value; /* of a record, what they pointed to may have been freed since */
     if (!gn_cl(v)->clSetKernelExecInfo)
@@ -342,8 +330,8 @@ void gn_admit_SvmCopy(struct gn_vgpu *v, struct gn_command *c)
     c->fault |= (!w->dst || !w->src) && (!c->area || w->block_bytes != w->size);
 }
 
-int32_t gn_submit_SvmCopy(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
-                          const cl_event *waits, cl_event *event)
+int32_t gn_submit_SvmCopy(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
+                          cl_event *event)
 {
     const struct gn_wire_SvmCopy *w = gn_command_message(c);
     void *dst = w->dst ? (void *)(uintptr_t)w->dst : c->area;
@@ -359,15 +347,14 @@ void gn_admit_SvmFill(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_SvmFill(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
-                          const cl_event *waits, cl_event *event)
+int32_t gn_submit_SvmFill(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
+                          cl_event *event)
 {
     const struct gn_wire_SvmFill *w = gn_command_message(c);
     const void *pattern = gn_command_bytes(c, &w->pattern);
     if (!gn_svm_live(v, w->address, w->size) || !pattern)
         return CL_INVALID_VALUE;
-    return gn_cl(v)->clEnqueueSVMMemFill(queue, (void *)(uintptr_t)w->address, pattern, w->pattern_size,
-                                         w->size, n_waits, waits, event);
+    return gn_cl(v)->clEnqueueSVMMemFill(queue, (void *)(uintptr_t)w->address, pattern, w->pattern_size, w->size, n_waits, waits, event);
 }
 
 void gn_admit_SvmMap(struct gn_vgpu *v, struct gn_command *c)
@@ -376,14 +363,13 @@ void gn_admit_SvmMap(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_SvmMap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
-                         const cl_event *waits, cl_event *event)
+int32_t gn_submit_SvmMap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
+                         cl_event *event)
 {
     const struct gn_wire_SvmMap *w = gn_command_message(c);
     if (!gn_svm_live(v, w->address, w->size))
         return CL_INVALID_VALUE;
-    return gn_cl(v)->clEnqueueSVMMap(queue, CL_FALSE, w->flags, (void *)(uintptr_t)w->address, w->size,
-                                     n_waits, waits, event);
+    return gn_cl(v)->clEnqueueSVMMap(queue, CL_FALSE, w->flags, (void *)(uintptr_t)w->address, w->size, n_waits, waits, event);
 }
 
 void gn_admit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c)
@@ -392,8 +378,8 @@ void gn_admit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
-                           const cl_event *waits, cl_event *event)
+int32_t gn_submit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
+                           cl_event *event)
 {
     const struct gn_wire_SvmUnmap *w = gn_command_message(c);
     if (!gn_svm_live(v, w->address, 0))
@@ -407,8 +393,8 @@ void gn_admit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c)
     (void)c;
 }
 
-int32_t gn_submit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits,
-                             const cl_event *waits, cl_event *event)
+int32_t gn_submit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
+                             cl_event *event)
 {
     const struct gn_wire_SvmMigrate *w = gn_command_message(c);
     const uint64_t *addresses = gn_command_bytes(c, &w->addresses);
@@ -418,6 +404,5 @@ int32_t gn_submit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c, cl_command
     for (uint32_t i = 0; i < w->n; i++)
         if (!gn_svm_live(v, addresses[i], sizes[i]))
             return CL_INVALID_VALUE;
-    return gn_cl(v)->clEnqueueSVMMigrateMem(queue, w->n, (const void **)addresses, (const size_t *)sizes,
-                                            w->flags, n_waits, waits, event);
+    return gn_cl(v)->clEnqueueSVMMigrateMem(queue, w->n, (const void **)addresses, (const size_t *)sizes, w->flags, n_waits, waits, event);
 }

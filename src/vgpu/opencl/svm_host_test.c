@@ -27,8 +27,7 @@ static struct {
     int n_allocated, n_filled;
 } driver;
 
-static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t size, void *value,
-                                      size_t *size_ret)
+static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t size, void *value, size_t *size_ret)
 {
     (void)device, (void)size, (void)size_ret;
     if (name == CL_DEVICE_TYPE)
@@ -44,23 +43,23 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, 
 
 static int some_object;
 
-static cl_context CL_API_CALL create_context(
-    const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
-    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user_data, cl_int *result)
+static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
+                                             void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user_data,
+                                             cl_int *result)
 {
     (void)properties, (void)n, (void)devices, (void)notify, (void)user_data, (void)result;
     return (cl_context)&some_object;
 }
 
-static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
-                                                 cl_command_queue_properties properties, cl_int *result)
+static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties,
+                                                 cl_int *result)
 {
     (void)context, (void)device, (void)properties, (void)result;
     return (cl_command_queue)&some_object;
 }
 
-static cl_int CL_API_CALL fill(cl_command_queue queue, void *at, const void *pattern, size_t pattern_size,
-                               size_t size, cl_uint n, const cl_event *waits, cl_event *event)
+static cl_int CL_API_CALL fill(cl_command_queue queue, void *at, const void *pattern, size_t pattern_size, size_t size, cl_uint n,
+                               const cl_event *waits, cl_event *event)
 {
     (void)queue, (void)n, (void)waits, (void)event;
     driver.n_filled++;
@@ -107,8 +106,7 @@ static cl_int CL_API_CALL set_svm_arg(cl_kernel kernel, cl_uint index, const voi
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info name, size_t size,
-                                    const void *value)
+static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info name, size_t size, const void *value)
 {
     (void)kernel, (void)name, (void)size, (void)value;
     return CL_SUCCESS;
@@ -136,7 +134,7 @@ static struct gn_counters counters;
 static struct gn_vgpu *v;
 static struct gn_request r; /* the last one */
 static bool anew;           /* it is a record's */
-static uint64_t window; /* addresses that are free here; in the test nobody but the vGPU holds them */
+static uint64_t window;     /* addresses that are free here; in the test nobody but the vGPU holds them */
 
 static int open_vgpu(void **state)
 {
@@ -187,11 +185,8 @@ static bool faulty(void)
 static cl_int ask_window(uint64_t address, uint64_t bytes, cl_ulong *capabilities)
 {
     cl_ulong largest[N_DEVICES] = {0};
-    struct gn_args_SvmWindow a = {.address = address,
-                                  .bytes = bytes,
-                                  .n_devices = N_DEVICES,
-                                  .capabilities = capabilities,
-                                  .largest = largest};
+    struct gn_args_SvmWindow a = {
+        .address = address, .bytes = bytes, .n_devices = N_DEVICES, .capabilities = capabilities, .largest = largest};
     gn_request_init(&r, v);
     r.anew = anew;
     cl_int result = gn_host_SvmWindow(v, &r, &a);
@@ -215,10 +210,8 @@ static bool take(uint64_t id, uint64_t address, uint64_t size, uint32_t segment,
     gn_request_init(&r, v);
     r.anew = anew;
     memcpy(r.bytes, &w, sizeof w);
-    struct gn_args_Svm a = {.context = (cl_context)&some_object,
-                            .size = size,
-                            .address = address,
-                            .pages = gn_vgpu_area(v, segment + 1, offset, size)};
+    struct gn_args_Svm a = {
+        .context = (cl_context)&some_object, .size = size, .address = address, .pages = gn_vgpu_area(v, segment + 1, offset, size)};
     void *made = gn_host_Svm(v, &r, &a, &result);
     assert_true(!made == (result != CL_SUCCESS));
     assert_int_equal(driver.n_allocated, 0);
@@ -254,8 +247,7 @@ static void only_a_sane_window_is_taken(void **state)
 static void a_window_over_something_is_refused_and_harms_nothing(void **state)
 {
     cl_ulong capabilities[N_DEVICES];
-    char *mine = mmap((void *)(uintptr_t)(window + 8192), 4096, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    char *mine = mmap((void *)(uintptr_t)(window + 8192), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     (void)state;
     mine[0] = 'x';
     assert_int_equal(ask_window(window, GIB, capabilities), CL_MEM_OBJECT_ALLOCATION_FAILURE);

@@ -39,7 +39,8 @@ uint64_t gn_told_number(const struct gn_told_device *t, cl_device_info number, u
 /* For a program that asks: what it was told. False: the driver is to answer. */
 bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info number, size_t size, void *value, size_t *size_ret,
                     cl_int *result);
-/* From now on t (taken over) is what it was told of that device; NULL: what the device says. No memory: -ENOMEM. Before anything is served. */
+/* From now on t (taken over) is what it was told of that device; NULL: what the device says. No memory: -ENOMEM. Before anything is served.
+ */
 int gn_told_keep(struct gn_vgpu *v, uint32_t device, struct gn_told_device *t);
 void gn_told_forget(struct gn_vgpu *v);
 
