@@ -136,11 +136,13 @@ class Gantryd:
         self.env = dict(os.environ, POCL_CACHE_DIR=os.path.join(self.dir, "pocl"))
         self.env.pop("GANTRY_LOG", None)
         self.env.update(env or {})
+        # Without a buffer: what is read ahead of a line's end communicate() would not find.
         self.process = subprocess.Popen([os.environ["GANTRYD"], "--socket", self.path, *args], env=self.env,
-                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, bufsize=0)
         self.lines = []
         if wait:
-            for line in self.process.stderr:
+            for said in self.process.stderr:
+                line = said.decode()
                 self.lines.append(line)
                 if line.startswith("ready "):
                     break
@@ -164,7 +166,7 @@ class Gantryd:
         if self.process.poll() is None:
             self.process.send_signal(with_signal)
         _, rest = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, rest
+        return self.process.returncode, rest.decode()
 
     def __enter__(self):
         return self
