@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from moves_harness import Daemon, TIMEOUT_S, gantry, stage_ready
+from moves_harness import Daemon, TIMEOUT_S, gantry, stage_ready, wait_until
 
 STAGE, PROGRAM, LESSER = (os.path.abspath(p) for p in sys.argv[1:4])
 PAGE = 4096
@@ -65,16 +65,16 @@ class Hash(unittest.TestCase):
         self.assertEqual(status, 0, said)
         return said["move"]
 
-    def log(self, daemon):
-        with open(daemon.log_path, encoding="utf-8", errors="replace") as f:
-            return f.read()
+    def log_says(self, daemon, words):
+        """A worker's line may be written a moment after the move."""
+        self.assertTrue(wait_until(lambda: words in daemon.log(), TIMEOUT_S), daemon.log())
 
     def none_is_read(self, daemon, shape):
         program = self.start(daemon, "still")
         moved = self.move(daemon)
         self.assertEqual((moved["pages"]["hashed"], moved["pages"]["device"]), (HASHED, HASHED), moved)
         self.assertEqual((moved["pages"]["stop"], moved["stop_read_bytes"]), (0, 0), moved)
-        self.assertIn("the device hashes pages: " + SHAPES[shape], self.log(daemon))
+        self.log_says(daemon, "the device hashes pages: " + SHAPES[shape])
         self.assertEqual(self.end(program)[0], "right")
 
     def test_devices_of_their_own_memory(self):
@@ -90,7 +90,7 @@ class Hash(unittest.TestCase):
                 self.assertGreater(moved["pages"]["device"], 0, moved)
                 self.assertEqual(moved["pages"]["hashed"], moved["pages"]["device"], moved)
                 self.assertEqual(moved["stop_read_bytes"], PAGE * moved["pages"]["stop"], moved)
-            self.assertIn("the device hashes pages: " + SHAPES[shape], self.log(daemon))
+            self.log_says(daemon, "the device hashes pages: " + SHAPES[shape])
             self.assertEqual(self.end(program)[0], "right")
 
     def test_the_processors_memory_is_hashed_in_its_place(self):
@@ -125,8 +125,8 @@ class Hash(unittest.TestCase):
                 moved = self.move(daemon)
                 self.assertEqual((moved["pages"]["device"], moved["pages"]["stop"]), (0, 0), moved)
                 self.assertEqual(moved["stop_read_bytes"], PAGE * HASHED, moved)
-                self.assertIn(why, self.log(daemon))
-                self.assertIn("pages will be read and hashed by the processor", self.log(daemon))
+                self.log_says(daemon, why)
+                self.log_says(daemon, "pages will be read and hashed by the processor")
                 self.assertEqual(self.end(program)[0], "right")
         program = self.start(daemon, "all")
         self.assertEqual(self.move(daemon, "--rounds", "2")["pages"]["device"], 0)
