@@ -212,6 +212,14 @@ class Devices(unittest.TestCase):
         self.assertEqual(self.device(daemon), "basic")
         self.assertIsNone(program.ends_well())
 
+    def test_a_binary_for_its_device_on_another_day(self):
+        """Which has another clock, and other memory left, but is of its kind."""
+        a, b = self.daemon("a", env={"POCL_DEVICES": "pthread"}), self.lesser("b", "100c=1 101f=12345678912")
+        program = self.start(Needing, a, "binary")
+        self.assertEqual(program.at(), "ready")
+        self.move(a, (b.address,))
+        self.assertIsNone(program.ends_well())
+
     def test_a_file_for_a_device_that_has_it_alone(self):
         daemon = self.daemon("a", env={"POCL_DEVICES": "pthread"})
         path = os.path.join(self.work, "v.gnc")

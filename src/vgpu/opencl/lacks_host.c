@@ -250,6 +250,19 @@ static void need_same(const struct pair *p, cl_device_info number, const char *w
         gn_lack(p->l, "%s %llu (it has %llu)", what, (unsigned long long)told, (unsigned long long)has);
 }
 
+/* Of a kind, with a driver: so it takes the other one's binaries. How much memory there is, or how fast a clock, may be another answer each
+ * day. */
+static bool takes_binaries(const struct pair *p)
+{
+    static const cl_device_info kind[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VENDOR_ID, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(kind); i++) {
+        const struct gn_told_fact *told = gn_told_find(p->told, kind[i]), *here = gn_told_find(p->here, kind[i]);
+        if (!told || !here || told->n != here->n || memcmp(told->bytes, here->bytes, told->n) != 0)
+            return false;
+    }
+    return true;
+}
+
 static bool has_word(const char *words, int n, const char *word, size_t n_word)
 {
     for (int at = 0; at < n;) {
@@ -362,7 +375,7 @@ void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_devi
                     ? "out-of-order queues"
                     : "queues that tell when commands ran");
     const char *name = gn_told_text(told, CL_DEVICE_NAME, 60, &n);
-    if (u->flags & GN_USES_BINARY)
+    if ((u->flags & GN_USES_BINARY) && !takes_binaries(&p))
         gn_lack(l, "the source of a program of which only a binary of \"%.*s\" is there", n, name);
     need_extensions(&p);
     need_bits(&p, CL_DEVICE_DOUBLE_FP_CONFIG, "double precision", "some abilities");
