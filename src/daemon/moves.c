@@ -201,7 +201,7 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         return 1;
     }
     /* What it says after it was given up. */
-    if (v->hosted && v->ending && f->op == GN_LINK_ERROR && f->n_fds == 0)
+    if (v->ending && f->n_fds == 0 && (f->op == GN_WORKER_LOADED || (v->hosted && f->op == GN_LINK_ERROR)))
         return 1;
     if (f->op == GN_WORKER_STOPS && f->n_payload == 0 && f->n_fds == 0) {
         if (!m)

@@ -85,6 +85,7 @@ class Faults(unittest.TestCase):
                 self.assertEqual(status, 1, said)
                 self.is_lost(a, program)
                 self.assertTrue(wait_until(lambda d=b: not d.vgpus(), TIMEOUT_S))
+                self.assertNotIn("broke the protocol", b.log())
 
     def test_the_other_gantryd_is_killed(self):
         for point in ("daemon-ticket-given", "daemon-claimed", "daemon-before-ready"):
