@@ -12,13 +12,23 @@ exactly when Meson counts it. docs/testing.md says what each suite is.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
-LAST_LINES = 12  # of what a failed test said, in the summary: often nothing else is kept of a run
+# Of what a failed test said, in the summary: often nothing else is kept of a run.
+SHOWN_LINES = 60
+LAST_LINES = 15
+SHOWN_COLUMNS = 400
+# Where the reason begins, and how many lines it may have: what a sanitizer reports, what an assertion says, what a gantryd has logged.
+REASONS = (
+    (re.compile(r"ERROR: (Address|Leak|Thread|Memory)Sanitizer|WARNING: ThreadSanitizer|: runtime error: "), 18),
+    (re.compile(r"^(FAIL|ERROR): |^FAIL |\[  ERROR   \]|Assertion .* failed"), 14),
+    (re.compile(r"^--- gantryd .*, the end of its log$"), 13),
+)
 
 
 class Phase:
@@ -82,14 +92,38 @@ def results(path):
         return []
 
 
-def last_words(test):
-    """What a test said in the end, on stderr or, when it said nothing there, on stdout."""
-    said = (test.get("stderr") or "").strip() or (test.get("stdout") or "").strip()
-    return "".join("\n    " + line[:400] for line in said.splitlines()[-LAST_LINES:])
+def block_from(lines, first, n):
+    """Numbers of the n lines from there, or, of a log, of the last n of it: up to the next that begins a reason."""
+    end = first + 1
+    while end < len(lines) and not any(begins.search(lines[end]) for begins, _ in REASONS):
+        end += 1
+    if lines[first].startswith("--- "):
+        return [first] + list(range(max(first + 1, end - n + 1), end))
+    return list(range(first, min(first + n, end)))
+
+
+def excerpt(test):
+    """What tells why a test failed, of its stderr or, when it said nothing there, of its stdout: first what begins as a reason does, each kind
+    of it once, then the end. As many lines as the summary can bear."""
+    lines = ((test.get("stderr") or "").strip() or (test.get("stdout") or "").strip()).splitlines()
+    shown = set()
+    for begins, n in REASONS:
+        first = next((i for i, line in enumerate(lines) if begins.search(line)), None)
+        if first is not None:
+            shown.update(block_from(lines, first, n))
+    for i in range(len(lines) - 1, max(-1, len(lines) - 1 - LAST_LINES), -1):
+        shown.add(i)
+    if len(shown) == min(LAST_LINES, len(lines)):   # nothing that is known
+        shown.update(range(max(0, len(lines) - SHOWN_LINES), len(lines)))
+    text, before = "", -1
+    for i in sorted(shown):
+        text += ("\n    ..." if i != before + 1 else "") + "\n    " + lines[i][:SHOWN_COLUMNS]
+        before = i
+    return text
 
 
 def run_phase(phase, meson):
-    """(passed, skipped, failed) as lists of names, the failed with their last words; a build that fails counts as one failed test."""
+    """(passed, skipped, failed) as lists of names, the failed with what tells why; a build that fails counts as one failed test."""
     print("\n== {} ({})".format(phase.title, phase.folder), flush=True)
     broken = prepare(phase, meson)
     if broken:
@@ -114,7 +148,7 @@ def run_phase(phase, meson):
         elif test["result"] in SKIPPED:
             skipped.append(name)
         else:
-            failed.append("{} ({}){}".format(name, test["result"].lower(), last_words(test)))
+            failed.append("{} ({}){}".format(name, test["result"].lower(), excerpt(test)))
     if status != 0 and not failed:
         failed.append("{}: meson test exited {}".format(phase.title, status))
     return passed, skipped, failed

@@ -15,12 +15,9 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "moves"))
-from daemon import Daemon, stage_ready, wait_until  # noqa: E402
-from moves_harness import STEPS, start_again  # noqa: E402
+from moves_harness import Daemon, STEPS, TIMEOUT_S, command, gantry, rest_of, start_again, telling, wait_until  # noqa: E402
 
-TIMEOUT_S = 120
 MEMORY_BYTES_AT = 40   # struct gn_counters
 STAGE, HOSTED, MOVED, LOAD, LEAVING = (os.path.abspath(p) for p in sys.argv[1:6])
 
@@ -46,10 +43,13 @@ class Direct(unittest.TestCase):
             program.kill()
         program.wait()
         program.stdin.close()
+        print(rest_of(program), end="", file=sys.stderr)
         program.stdout.close()
 
     def says(self, program, line):
-        self.assertEqual(program.stdout.readline().strip(), line)
+        said = program.stdout.readline().strip()
+        if said != line:
+            self.fail("it says {!r} and not {!r}\n{}".format(said, line, rest_of(program)))
 
     def step(self, program):
         self.on(program)
@@ -109,14 +109,13 @@ class Direct(unittest.TestCase):
 
     def switch(self, daemon, mode):
         before = daemon.vgpus()[0]
-        done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "mode", "--json", "--connect", daemon.address, before["id"], mode],
-                              capture_output=True, text=True, timeout=TIMEOUT_S)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        status, said = gantry(daemon, "mode", before["id"], mode)
+        self.assertEqual(status, 0, said)
         after = daemon.vgpus()[0]
         self.assertEqual((after["id"], after["mode"], after["link"]),
                          (before["id"], mode, {"remote": "shm", "passthrough": "direct"}[mode]))
         self.assertEqual(after["worker_pid"] == after["pid"], mode == "passthrough")
-        return json.loads(done.stdout)["move"]
+        return said["move"]
 
     def test_switched_with_something_of_each_kind(self):
         for first in ("passthrough", "remote"):
@@ -137,7 +136,7 @@ class Direct(unittest.TestCase):
             for load in ("matrixmul", "histogram", "scan", "srad"):
                 with self.subTest(load=load):
                     program = self.start(daemon, LOAD, load, "--seconds", "600", "--check", "--no-profile")
-                    self.assertTrue(wait_until(lambda: program.poll() is not None or daemon.vgpus(), 30))
+                    self.assertTrue(wait_until(lambda: program.poll() is not None or daemon.vgpus(), TIMEOUT_S))
                     for i in range(6):
                         self.switch(daemon, "passthrough" if i % 2 else "remote")
                     program.send_signal(signal.SIGTERM)   # it measures no longer, and checks what it has
@@ -163,7 +162,7 @@ class Direct(unittest.TestCase):
             maps, here = shared(other)[0], shared()
             other.communicate(timeout=TIMEOUT_S)
             self.switch(daemon, "remote")
-            self.assertTrue(wait_until(lambda: shared()[0] == maps, 10), (here, shared(), maps))
+            self.assertTrue(wait_until(lambda: shared()[0] == maps, TIMEOUT_S), (here, shared(), maps))
             self.on(program)
             self.says(program, "step 0")
             there = shared()
@@ -175,7 +174,7 @@ class Direct(unittest.TestCase):
                 self.switch(daemon, "remote")
                 self.on(program)
                 self.says(program, "step 0")
-            self.assertTrue(wait_until(lambda: shared() <= there, 10), (there, shared()))
+            self.assertTrue(wait_until(lambda: shared() <= there, TIMEOUT_S), (there, shared()))
             program.communicate(timeout=TIMEOUT_S)
             self.assertEqual(program.returncode, 0)
 
@@ -206,9 +205,9 @@ class Direct(unittest.TestCase):
             self.assertEqual((driver(), said()), ((True, True), []))
             for n in range(1, 4):
                 self.switch(daemon, "remote")
-                self.assertTrue(wait_until(lambda: len(said()) == n, 20), said())
+                self.assertTrue(wait_until(lambda: len(said()) == n, TIMEOUT_S), said())
                 self.assertEqual(said()[-1], "unloaded: 0 contexts, 0 queues, 0 buffers, 0 events, 0 bytes")
-                self.assertTrue(wait_until(lambda: driver() == (False, False), 20), driver())
+                self.assertTrue(wait_until(lambda: driver() == (False, False), TIMEOUT_S), driver())
                 self.assertNotIn("driver_stays", daemon.vgpus()[0])
                 threads = len(os.listdir("/proc/{}/task".format(program.pid)))
                 if n > 1:
@@ -248,10 +247,10 @@ class Direct(unittest.TestCase):
                     self.step(program)
                     if mode == "passthrough":
                         self.switch(daemon, "remote")   # from where alone it can be saved
-                    daemon.ctl("checkpoint", "--stop", daemon.vgpus()[0]["id"], file)
+                    self.assertEqual(gantry(daemon, "checkpoint", "--stop", daemon.vgpus()[0]["id"], file)[0], 0)
                     start_again(daemon)
-                    self.assertTrue(wait_until(lambda: [v["state"] for v in daemon.vgpus()] == ["stopped"], 20), daemon.vgpus())
-                    daemon.ctl("restore", file)
+                    self.assertTrue(wait_until(lambda: [v["state"] for v in daemon.vgpus()] == ["stopped"], TIMEOUT_S), daemon.vgpus())
+                    self.assertEqual(gantry(daemon, "restore", file)[0], 0)
                     self.step(program)
                     for to in ("passthrough", "remote", "passthrough"):
                         self.switch(daemon, to)
@@ -265,8 +264,7 @@ class Direct(unittest.TestCase):
             self.says(program, "ready")
             for allowed, mode, says in ((("remote", "passthrough"), "passthrough", "already"), (("passthrough",), "remote", "may not use")):
                 daemon.ctl("tenant", "set", "default", *(word for a in allowed for word in ("--mode", a)))
-                done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "mode", "--connect", daemon.address, daemon.vgpus()[0]["id"], mode],
-                                      capture_output=True, text=True, timeout=TIMEOUT_S)
+                done = subprocess.run(command(daemon, "mode", daemon.vgpus()[0]["id"], mode), capture_output=True, text=True, timeout=TIMEOUT_S)
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertIn(says, done.stderr)
             self.on(program)
@@ -315,7 +313,7 @@ class Direct(unittest.TestCase):
             self.assertEqual(len(daemon.vgpus()), 1)
             program.send_signal(signal.SIGKILL)
             program.wait(TIMEOUT_S)
-            self.assertTrue(wait_until(lambda: not daemon.vgpus(), 10))
+            self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
 
     def test_gantryd_is_killed(self):
         for how in (signal.SIGKILL, signal.SIGTERM):
@@ -333,7 +331,7 @@ class Direct(unittest.TestCase):
                     def failed():
                         self.on(program)
                         return program.stdout.readline().strip() == "step -5"
-                    self.assertTrue(wait_until(failed, 10))
+                    self.assertTrue(wait_until(failed, TIMEOUT_S))
                     out, _ = program.communicate(timeout=TIMEOUT_S)
                     self.assertEqual((program.returncode, out), (0, "right\n"))
                     daemon.__enter__()   # what it leaves behind is looked at there
@@ -383,7 +381,7 @@ class Direct(unittest.TestCase):
                 devices = [v["devices"][0] for v in daemon.vgpus()]
                 return len(devices) == 3 and all(d["grants"] > 3 and d["used_ns"] > 0 for d in devices)
 
-            self.assertTrue(wait_until(all_had_turns, 10), daemon.vgpus())
+            self.assertTrue(wait_until(all_had_turns, TIMEOUT_S), daemon.vgpus())
             for program in programs:
                 out, _ = program.communicate(timeout=TIMEOUT_S)
                 self.assertEqual((program.returncode, out), (0, "held 0\nright\n"))
@@ -402,7 +400,7 @@ class Direct(unittest.TestCase):
             self.says(hog, "ready")
             self.says(other, "ready")
             self.on(hog)
-            self.assertTrue(wait_until(lambda: any(v["pid"] == hog.pid and v["state"] == "running" for v in daemon.vgpus()), 10))
+            self.assertTrue(wait_until(lambda: any(v["pid"] == hog.pid and v["state"] == "running" for v in daemon.vgpus()), TIMEOUT_S))
             self.on(other)
             hog.communicate(timeout=TIMEOUT_S)
             self.assertEqual(hog.returncode, -signal.SIGKILL)
@@ -412,8 +410,4 @@ class Direct(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[6:], verbosity=2)
+    telling.main(STAGE, sys.argv[6:])

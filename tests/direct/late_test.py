@@ -13,10 +13,9 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
-from daemon import Daemon, stage_ready, wait_until  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "moves"))
+from moves_harness import Daemon, TIMEOUT_S, gantry, rest_of, telling, wait_until  # noqa: E402
 
-TIMEOUT_S = 120
 ROUNDS = 16
 ROUND_BYTES = 8 * (4 << 20)   # of the buffers that `hosted late` makes
 OURS = 3   # threads of a vGPU in its program that always are: keeper, control, one that submits
@@ -54,13 +53,16 @@ class Late(unittest.TestCase):
             program.kill()
         program.wait()
         program.stdin.close()
+        print(rest_of(program), end="", file=sys.stderr)
         program.stdout.close()
 
     def does(self, program, *words, result=0):
         for word in words:
             program.stdin.write(word + "\n")
             program.stdin.flush()
-            self.assertEqual(program.stdout.readline(), "{} {}\n".format(word.split()[0], result))
+            said = program.stdout.readline()
+            if said != "{} {}\n".format(word.split()[0], result):
+                self.fail("{} gives {!r}\n{}".format(word, said, rest_of(program)))
 
     def ends_well(self, program):
         out, _ = program.communicate(timeout=TIMEOUT_S)
@@ -78,7 +80,7 @@ class Late(unittest.TestCase):
                     return f.read().splitlines().count(line) >= n
             except OSError:
                 return False
-        self.assertTrue(wait_until(has, 30), line)
+        self.assertTrue(wait_until(has, TIMEOUT_S), line)
 
     @staticmethod
     def threads(program):
@@ -102,15 +104,14 @@ class Late(unittest.TestCase):
         return sum(sizes.values())
 
     def move(self, daemon, *how):
-        done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), how[0], "--connect", daemon.address, daemon.vgpus()[0]["id"], *how[1:]],
-                              capture_output=True, text=True, timeout=TIMEOUT_S)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        status, said = gantry(daemon, how[0], daemon.vgpus()[0]["id"], *how[1:])
+        self.assertEqual(status, 0, said)
 
     def leave(self, daemon, program, left=OURS):
         """To a worker, until of the vGPU only what waits for the driver is left in the program."""
         threads = self.threads(program)
         self.move(daemon, "mode", "remote")
-        self.assertTrue(wait_until(lambda: program.poll() is not None or self.threads(program) <= threads - left, 30))
+        self.assertTrue(wait_until(lambda: program.poll() is not None or self.threads(program) <= threads - left, TIMEOUT_S))
 
     def test_a_buffer_that_is_let_go_of_late(self):
         with self.daemon("d") as daemon:
@@ -121,7 +122,7 @@ class Late(unittest.TestCase):
             held = self.mapped(program)
             self.speak("d")
             self.heard("said d", 8)
-            self.assertTrue(wait_until(lambda: self.mapped(program) < held, 20))   # the memory was the driver's until then
+            self.assertTrue(wait_until(lambda: self.mapped(program) < held, TIMEOUT_S))   # the memory was the driver's until then
             self.does(program, "check", "release", "make", "check")
             self.ends_well(program)
 
@@ -160,7 +161,7 @@ class Late(unittest.TestCase):
             self.does(program, "make", "check")
             self.leave(daemon, program)
             self.heard("said d", 8)
-            self.assertTrue(wait_until(lambda: self.mapped(program) < before, 20))
+            self.assertTrue(wait_until(lambda: self.mapped(program) < before, TIMEOUT_S))
             self.does(program, "check", "release")
             self.ends_well(program)
 
@@ -175,7 +176,7 @@ class Late(unittest.TestCase):
             self.move(daemon, "mode", "remote")
             self.does(program, "check")
             self.speak("r")
-            self.assertTrue(wait_until(lambda: program.poll() is not None or daemon.vgpus()[0]["mode"] == "remote", 20))
+            self.assertTrue(wait_until(lambda: program.poll() is not None or daemon.vgpus()[0]["mode"] == "remote", TIMEOUT_S))
             self.does(program, "check", "release")
             self.move(daemon, "mode", "passthrough")
             self.does(program, "make", "check")
@@ -212,7 +213,7 @@ class Late(unittest.TestCase):
                 self.move(daemon, "mode", "passthrough")
             self.speak("n")
             self.heard("said n", 67)   # all of the context that was made last
-            self.assertTrue(wait_until(lambda: self.words(program) > 0, 20))
+            self.assertTrue(wait_until(lambda: self.words(program) > 0, TIMEOUT_S))
             self.ends_well(program)
 
     @staticmethod
@@ -239,8 +240,4 @@ class Late(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    telling.main(STAGE, sys.argv[4:])

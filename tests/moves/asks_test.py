@@ -12,7 +12,7 @@ import tempfile
 import threading
 import unittest
 
-from moves_harness import Daemon, TIMEOUT_S, stage_ready, wait_until
+from moves_harness import Daemon, TIMEOUT_S, command, telling, wait_until
 
 STAGE, PROGRAM, LESSER = (os.path.abspath(p) for p in sys.argv[1:4])
 
@@ -85,8 +85,8 @@ class Asks(unittest.TestCase):
         daemon = self.daemon()
         program = self.program(daemon)
         self.at(program, "asks")
-        with subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), "migrate", "--connect", daemon.address, daemon.vgpus()[0]["id"], "local"],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as move:
+        with subprocess.Popen(command(daemon, "migrate", daemon.vgpus()[0]["id"], "local"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True) as move:
             self.assertTrue(wait_until(lambda: "moving" in daemon.vgpus()[0], TIMEOUT_S))
             self.on(program)
             self.at(program, "goes on")
@@ -99,8 +99,4 @@ class Asks(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    telling.main(STAGE, sys.argv[4:])

@@ -20,8 +20,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, checksum, cpu_seconds, gantry, rewritten,  # noqa: E402
-                           stage_ready, start_again, wait_until)
+from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, checksum, command, cpu_seconds, gantry, rewritten,  # noqa: E402
+                           telling, start_again, wait_until)
 
 STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 
@@ -250,9 +250,8 @@ class Checkpoints(unittest.TestCase):
                 sanitized = b"__asan_init" in binary.read()  # which reads its options in /proc, and ends where there is none
             if not sanitized and os.geteuid() == 0 and subprocess.run(own + ["true"], capture_output=True, check=False).returncode == 0:
                 for more in ((), ("--stop",)):
-                    done = subprocess.run(own + [os.path.join(STAGE, "bin", "gantry"), "checkpoint", "--connect", daemon.address,
-                                                 before["id"], self.file, *more], capture_output=True, text=True, check=False,
-                                          timeout=TIMEOUT_S)
+                    done = subprocess.run(own + command(daemon, "checkpoint", before["id"], self.file, *more), capture_output=True, text=True,
+                                          check=False, timeout=TIMEOUT_S)
                     self.assertEqual(done.returncode, 1)
                     self.assertIn("cannot write", done.stdout)
                     self.assertIn("No space left", done.stdout.split("cannot write")[1])
@@ -266,8 +265,8 @@ class Checkpoints(unittest.TestCase):
             vgpu = self.vgpu(daemon)
             for more in ((), ("--stop",)):
                 os.kill(vgpu["worker_pid"], signal.SIGSTOP)
-                saving = subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), "checkpoint", "--connect", daemon.address, vgpu["id"],
-                                           self.file, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                saving = subprocess.Popen(command(daemon, "checkpoint", vgpu["id"], self.file, *more), stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL)
                 self.addCleanup(saving.kill)
 
                 def writes():
@@ -288,8 +287,8 @@ class Checkpoints(unittest.TestCase):
                 sanitized = b"__asan_init" in binary.read()  # which reads its options in /proc, and ends where there is none
             if not sanitized and os.geteuid() == 0 and subprocess.run(own + ["true"], capture_output=True, check=False).returncode == 0:
                 for _ in range(2):  # there is nothing yet; there is one already
-                    subprocess.run(own + [os.path.join(STAGE, "bin", "gantry"), "checkpoint", "--connect", daemon.address, vgpu["id"],
-                                          self.file], stdout=subprocess.DEVNULL, check=True, timeout=TIMEOUT_S)
+                    subprocess.run(own + command(daemon, "checkpoint", vgpu["id"], self.file), stdout=subprocess.DEVNULL, check=True,
+                                   timeout=TIMEOUT_S)
                     self.assertEqual(os.listdir(self.files), ["a.ckpt"])
                     self.well(daemon, "inspect", self.file)
             self.go_through(program, lambda step: None)
@@ -335,8 +334,4 @@ class Checkpoints(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    telling.main(STAGE, sys.argv[4:])

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, gantry, stage_ready, start_again, wait_until
+from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, gantry, telling, start_again, wait_until
 
 STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
 
@@ -149,8 +149,4 @@ class Faults(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    telling.main(STAGE, sys.argv[3:])

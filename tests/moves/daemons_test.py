@@ -19,7 +19,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
 from gantryd_harness import Client, frame  # noqa: E402
-from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, gantry, stage_ready, start_again, wait_until  # noqa: E402
+from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, gantry, telling, start_again, wait_until  # noqa: E402
 
 HELLO, WELCOME, CONTROL, ERROR, CLAIM, CLAIMED, GO, FILE = 1, 2, 7, 8, 20, 21, 23, 24
 CONTROL_ONLY, CLAIMS = 2, 4
@@ -248,8 +248,4 @@ class Daemons(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    telling.main(STAGE, sys.argv[4:])

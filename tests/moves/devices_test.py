@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, gantry, stage_ready, start_again, wait_until
+from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, gantry, telling, start_again, wait_until
 
 STAGE, MOVED, NEEDS, LOAD, LESSER = (os.path.abspath(p) for p in sys.argv[1:6])
 BOTH = {"POCL_DEVICES": "pthread basic"}
@@ -314,8 +314,4 @@ class Devices(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    telling.main(STAGE, sys.argv[6:])

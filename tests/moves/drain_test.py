@@ -16,7 +16,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
 from gantryd_harness import ATTACH, ATTACHED, ERROR, Client, attach, children, frame  # noqa: E402
-from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, gantry, stage_ready, start_again, wait_until  # noqa: E402
+from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, command, gantry, telling, start_again, wait_until  # noqa: E402
 
 STAGE, MOVED, BUSY = (os.path.abspath(p) for p in sys.argv[1:4])
 MOVE = 11
@@ -56,8 +56,7 @@ class Drain(unittest.TestCase):
         return {v["id"]: v for v in drain["vgpus"]}
 
     def started(self, here, *words):
-        process = subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), words[0], "--connect", here.address, *words[1:]],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command(here, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
         def end():
             process.kill()
@@ -325,8 +324,4 @@ class Drain(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    telling.main(STAGE, sys.argv[4:])

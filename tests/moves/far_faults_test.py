@@ -6,10 +6,9 @@
 """
 
 import sys
-import unittest
 
 import tcp_faults_test
-from moves_harness import TcpCase, stage_ready
+from moves_harness import TcpCase, telling
 
 
 class FarFaults(tcp_faults_test.Faults):
@@ -18,8 +17,4 @@ class FarFaults(tcp_faults_test.Faults):
 
 
 if __name__ == "__main__":
-    why = stage_ready(TcpCase.stage)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    telling.main(TcpCase.stage, sys.argv[4:])

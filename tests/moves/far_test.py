@@ -10,9 +10,8 @@ import json
 import os
 import subprocess
 import sys
-import unittest
 
-from moves_harness import STEPS, TIMEOUT_S, TcpCase, gantry, stage_ready, start_again, wait_until
+from moves_harness import STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, start_again, wait_until
 
 TcpCase.stage, TcpCase.path, BUSY, SHARING, LOAD = (os.path.abspath(p) for p in sys.argv[1:6])
 TOKEN = "blue-has-a-token-that-is-long-enough"
@@ -136,8 +135,8 @@ class Far(TcpCase):
         self.assertEqual(program.stdout.readline().strip(), "goes")
         before = a.vgpus()[0]
         # Slow enough to last for minutes.
-        move = subprocess.Popen([os.path.join(a.stage, "bin/gantry"), "migrate", "--json", "--bandwidth", "64K", "--connect", a.address, before["id"],
-                                 b.tcp_address], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "64K", before["id"], b.tcp_address), stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True)
         self.assertTrue(wait_until(lambda: (a.vgpus()[0].get("moving") or {}).get("phase") == "ahead", TIMEOUT_S))
         start_again(b)
         out, _ = move.communicate(timeout=TIMEOUT_S)
@@ -153,8 +152,4 @@ class Far(TcpCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(TcpCase.stage)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[6:], verbosity=2)
+    telling.main(TcpCase.stage, sys.argv[6:])

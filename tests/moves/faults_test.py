@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, gantry, stage_ready, start_again, wait_until)  # noqa: E402
+from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, gantry, telling, start_again, wait_until)  # noqa: E402
 
 STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
 
@@ -167,8 +167,4 @@ class Faults(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    telling.main(STAGE, sys.argv[3:])

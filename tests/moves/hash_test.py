@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from moves_harness import Daemon, TIMEOUT_S, gantry, stage_ready, wait_until
+from moves_harness import Daemon, TIMEOUT_S, gantry, telling, wait_until
 
 STAGE, PROGRAM, LESSER = (os.path.abspath(p) for p in sys.argv[1:4])
 PAGE = 4096
@@ -135,8 +135,4 @@ class Hash(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    telling.main(STAGE, sys.argv[4:])

@@ -13,11 +13,8 @@ import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
-from daemon import Daemon, stage_ready, wait_until  # noqa: E402
+from moves_harness import Daemon, TIMEOUT_S, command, telling, wait_until
 
-TIMEOUT_S = 120
 STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
 
 
@@ -42,8 +39,7 @@ class LiveFaults(unittest.TestCase):
         """Asked again as long as the old worker has not heard of the end of the move before."""
         said = None
         while said is None or "has not ended an earlier move" in said:
-            done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "migrate", "--connect", daemon.address, vgpu, "local", *how],
-                                  capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+            done = subprocess.run(command(daemon, "migrate", vgpu, "local", *how), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
             said = done.stderr
         return done.returncode, said
 
@@ -106,8 +102,4 @@ class LiveFaults(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    telling.main(STAGE, sys.argv[3:])

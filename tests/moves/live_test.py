@@ -14,11 +14,8 @@ import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
-from daemon import Daemon, descendants, stage_ready  # noqa: E402
+from moves_harness import Daemon, TIMEOUT_S, command, descendants, gantry, telling
 
-TIMEOUT_S = 120
 STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
 PAGE = 4096
 BUFFER_PAGES = (2 << 20) // PAGE
@@ -26,12 +23,6 @@ IMAGE_PAGES = 256 * 256 * 4 // PAGE
 # Of busy: five buffers and two images that do not lie in the program; three of the buffers have been given to kernels to write.
 ALL_PAGES = 5 * BUFFER_PAGES + 2 * IMAGE_PAGES
 FEW = 16
-
-
-def gantry(daemon, *words):
-    done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), words[0], "--json", "--connect", daemon.address, *words[1:]],
-                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    return done.returncode, json.loads(done.stdout)
 
 
 class Live(unittest.TestCase):
@@ -106,8 +97,7 @@ class Live(unittest.TestCase):
             vgpu = gantry(daemon, "ls")[1]["vgpus"][0]["id"]
             before = len(descendants(daemon.process.pid))
             # Slow enough to last for minutes: it is under way when the new worker has got something.
-            asked = subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), "migrate", "--json", "--connect", daemon.address, vgpu, "local",
-                                      "--bandwidth", "16K"], stdout=subprocess.PIPE, text=True)
+            asked = subprocess.Popen(command(daemon, "migrate", "--json", vgpu, "local", "--bandwidth", "16K"), stdout=subprocess.PIPE, text=True)
             while len(descendants(daemon.process.pid)) == before:
                 self.assertIsNone(asked.poll())
             program.send_signal(signal.SIGKILL)
@@ -117,8 +107,4 @@ class Live(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    telling.main(STAGE, sys.argv[3:])

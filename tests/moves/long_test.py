@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-from moves_harness import Daemon, TIMEOUT_S, gantry, rewritten, stage_ready, wait_until
+from moves_harness import Daemon, TIMEOUT_S, gantry, rewritten, telling, wait_until
 from decoder import Decoder
 
 STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
@@ -169,8 +169,4 @@ class Long(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    telling.main(STAGE, sys.argv[4 if FAULTS else 3:])

@@ -8,22 +8,35 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "stream"))
-from daemon import Daemon, stage_ready, wait_until  # noqa: E402,F401
+import telling  # noqa: E402,F401
+from daemon import Daemon, descendants, stage_ready, wait_until  # noqa: E402,F401
 from xxh3 import xxh3  # noqa: E402
 
-TIMEOUT_S = 120
+TIMEOUT_S = 240    # ends a wait that would never end; no verdict depends on it
+DRAIN_S = 60
+WAITS = ("migrate", "drain", "checkpoint", "mode")   # these wait for the device's work
 STEPS = ("buffers", "images", "user event, in order", "user event, out of order", "let go", "shared memory", "shared memory, again", "printf")
 
 
-def gantry(daemon, *words, **options):
+def command(daemon, *words):
+    """gantry, with what it is asked of this gantryd. The device's work takes as long as the machine is slow: no move fails by the seconds that it
+    may take when nobody says how many."""
     where = [] if words[0] == "inspect" else ["--connect", daemon.address]
-    done = subprocess.run([os.path.join(daemon.stage, "bin", "gantry"), words[0], "--json", *where, *words[1:]],
-                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False, **options)
+    patient = ["--drain-timeout", str(DRAIN_S)] if words[0] in WAITS and not {"--drain-timeout", "--undo"}.intersection(words) else []
+    return [os.path.join(daemon.stage, "bin", "gantry"), words[0], *where, *patient, *words[1:]]
+
+
+def gantry(daemon, *words, **options):
+    """Its status and what it said."""
+    done = subprocess.run(command(daemon, words[0], "--json", *words[1:]), capture_output=True, text=True, timeout=TIMEOUT_S, check=False, **options)
+    if not done.stdout and done.stderr:
+        print(done.stderr, file=sys.stderr)   # it has ended in a way that is none of its own
     return done.returncode, json.loads(done.stdout) if done.stdout else None
 
 
@@ -33,6 +46,15 @@ def start_again(daemon, how=signal.SIGKILL):
     daemon.process.wait()
     daemon.drain.wait()
     daemon.__enter__()
+
+
+def rest_of(process):
+    """What a program that went wrong has still said, with its worker where both say it on stdout."""
+    said = []
+    reader = threading.Thread(target=lambda: said.extend(process.stdout), daemon=True)
+    reader.start()
+    reader.join(5)   # it may go on, and say nothing
+    return "".join(said)
 
 
 def cpu_seconds(pid):

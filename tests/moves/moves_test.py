@@ -14,19 +14,9 @@ import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
-from daemon import Daemon, stage_ready  # noqa: E402
-from moves_harness import STEPS  # noqa: E402
+from moves_harness import Daemon, STEPS, TIMEOUT_S, command, gantry, telling
 
-TIMEOUT_S = 120
 STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
-
-
-def gantry(daemon, *words):
-    done = subprocess.run([os.path.join(STAGE, "bin", "gantry"), words[0], "--json", "--connect", daemon.address, *words[1:]],
-                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    return done.returncode, json.loads(done.stdout)
 
 
 class Moves(unittest.TestCase):
@@ -108,16 +98,12 @@ class Moves(unittest.TestCase):
         with Daemon(STAGE, self.work) as daemon:
             program = subprocess.Popen([PROGRAM], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             self.assertEqual(program.stdout.readline().strip(), "buffers")
-            asked = subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), "migrate", "--connect", daemon.address,
-                                      self.vgpu(daemon)["id"], "local"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            asked = subprocess.Popen(command(daemon, "migrate", self.vgpu(daemon)["id"], "local"), stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL)
             program.send_signal(signal.SIGKILL)
             program.communicate(timeout=TIMEOUT_S)
             asked.wait(timeout=TIMEOUT_S)  # moved, or told why not; Daemon looks that nothing is left
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    telling.main(STAGE, sys.argv[4:])

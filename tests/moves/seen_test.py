@@ -13,9 +13,8 @@ import sys
 import tempfile
 import unittest
 
-from moves_harness import Daemon, gantry, stage_ready, wait_until
+from moves_harness import Daemon, TIMEOUT_S, command, gantry, telling, wait_until
 
-TIMEOUT_S = 120
 STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
 SLOW = ("--bandwidth", "64K")   # of some megabytes: it is on its way as long as we like
 
@@ -52,8 +51,7 @@ class Seen(unittest.TestCase):
         return new
 
     def moves(self, daemon, vgpu, *how, stderr=subprocess.PIPE):
-        process = subprocess.Popen([os.path.join(STAGE, "bin", "gantry"), "migrate", "--connect", daemon.address, vgpu, "local", *SLOW, *how],
-                                   stdout=subprocess.PIPE, stderr=stderr)
+        process = subprocess.Popen(command(daemon, "migrate", vgpu, "local", *SLOW, *how), stdout=subprocess.PIPE, stderr=stderr)
 
         def end():
             process.kill()
@@ -70,8 +68,7 @@ class Seen(unittest.TestCase):
         return process
 
     def shown(self, daemon, *words):
-        return subprocess.run([os.path.join(STAGE, "bin", "gantry"), words[0], "--connect", daemon.address, *words[1:]],
-                              capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+        return subprocess.run(command(daemon, *words), capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
 
     def test_listed_with_phase_and_part(self):
         with self.daemon() as daemon:
@@ -116,8 +113,4 @@ class Seen(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(STAGE)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    telling.main(STAGE, sys.argv[3:])

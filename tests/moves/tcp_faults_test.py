@@ -11,9 +11,8 @@ import os
 import signal
 import subprocess
 import sys
-import unittest
 
-from moves_harness import STEPS, TIMEOUT_S, TcpCase, gantry, stage_ready, start_again, wait_until
+from moves_harness import STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, start_again, wait_until
 
 TcpCase.stage, TcpCase.path, RELAY = (os.path.abspath(p) for p in sys.argv[1:4])
 
@@ -142,8 +141,8 @@ class Faults(TcpCase):
             program = self.at_first(a)
             vgpu = a.vgpus()[0]
             for word in (signal.SIGUSR1, signal.SIGUSR2):
-                move = subprocess.Popen([os.path.join(a.stage, "bin/gantry"), "migrate", "--json", "--bandwidth", "1M", "--connect", a.address,
-                                         vgpu["id"], address], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "1M", vgpu["id"], address), stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
                 self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] == "moving", TIMEOUT_S))
                 relay.send_signal(word)
                 out, _ = move.communicate(timeout=TIMEOUT_S)
@@ -169,8 +168,4 @@ class Faults(TcpCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(TcpCase.stage)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    telling.main(TcpCase.stage, sys.argv[4:])

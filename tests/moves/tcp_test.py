@@ -11,9 +11,8 @@ import os
 import socket
 import subprocess
 import sys
-import unittest
 
-from moves_harness import STEPS, TIMEOUT_S, TcpCase, gantry, stage_ready, wait_until
+from moves_harness import STEPS, TIMEOUT_S, TcpCase, gantry, telling, wait_until
 
 TcpCase.stage, TcpCase.path, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 TOKEN, OTHER = "blue-has-a-token-that-is-long-enough", "another-token-as-long-as-that-one"
@@ -135,8 +134,4 @@ class Tcp(TcpCase):
 
 
 if __name__ == "__main__":
-    why = stage_ready(TcpCase.stage)
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    telling.main(TcpCase.stage, sys.argv[4:])

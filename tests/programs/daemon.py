@@ -15,8 +15,11 @@ import subprocess
 import time
 import uuid
 
-READY_S = 60     # a cold start probes every driver
-END_S = 20
+READY_S = 120    # a cold start probes every driver
+END_S = 60
+LEFT_S = 30      # for what gantryd leaves to end by itself
+ANSWER_S = 120
+TOLD_LINES = 40  # of each gantryd's log, when a test has failed
 
 
 class LeftBehind(Exception):
@@ -108,6 +111,8 @@ def wait_until(condition, seconds):
 
 
 class Daemon:
+    made = []   # all of this process; telling.py takes out those that have ended
+
     def __init__(self, stage, work, args=(), env=None, cache=None, prefix=(), passthrough=False):
         self.stage = os.path.abspath(stage)
         self.work = work
@@ -127,6 +132,9 @@ class Daemon:
         self.passthrough = passthrough   # its programs host their vGPUs themselves
         self.process = None
         self.tcp_address = None
+        self.kept = ""          # of its log, when the file is gone
+        self.earlier = ""       # of those that it was started again in the place of
+        Daemon.made.append(self)
 
     def daemon_env(self):
         env = clean_env()
@@ -180,6 +188,7 @@ class Daemon:
         for line in seen.decode(errors="replace").splitlines():
             if line.startswith("listening tcp:"):
                 self.tcp_address = line.split()[1]
+        self.earlier += self.log()
         # From here on `cat` keeps the pipe from filling; it ends when the last holder of the pipe's other end does.
         with open(self.log_path, "wb") as log:
             log.write(seen)
@@ -190,7 +199,7 @@ class Daemon:
     def ctl(self, *args):
         """Runs `gantry SUBCOMMAND --json` and returns its object."""
         out = subprocess.run([os.path.join(self.stage, "bin/gantry"), *args, "--connect", self.address, "--json"],
-                             env=clean_env(), stdout=subprocess.PIPE, check=True, timeout=30).stdout
+                             env=clean_env(), stdout=subprocess.PIPE, check=True, timeout=ANSWER_S).stdout
         return json.loads(out)
 
     def vgpus(self):
@@ -201,7 +210,21 @@ class Daemon:
             with open(self.log_path, encoding="utf-8", errors="replace") as f:
                 return f.read()
         except OSError:
-            return ""
+            return self.kept
+
+    def last_words(self):
+        """The end of its log, and of those before it in its place."""
+        lines = (self.earlier + self.log()).splitlines()
+        left = ["... {} lines before".format(len(lines) - TOLD_LINES)] if len(lines) > TOLD_LINES else []
+        return "\n".join(["--- gantryd {}, the end of its log".format(os.path.basename(self.work))] + left + lines[-TOLD_LINES:])
+
+    def runs(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """It and all that it has started; what it leaves is looked at by nobody."""
+        if self.runs():
+            self._kill()
 
     def _kill(self):
         for pid in [self.process.pid] + descendants(self.process.pid):
@@ -232,12 +255,13 @@ class Daemon:
         def alive():
             return [who for who in family if identity(who[0]) == who] + [(p, 0) for p in processes_with(self.mark)]
 
-        if not wait_until(lambda: not alive(), 5):
+        if not wait_until(lambda: not alive(), LEFT_S):
             problems.append("processes outlive gantryd: {}".format(sorted(pid for pid, _ in alive())))
             for pid, _ in alive():
                 os.kill(pid, signal.SIGKILL)
         if hasattr(self, "drain"):
             self.drain.wait()
+        self.kept = self.log()
         if os.path.lexists(self.socket):
             problems.append("the socket outlives gantryd")
             os.unlink(self.socket)

@@ -5,6 +5,7 @@
 import io
 import os
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -154,6 +155,11 @@ class DaemonLeavesNothing(unittest.TestCase):
     READY = 'touch "$2"; echo "ready unix:$2" >&2\n'
     END = 'trap \'rm -f "$sock"; exit 0\' TERM\nsock=$2\n'
 
+    def setUp(self):
+        # What is left behind here never ends in time.
+        self.addCleanup(setattr, daemon, "LEFT_S", daemon.LEFT_S)
+        daemon.LEFT_S = 1
+
     def stage(self, folder, gantryd):
         os.makedirs(os.path.join(folder, "bin"))
         for name, body in (("gantryd", gantryd), ("gantry", 'echo \'{"version": 1, "vgpus": []}\'\n')):
@@ -203,6 +209,52 @@ class DaemonLeavesNothing(unittest.TestCase):
             with redirect_stdout(said):
                 verdicts = runner.Runner(stage, os.path.join(folder, "work"), False).together(both)
             self.assertEqual(verdicts, ["PASS", "PASS", "FAIL"], said.getvalue())
+
+    SUITE = """
+import os, sys, unittest
+sys.path.insert(0, {here!r})
+import telling
+from daemon import Daemon
+class Suite(unittest.TestCase):
+    def test_well(self):
+        with Daemon({stage!r}, {folder!r} + "/well"):
+            pass
+    def test_woe(self):
+        with Daemon({stage!r}, {folder!r} + "/woe"):
+            {what}
+telling.main({stage!r}, sys.argv[1:])
+"""
+
+    def suite(self, folder, what):
+        """Its process: one test is well, one is not."""
+        stage = self.stage(os.path.join(folder, "stage"), self.END + 'echo "$2 has begun" >&2; ' + self.READY + self.WAIT)
+        for part in ("lib/libgantry-opencl.so", "etc/OpenCL/vendors/gantry.icd"):
+            os.makedirs(os.path.dirname(os.path.join(stage, part)))
+            with open(os.path.join(stage, part), "w", encoding="utf-8"):
+                pass
+        path = os.path.join(folder, "suite.py")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(self.SUITE.format(here=os.path.dirname(os.path.abspath(daemon.__file__)), stage=stage, folder=folder, what=what))
+        return subprocess.Popen([sys.executable, "-B", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_what_a_gantryd_said_is_told_with_a_failure(self):
+        with tempfile.TemporaryDirectory() as folder, self.suite(folder, "self.fail('it is so')") as suite:
+            _, said = suite.communicate(timeout=60)
+            self.assertEqual(suite.returncode, 1)
+            self.assertLess(said.index("it is so"), said.index("--- gantryd woe, the end of its log"))
+            self.assertIn("g.sock has begun", said)
+            self.assertNotIn("--- gantryd well", said)
+
+    def test_what_a_gantryd_said_is_told_of_a_test_that_takes_too_long(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                self.suite(folder, "print(Daemon.made[-1].process.pid, flush=True); sys.stdin.read()") as suite:
+            pid = int(suite.stdout.readline())
+            suite.terminate()
+            _, said = suite.communicate(timeout=60)
+            self.assertEqual(suite.returncode, 1)
+            self.assertIn("in test_woe", said)
+            self.assertIn("g.sock has begun", said)
+            self.assertTrue(daemon.gone([pid]))
 
     def test_an_early_end_is_not_ready(self):
         with self.assertRaisesRegex(daemon.NotReady, "status 1"):

@@ -46,7 +46,8 @@ class RunTests(unittest.TestCase):
         for phase, results in logs.items():
             with open(os.path.join(self.root, "logs", phase + ".json"), "w", encoding="utf-8") as f:
                 for number, result in enumerate(results):
-                    f.write(json.dumps({"name": "t{}".format(number), "result": result}) + "\n")
+                    test = result if isinstance(result, dict) else {"result": result}
+                    f.write(json.dumps({"name": "t{}".format(number), **test}) + "\n")
         done = subprocess.run(command, cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**os.environ, "PATH": os.path.join(self.root, "bin") + ":" + os.environ["PATH"],
                                    "LOGS": os.path.join(self.root, "logs"), **env})
@@ -77,6 +78,27 @@ class RunTests(unittest.TestCase):
     def test_a_meson_that_breaks(self):
         status, last, _ = self.run_with(self.ALL_OK, MESON_STATUS="1")
         self.assertEqual((status, last), (1, "6 passed, 3 failed"))
+
+    def shown(self, said):
+        """What the summary says of a test that has said this on stderr, line by line."""
+        _, _, out = self.run_with({**self.ALL_OK, "build": [{"result": "FAIL", "stderr": said}]}, MESON_STATUS="1")
+        lines = out[out.index("FAILED   normal build: t0 (fail)"):].splitlines()[1:]
+        return [line[4:] for line in lines if line.startswith("    ")]
+
+    def test_why_it_failed_is_shown(self):
+        noise = ["noise {}".format(i) for i in range(500)]
+        report = ["==7==ERROR: AddressSanitizer: heap-use-after-free"] + ["    #{} in frame".format(i) for i in range(100)]
+        failure = ["FAIL: test_it", "Traceback", "AssertionError: 1 != 2"]
+        log = ["--- gantryd a, the end of its log"] + ["logged {}".format(i) for i in range(40)]
+        shown = self.shown("\n".join(noise + report + noise + failure + log + log + noise))
+        for line in report[:10] + failure + log[:1] + log[-10:] + noise[-10:]:
+            self.assertIn(line, shown)
+        self.assertLess(shown.index(report[0]), shown.index(failure[0]))
+        self.assertLess(len(shown), 70)
+        # Nothing of it: the end.
+        self.assertEqual(self.shown("\n".join(noise)), ["..."] + noise[-60:])
+        self.assertEqual(self.shown("\n".join(noise[:3])), noise[:3])
+        self.assertEqual(self.shown(""), [])
 
     def test_nothing_ran(self):
         status, last, _ = self.run_with({})
