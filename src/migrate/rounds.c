@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pipeline of a move. Hashing threads take groups of pages in order, each into the next free slot of a ring; the thread that
- * runs the round sends the slots in the same order and puts what was sent into the tables. So a table is written by one thread, and a
+ * The pipeline of a move. Hashing threads take groups of pages in the round's order, each into the next free slot of a ring; the thread
+ * that runs the round sends the slots in the same order and puts what was sent into the tables. So a table is written by one thread, and a
  * group is read by one other before its slot is ready and by none after. A slot changes hands under the lock only; source and sink are
  * called without it.
  */
@@ -39,6 +39,15 @@ struct device_digests {
     bool failed;     /* the others are hashed here */
 };
 
+/* In which order a round goes through the groups of all buffers, as if they were one: from 0 on in strides, which have no divisor in
+ * common with their number. */
+struct order {
+    uint64_t *first; /* of each buffer, and the number of all */
+    uint64_t n, stride;
+    /* under lock */
+    uint64_t at, n_taken;
+};
+
 struct gn_rounds {
     /* set once */
     uint32_t page_bytes;
@@ -59,8 +68,7 @@ struct gn_rounds {
     pthread_cond_t ready; /* the sending thread: slots are ready, cancelled */
     bool running, quit, cancelled;
     int error; /* the first; nothing is taken any more */
-    size_t next_item;
-    uint64_t next_group;
+    struct order order;
     uint64_t taken, sent;  /* slots since the round began: [sent, taken) are in use */
     unsigned n_ready;      /* of these */
     unsigned idle_hashers; /* asleep in `work` */
@@ -78,7 +86,7 @@ struct gn_rounds {
 
 static bool more_groups(const struct gn_rounds *r)
 {
-    return r->next_item < r->n_items;
+    return r->order.n_taken < r->order.n;
 }
 
 static bool may_take(const struct gn_rounds *r)
@@ -86,18 +94,30 @@ static bool may_take(const struct gn_rounds *r)
     return r->running && !r->error && !r->cancelled && more_groups(r) && r->taken - r->sent < r->n_slots;
 }
 
+static void next_locked(struct gn_rounds *r, struct slot *s)
+{
+    struct order *o = &r->order;
+    size_t item = 0;
+    for (size_t end = r->n_items; end - item > 1;) {
+        const size_t middle = item + (end - item) / 2;
+        if (o->first[middle] <= o->at)
+            item = middle;
+        else
+            end = middle;
+    }
+    s->item = item;
+    s->group = o->at - o->first[item];
+    o->n_taken++;
+    o->at = o->at < o->n - o->stride ? o->at + o->stride : o->at - (o->n - o->stride);
+}
+
 /* The next group into the next slot. */
 static struct slot *take_locked(struct gn_rounds *r, struct gn_verify_how *how)
 {
     struct slot *s = &r->slots[r->taken++ % r->n_slots];
-    s->item = r->next_item;
-    s->group = r->next_group;
+    next_locked(r, s);
     s->ready = false;
     s->error = 0;
-    if (++r->next_group == r->items[r->next_item].table->n_groups) {
-        r->next_item++;
-        r->next_group = 0;
-    }
     /* Where digests are kept, a page that its sample tells would be hashed all the same. */
     bool filter = r->options.kind == GN_ROUND_STOP && !r->options.keep;
     *how = (struct gn_verify_how){.kind = r->options.kind, .keep = r->options.keep, .place = GN_SAMPLE_OFF};
@@ -322,6 +342,41 @@ static void send_all(struct gn_rounds *r, struct gn_round_stats *stats)
     pthread_mutex_unlock(&r->lock);
 }
 
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/*
+ * What a program changes lies together, and so does what it leaves alone: one after the other, there would be nothing to send while
+ * the one is hashed, and nothing to hash while the other is sent. The golden ratio's strides spread both over the round. Where all is
+ * sent, memory is best read as it lies; and a device hashes what lies together.
+ */
+static void choose_order(struct gn_rounds *r, const struct gn_round_options *options, const struct gn_round_item *items, size_t n_items)
+{
+    struct order *o = &r->order;
+    bool verifies = false, device = false;
+    o->n = o->at = o->n_taken = 0;
+    o->stride = 1;
+    for (size_t i = 0; i < n_items; i++) {
+        o->first[i] = o->n;
+        o->n += items[i].table->n_groups;
+        verifies = verifies || worth_asking(items[i].table, 0, items[i].table->n_groups);
+        device = device || r->device[i].all;
+    }
+    o->first[n_items] = o->n;
+    if (options->kind != GN_ROUND_STOP || !verifies || device || o->n < 3)
+        return;
+    o->stride = o->n / 1000 * 618 + o->n % 1000 * 618 / 1000;
+    while (divisor(o->n, o->stride) != 1)
+        o->stride++;
+}
+
 static int prepare(struct gn_rounds *r, const struct gn_round_item *items, size_t n_items, struct gn_error *err)
 {
     for (size_t i = 0; i < n_items; i++) {
@@ -330,7 +385,8 @@ static int prepare(struct gn_rounds *r, const struct gn_round_item *items, size_
                            items[i].table->hasher->page_bytes, r->page_bytes);
     }
     r->device = calloc(n_items ? n_items : 1, sizeof *r->device);
-    if (!r->device)
+    r->order.first = calloc(n_items + 1, sizeof *r->order.first);
+    if (!r->device || !r->order.first)
         return gn_fail(err, ENOMEM, "free some memory", "no memory for a round of %zu buffers", n_items);
     for (size_t i = 0; i < n_items; i++) {
         const struct gn_page_table *t = items[i].table;
@@ -349,6 +405,8 @@ static void clean_up(struct gn_rounds *r, size_t n_items)
         free(r->device[i].all);
     free(r->device);
     r->device = NULL;
+    free(r->order.first);
+    r->order.first = NULL;
 }
 
 int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options, const struct gn_round_item *items, size_t n_items,
@@ -367,8 +425,8 @@ int gn_rounds_run(struct gn_rounds *r, const struct gn_round_options *options, c
     r->items = items;
     r->n_items = n_items;
     r->sink = sink;
-    r->next_item = 0;
-    r->next_group = r->taken = r->sent = 0;
+    choose_order(r, options, items, n_items);
+    r->taken = r->sent = 0;
     r->n_ready = r->error = 0;
     r->wake_at = 1;
     gn_sample_choice_init(&r->choice);

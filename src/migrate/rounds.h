@@ -25,10 +25,11 @@ struct gn_round_item {
 };
 
 /*
- * Where pages go. Called on the thread that runs the round, a buffer after the other in the round's order, offsets rising. Runs of
- * pages are at most 64 pages long; data lasts until the function returns. digests: an XXH3 digest a page, which is what the stream wants
- * for it, where all of the run's were worked out; or NULL. With `flush`, which comes after the runs of each group of pages, data and
- * digests last until it returns, so that a sink can send them together. 0, or -errno: that ends the round.
+ * Where pages go. Called on the thread that runs the round, group after group, offsets rising in a group of 64 pages. The groups of a
+ * live round come a buffer after the other as they lie; those of a stop that has pages to verify come mixed. Runs of pages are at most 64
+ * pages long; data lasts until the function returns. digests: an XXH3 digest a page, which is what the stream wants for it, where all of
+ * the run's were worked out; or NULL. With `flush`, which comes after the runs of each group of pages, data and digests last until it
+ * returns, so that a sink can send them together. 0, or -errno: that ends the round.
  */
 struct gn_page_sink {
     int (*data)(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests);

@@ -365,6 +365,47 @@ static void order_is_kept(void **state)
     world_fini(&w);
 }
 
+/* The reads when the n-th page was sent. */
+struct meeting {
+    struct world *w;
+    uint64_t n_sent, looked_at[3];
+};
+
+static int met(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+{
+    struct meeting *m = ctx;
+    m->n_sent++;
+    for (unsigned i = 0; i < 3; i++)
+        if (m->n_sent == 100 * (i + 1) / 4)
+            m->looked_at[i] = m->w->reads;
+    return sink_data(m->w, cookie, offset, data, n, digests);
+}
+
+/* Of 500 groups in two buffers, 100 that lie together have changed: in the stop a quarter of them has been sent when a quarter of all
+ * was looked at, and so on. */
+static void what_changed_is_spread_over_the_stop(void **state)
+{
+    struct world w;
+    struct meeting m = {.w = &w};
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 0, 12);
+    struct buffer *some = world_add(&w, 200 * GN_PAGE_GROUP * PAGE, true, READ),
+                  *rest = world_add(&w, 300 * GN_PAGE_GROUP * PAGE, true, READ);
+    memset(some->here, 1, some->bytes);
+    memset(rest->here, 1, rest->bytes);
+    assert_int_equal(world_round(&w, LIVE, NULL), 0);
+    for (uint64_t g = 70; g < 170; g++)
+        some->here[g * GN_PAGE_GROUP * PAGE + 5] = 2;
+    w.reads = 0;
+    w.sink = (struct gn_page_sink){.data = met, .ctx = &m};
+    assert_int_equal(world_round(&w, STOP, NULL), 0);
+    assert_int_equal(m.n_sent, 100);
+    assert_int_equal(w.reads, 500);
+    for (unsigned i = 0; i < 3; i++)
+        assert_in_range(m.looked_at[i], 500 * (i + 1) / 4 - 25, 500 * (i + 1) / 4 + 25);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +422,7 @@ int main(void)
         cmocka_unit_test(without_a_hash_all_is_sent),
         cmocka_unit_test(hostile_sizes_are_refused),
         cmocka_unit_test(order_is_kept),
+        cmocka_unit_test(what_changed_is_spread_over_the_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
