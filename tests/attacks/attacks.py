@@ -114,7 +114,7 @@ class Attack:
             found[:] = [m.group(2) for m in REASON.finditer(self.gantry.log()) if m.group(1) == "{:08x}".format(g.id)]
             return bool(found)
 
-        if not wait_until(there, 10):
+        if not wait_until(there, 60):
             raise Wrong("vgpu {:08x} ended without a reason in the log: {}".format(g.id, self.gantry.log()))
         if len(found) != 1:
             raise Wrong("one end, several reasons: {}".format(found))
@@ -321,7 +321,7 @@ def sources(a):
             for _ in range(5):
                 a.neighbour_works(2)
             p.kill()
-            if not wait_until(lambda: gone([pid]), 3):
+            if not wait_until(lambda: gone([pid]), 30):
                 raise Wrong("{}: the build outlives its program".format(case))
         a.neighbour_works(1)
 
@@ -475,7 +475,7 @@ def scribbled(a, seconds=None):
                 p.kill()
                 if p.process.returncode not in (0, 1, -9):
                     raise Wrong("seed {}: {} ended with status {}; {}".format(seed, program, p.process.returncode, line))
-                if not wait_until(lambda: gone([vgpu["worker_pid"]]), 5):
+                if not wait_until(lambda: gone([vgpu["worker_pid"]]), 30):
                     raise Wrong("seed {}: the worker of {} does not end; {}".format(seed, program, line))
                 if IN_A_KERNEL.search(p.last_words()):
                     a.crashed_themselves.add(vgpu["id"])

@@ -4,7 +4,7 @@
  *   add        adds up on the device from four threads, and says "right"
  *   fork       uses the device, forks, and so does the child while its parent goes on
  *   steps      a kernel a line of stdin; says what the calls returned: "step RESULT"
- *   hold MS    after a line of stdin, kernels for about so long without a pause, then "held RESULT"
+ *   hold MS    after a line of stdin, kernels without a pause, for about so long or until there is more of it, then "held RESULT"
  *   zero       a launch of groups of nothing, which PoCL divides by and steps over, in a handler of its own: "zero RESULT"
  *   buffers    needs no compiler: 8 buffers; a line of stdin: each is written and read in turn; says "step RESULT"
  *   late       needs no compiler; does what the lines of stdin say, and says "WORD RESULT" after each:
@@ -15,6 +15,7 @@
  */
 #include <CL/cl.h>
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -277,6 +278,7 @@ static double now_s(void)
 
 static void hold(double seconds, cl_uint turns)
 {
+    struct pollfd more = {.fd = 0, .events = POLLIN};
     char line[16];
     cl_int r;
     cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, NULL, &r);
@@ -289,11 +291,12 @@ static void hold(double seconds, cl_uint turns)
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin))
         return;
-    for (double end = now_s() + seconds; !r && now_s() < end;) {
+    const double end = now_s() + seconds;
+    do {
         r = launch(queue, kernel, mem, turns);
         if (!r)
             r = clFinish(queue);
-    }
+    } while (!r && now_s() < end && poll(&more, 1, 0) == 0);
     printf("held %d\n", r);
 }
 

@@ -211,6 +211,7 @@ class Late(unittest.TestCase):
             for _ in range(66):
                 self.move(daemon, "mode", "remote")
                 self.move(daemon, "mode", "passthrough")
+            self.does(program, "make", "check", "release")   # it has arrived: what is said on the way there is nobody's
             self.speak("n")
             self.heard("said n", 67)   # all of the context that was made last
             self.assertTrue(wait_until(lambda: self.words(program) > 0, TIMEOUT_S))

@@ -119,13 +119,13 @@ class Gantry(Daemon):
             return len(before["processes"]) == 1 and not before["vgpus"]
 
         # The look that is kept is the one that was judged: gantryd may have a child for a moment in between.
-        if not wait_until(only_a_template, 20):
+        if not wait_until(only_a_template, 60):
             raise Wrong("more is left than a template: {}".format(before))
         before["descriptors of gantryd"] = self.at_start
         self.settle(before)
         return before
 
-    def settle(self, before, seconds=20):
+    def settle(self, before, seconds=60):
         """Waits until the traces are what they were; Wrong when they never are."""
         now = {}
 
@@ -149,7 +149,7 @@ class Gantry(Daemon):
             found[:] = [v for v in self.vgpus() if v["pid"] == program.pid]
             return bool(found)
 
-        if not wait_until(there, 20):
+        if not wait_until(there, 60):
             raise Wrong("no vGPU of process {}".format(program.pid))
         return found[0]
 

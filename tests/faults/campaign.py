@@ -154,7 +154,7 @@ class Campaign:
             now = counted(self.gantry.traces())
             return now == self.before
 
-        if not wait_until(same, 20):
+        if not wait_until(same, 60):
             raise Wrong("left behind: " + "; ".join("{}: {} instead of {}".format(k, now[k], self.before[k])
                                                     for k in now if now[k] != self.before[k]))
 

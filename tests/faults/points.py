@@ -69,7 +69,7 @@ class Point:
             for _ in range(3):
                 with gantry.program([self.edges, "churn"], env=NO_LEAKS) as p:
                     self.told(p)
-                if not wait_until(lambda: len(descendants(gantry.process.pid)) == 1 and not gantry.vgpus(), 20):
+                if not wait_until(lambda: len(descendants(gantry.process.pid)) == 1 and not gantry.vgpus(), 60):
                     raise Wrong("more is left than a template: {}".format(gantry.traces()))
                 # The first time the template may not have been up before.
                 before = before or dict(counted(gantry.traces()), **{"descriptors of gantryd": gantry.at_start})
@@ -82,7 +82,7 @@ class Point:
             for _ in range(3):
                 with gantry.program([self.edges, "life"], env=NO_LEAKS) as p:
                     self.told(p)
-                if not wait_until(lambda: not gantry.vgpus() and not descendants(gantry.process.pid), 10):
+                if not wait_until(lambda: not gantry.vgpus() and not descendants(gantry.process.pid), 60):
                     raise Wrong("left behind: {}".format(gantry.traces()))
             if "template" not in gantry.log():
                 raise Wrong("nobody got to {}: {}".format(self.name, gantry.log()))
@@ -117,7 +117,7 @@ class Point:
             now = counted(gantry.traces())
             return now == before
 
-        if not wait_until(same, 20):
+        if not wait_until(same, 60):
             raise Wrong("left behind: {} instead of {}".format(now, before))
 
 

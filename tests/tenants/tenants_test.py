@@ -88,7 +88,7 @@ class TenantTest(unittest.TestCase):
         self.addCleanup(self.remove)
 
     def remove(self):
-        self.assertTrue(wait_until(lambda: not self.seen()["vgpus"], 20))
+        self.assertTrue(wait_until(lambda: not self.seen()["vgpus"], 60))
         self.ctl("tenant", "rm", self.name)
 
     def seen(self, name=None):
@@ -309,7 +309,7 @@ class Together(TenantTest):
         os.kill(worker, signal.SIGKILL)
         select.select([end], [], [])
         os.close(end)
-        self.assertTrue(wait_until(lambda: self.seen()["leased_bytes"] == 0, 20))
+        self.assertTrue(wait_until(lambda: self.seen()["leased_bytes"] == 0, 60))
         q.make("buffer", 32 * MIB)
 
     def test_a_silent_worker_keeps_nobody_waiting_for_long(self):
@@ -327,7 +327,7 @@ class Together(TenantTest):
         finally:
             os.kill(worker, signal.SIGCONT)
         # Awake again, it answers what it was asked.
-        self.assertTrue(wait_until(lambda: self.seen()["leased_bytes"] < 20 * MIB, 20))
+        self.assertTrue(wait_until(lambda: self.seen()["leased_bytes"] < 20 * MIB, 60))
         q.make("buffer", 20 * MIB)
 
     def test_two_tenants_do_not_meet(self):
@@ -345,7 +345,7 @@ class Together(TenantTest):
         self.assertEqual(q.do("touch", held), "same")
         q.process.kill()
         q.process.wait()
-        self.assertTrue(wait_until(lambda: not self.seen(second)["vgpus"], 20))
+        self.assertTrue(wait_until(lambda: not self.seen(second)["vgpus"], 60))
         self.ctl("tenant", "rm", second)
 
 
@@ -367,7 +367,7 @@ class Live(TenantTest):
         self.assertEqual(q.do("freeall"), "freed")
         self.assertEqual(q.do("buffer", 1), FAILED)
         self.assertEqual(p.do("freeall"), "freed")
-        self.assertTrue(wait_until(lambda: self.seen()["leased_bytes"] == 0, 20))
+        self.assertTrue(wait_until(lambda: self.seen()["leased_bytes"] == 0, 60))
         q.make("buffer", 16 * MIB)
         self.assertEqual(p.do("buffer", 1), FAILED)
         # What the device is said to have is what it was at the attach.
@@ -616,7 +616,7 @@ class Placement(TenantTest):
     def setUp(self):
         super().setUp()
         self.names = [d["name"] for d in self.ctl("devices")["devices"]]
-        self.assertTrue(wait_until(lambda: not self.ctl("ls")["vgpus"], 20))
+        self.assertTrue(wait_until(lambda: not self.ctl("ls")["vgpus"], 60))
 
     def placed(self, *tenant, **env):
         """A program that has a queue: the numbers of the devices that it works on, as both sides tell."""
@@ -637,7 +637,7 @@ class Placement(TenantTest):
         # Whoever goes makes room.
         for _, p in places:
             p.__exit__()
-        self.assertTrue(wait_until(lambda: len(self.ctl("ls")["vgpus"]) == 1, 20))
+        self.assertTrue(wait_until(lambda: len(self.ctl("ls")["vgpus"]) == 1, 60))
         self.assertEqual(self.placed("default", ALLOCATOR_DEVICE="default")[0], 1)
 
     def test_who_has_not_begun_is_expected(self):
