@@ -72,9 +72,10 @@ static void change(struct world *w)
 static unsigned each_moment(unsigned threads, void (*arm)(struct world *, long), int expected)
 {
     unsigned failures = 0;
+    const long later = few() ? 61 : 7;
     for (unsigned moment = 0; moment < 3; moment++) {
-        /* Every early step, then every seventh. */
-        for (long n = 1;; n += n < 16 ? 1 : 7) {
+        /* Every early step, then every seventh, or fewer. */
+        for (long n = 1;; n += n < 16 ? 1 : later) {
             struct world w;
             struct gn_round_stats s;
             build(&w, threads, (uint64_t)n);
@@ -170,8 +171,9 @@ static void no_memory_in_a_round(void **state)
 
 static void cancelled_at_any_point(void **state)
 {
+    const long later = few() ? 17 : 1;
     for (unsigned threads = 0; threads < 3; threads++) {
-        for (long n = 1;; n++) {
+        for (long n = 1;; n += n < 16 ? 1 : later) {
             struct world w;
             build(&w, threads, 77);
             w.cancel_call_at = n;
