@@ -34,6 +34,7 @@ def parse_arguments():
     parser.add_argument("--save", metavar="FILE", help="keep the reference's transcript")
     parser.add_argument("--save-other", metavar="FILE", help="keep the transcript of the driver under test")
     parser.add_argument("--case", action="append", default=[], help="a single case, FAMILY.NAME")
+    parser.add_argument("--without", action="append", default=[], metavar="CASE", help="a case that is left out")
     parser.add_argument("--skip-broken", action="store_true",
                         help="leave out cases on which the reference itself crashes, hangs, cannot start or differs "
                              "from one run to the next")
@@ -59,12 +60,18 @@ def find_program(options):
     sys.exit("compare.py: no test program: name it with --difftest")
 
 
+def listed(program, *chosen):
+    return subprocess.run([program, "--list", *chosen], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+
+
 def select(program, options):
     """The families or cases to run. Native kernels are left out unless named: they cannot leave their process."""
-    if options.families or options.case:
-        return options.families + [word for name in options.case for word in ("--case", name)]
-    names = subprocess.run([program, "--list"], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-    return sorted({name.split(".")[0] for name in names} - {"native"})
+    chosen = options.families + [word for name in options.case for word in ("--case", name)]
+    if not chosen:
+        chosen = sorted({name.split(".")[0] for name in listed(program)} - {"native"})
+    if options.without:
+        chosen = [word for name in listed(program, *chosen) if name not in options.without for word in ("--case", name)]
+    return chosen
 
 
 def run(program, options, vendors, platform, work):

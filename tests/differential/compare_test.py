@@ -14,6 +14,7 @@ import unittest
 COMPARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compare.py")
 
 PLAYER = """#!/bin/sh
+echo "$@" >>"$REFERENCE.asked"
 for word; do [ "$word" = --list ] && { echo a.one; echo b.two; echo native.run; exit 0; }; done
 for word; do [ "$word" = native ] && { echo "=== native.run"; echo "it ran"; }; done
 if [ -n "$OCL_ICD_VENDORS" ]; then cat "$OCL_ICD_VENDORS/transcript"; else cat "$REFERENCE"; fi
@@ -34,6 +35,8 @@ class Compare(unittest.TestCase):
             env = dict(os.environ, REFERENCE=os.path.join(work, "reference"), POCL_CACHE_DIR=work)
             done = subprocess.run([sys.executable, COMPARE, "--difftest", player, "--vendors", vendors, *options],
                                   env=env, stdout=subprocess.PIPE, text=True, check=False)
+            with open(os.path.join(work, "reference.asked"), encoding="utf-8") as asked:
+                self.asked = [line for line in asked if "--list" not in line]
         return done.returncode, done.stdout.splitlines()
 
     def test_equal(self):
@@ -60,6 +63,13 @@ class Compare(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed"))
         status, lines = self.compare(broken, GOOD, "--skip-broken")
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"))
+
+    def test_cases_left_out(self):
+        """They are asked of neither side."""
+        self.compare(GOOD, GOOD, "--without", "b.two")
+        self.assertEqual(len(self.asked), 2)
+        for words in self.asked:
+            self.assertEqual(words.split()[-4:], ["--case", "a.one", "--case", "native.run"])
 
     def test_lenient_reference(self):
         refused = GOOD.replace("clFlush(queue#1) -> CL_SUCCESS", "clFlush(queue#1) -> CL_INVALID_VALUE")

@@ -135,7 +135,7 @@ class Direct(unittest.TestCase):
         with self.daemon() as daemon:
             for load in ("matrixmul", "histogram", "scan", "srad"):
                 with self.subTest(load=load):
-                    program = self.start(daemon, LOAD, load, "--seconds", "600", "--check", "--no-profile")
+                    program = self.start(daemon, LOAD, load, "--seconds", "36000", "--check", "--no-profile")
                     self.assertTrue(wait_until(lambda: program.poll() is not None or daemon.vgpus(), TIMEOUT_S))
                     for i in range(6):
                         self.switch(daemon, "passthrough" if i % 2 else "remote")
@@ -372,7 +372,7 @@ class Direct(unittest.TestCase):
 
     def test_turns(self):
         with self.daemon("--policy", "fair") as daemon:
-            programs = [self.start(daemon, HOSTED, "hold", "3000", GANTRY_MODE=mode) for mode in ("passthrough", "remote", "passthrough")]
+            programs = [self.start(daemon, HOSTED, "hold", "3600000", GANTRY_MODE=mode) for mode in ("passthrough", "remote", "passthrough")]
             for program in programs:
                 self.says(program, "ready")
             self.on(*programs)
@@ -402,7 +402,7 @@ class Direct(unittest.TestCase):
             self.on(hog)
             self.assertTrue(wait_until(lambda: any(v["pid"] == hog.pid and v["state"] == "running" for v in daemon.vgpus()), TIMEOUT_S))
             self.on(other)
-            hog.communicate(timeout=TIMEOUT_S)
+            hog.wait(timeout=TIMEOUT_S)
             self.assertEqual(hog.returncode, -signal.SIGKILL)
             self.assertIn("keeps others from the device", daemon.log())
             out, _ = other.communicate(timeout=TIMEOUT_S)

@@ -20,7 +20,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, checksum, command, cpu_seconds, gantry, rewritten,  # noqa: E402
+from moves_harness import (STEPS, TIMEOUT_S, Daemon, Load, Program, checksum, command, cpu_seconds, gantry, rewritten,  # noqa: E402
                            telling, start_again, wait_until)
 
 STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
@@ -102,16 +102,14 @@ class Checkpoints(unittest.TestCase):
 
     def test_all_of_it_is_in_the_file_of_one_that_goes_on(self):
         with Daemon(STAGE, self.work) as daemon:
-            program = subprocess.Popen([LOAD, "matrixmul", "--seconds", "3", "--check", "--no-profile"], env=daemon.program_env(),
-                                       stdout=subprocess.PIPE, text=True)
+            program = Load(LOAD, "matrixmul", daemon.program_env())
             self.addCleanup(program.kill)
             self.assertTrue(wait_until(lambda: [v for v in daemon.vgpus() if v["memory_bytes"] and v["state"] == "running"], TIMEOUT_S))
             vgpu = self.vgpu(daemon)
             self.well(daemon, "checkpoint", vgpu["id"], self.file)
             seen = self.well(daemon, "inspect", self.file)["checkpoint"]
             self.assertGreater(sum(m["sent_bytes"] for m in seen["memories"]), vgpu["memory_bytes"] // 2)
-            out, _ = program.communicate(timeout=TIMEOUT_S)
-            self.assertIn("result: right", out)
+            self.assertIsNone(program.ends_well())
 
     def test_stopped_and_restored(self):
         with Daemon(STAGE, self.work) as daemon:
@@ -143,16 +141,14 @@ class Checkpoints(unittest.TestCase):
         with Daemon(STAGE, self.work) as daemon:
             for load in ("matrixmul", "histogram", "scan"):
                 with self.subTest(load=load):
-                    program = subprocess.Popen([LOAD, load, "--seconds", "5", "--check", "--no-profile"], env=daemon.program_env(),
-                                               stdout=subprocess.PIPE, text=True)
+                    program = Load(LOAD, load, daemon.program_env())
                     self.addCleanup(program.kill)
                     self.assertTrue(wait_until(daemon.vgpus, TIMEOUT_S))
                     for _ in range(4):
                         self.restore(daemon, self.stop(daemon))
                         self.well(daemon, "checkpoint", self.vgpu(daemon)["id"], self.file)
-                    out, _ = program.communicate(timeout=TIMEOUT_S)
-                    self.assertEqual(program.returncode, 0, out)
-                    self.assertIn("result: right", out)
+                    self.assertIsNone(program.ends_well())
+                    self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
 
     def test_who_waits_uses_no_processor(self):
         with Daemon(STAGE, self.work) as daemon:

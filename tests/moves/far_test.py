@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-from moves_harness import STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, start_again, wait_until
+from moves_harness import Load, STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, start_again, wait_until
 
 TcpCase.stage, TcpCase.path, BUSY, SHARING, LOAD = (os.path.abspath(p) for p in sys.argv[1:6])
 TOKEN = "blue-has-a-token-that-is-long-enough"
@@ -88,12 +88,11 @@ class Far(TcpCase):
         a, b = self.here(), self.daemon("b")
         for load in ("histogram", "scan"):
             with self.subTest(load=load):
-                program = self.start(a, LOAD, load, "--seconds", "5", "--check", "--no-profile")
+                program = Load(LOAD, load, dict(a.program_env(), GANTRY_CONNECT=a.address))
+                self.addCleanup(program.kill)
                 self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
                 self.move(a, b)
-                out, _ = program.communicate(timeout=TIMEOUT_S)
-                self.assertEqual(program.returncode, 0, out)
-                self.assertIn("result: right", out)
+                self.assertIsNone(program.ends_well())
                 self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
 
     def test_through_tls(self):

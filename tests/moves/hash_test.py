@@ -24,20 +24,13 @@ SHAPES = {"item": "a work-item a page", "group": "a work-group a page"}
 
 
 class Hash(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        """Of one kernel cache, so that what all of them build is built once."""
-        cache = tempfile.TemporaryDirectory(prefix="gn-hash-cache-")
-        cls.addClassCleanup(cache.cleanup)
-        cls.cache = cache.name
-
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="gn-hash-")
         self.addCleanup(folder.cleanup)
         self.work = folder.name
 
     def daemon(self, name, **env):
-        daemon = Daemon(STAGE, os.path.join(self.work, name), cache=self.cache, env={"GANTRY_LOG": "debug", **env})
+        daemon = Daemon(STAGE, os.path.join(self.work, name), env={"GANTRY_LOG": "debug", **env})
         daemon.__enter__()
         self.addCleanup(lambda: daemon.__exit__(None, None, None))
         return daemon

@@ -14,14 +14,41 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "stream"))
+import daemon as daemons  # noqa: E402
 import telling  # noqa: E402,F401
-from daemon import Daemon, descendants, stage_ready, wait_until  # noqa: E402,F401
+from daemon import descendants, stage_ready, wait_until  # noqa: E402,F401
 from xxh3 import xxh3  # noqa: E402
 
 TIMEOUT_S = 240    # ends a wait that would never end; no verdict depends on it
 DRAIN_S = 60
 WAITS = ("migrate", "drain", "checkpoint", "mode")   # these wait for the device's work
 STEPS = ("buffers", "images", "user event, in order", "user event, out of order", "let go", "shared memory", "shared memory, again", "printf")
+
+
+class Daemon(daemons.Daemon):
+    """What all of these suites build is built once."""
+
+    def __init__(self, stage, work, cache=None, **options):
+        super().__init__(stage, work, cache=cache or daemons.shared_kernels("default"), **options)
+
+
+class Load:
+    """gantry-load that goes on until it is told to end, and checks its results then: whatever is done to it is done while it runs."""
+
+    def __init__(self, path, name, env):
+        self.process = subprocess.Popen([path, name, "--seconds", "36000", "--check", "--no-profile"], env=env, stdout=subprocess.PIPE, text=True)
+
+    def ends_well(self):
+        """None, or what was wrong."""
+        self.process.send_signal(signal.SIGTERM)
+        out, _ = self.process.communicate(timeout=TIMEOUT_S)
+        right = self.process.returncode == 0 and "result: right" in out
+        return None if right else "status {}: {}".format(self.process.returncode, out)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
 
 
 def command(daemon, *words):
@@ -50,6 +77,8 @@ def start_again(daemon, how=signal.SIGKILL):
 
 def rest_of(process):
     """What a program that went wrong has still said, with its worker where both say it on stdout."""
+    if process.stdout.closed:
+        return ""   # all of it has been read
     said = []
     reader = threading.Thread(target=lambda: said.extend(process.stdout), daemon=True)
     reader.start()

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-from moves_harness import Daemon, STEPS, TIMEOUT_S, command, gantry, telling
+from moves_harness import Daemon, Load, STEPS, TIMEOUT_S, command, gantry, telling, wait_until
 
 STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 
@@ -61,23 +61,13 @@ class Moves(unittest.TestCase):
         with Daemon(STAGE, self.work) as daemon:
             for load in ("matrixmul", "histogram", "scan"):
                 with self.subTest(load=load):
-                    program = subprocess.Popen([LOAD, load, "--seconds", "6", "--check", "--no-profile"], env=daemon.program_env(),
-                                               stdout=subprocess.PIPE, text=True)
+                    program = Load(LOAD, load, daemon.program_env())
                     self.addCleanup(program.kill)
-                    while not gantry(daemon, "ls")[1]["vgpus"]:
-                        self.assertIsNone(program.poll())
-                    moves = 0
-                    try:
-                        while moves < 7:
-                            self.move(daemon)
-                            moves += 1
-                    except AssertionError:
-                        # On a slow machine the load is over before.
-                        if not moves or program.wait(timeout=TIMEOUT_S) != 0:
-                            raise
-                    out, _ = program.communicate(timeout=TIMEOUT_S)
-                    self.assertEqual(program.returncode, 0, out)
-                    self.assertIn("result: right", out)
+                    self.assertTrue(wait_until(daemon.vgpus, TIMEOUT_S))
+                    for _ in range(7):
+                        self.move(daemon)
+                    self.assertIsNone(program.ends_well())
+                    self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
 
     def test_what_is_asked_wrongly_changes_nothing(self):
         with Daemon(STAGE, self.work) as daemon:

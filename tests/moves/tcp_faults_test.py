@@ -141,7 +141,7 @@ class Faults(TcpCase):
             program = self.at_first(a)
             vgpu = a.vgpus()[0]
             for word in (signal.SIGUSR1, signal.SIGUSR2):
-                move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "1M", vgpu["id"], address), stdout=subprocess.PIPE,
+                move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "1M", "--drain-timeout", "3", vgpu["id"], address), stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
                 self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] == "moving", TIMEOUT_S))
                 relay.send_signal(word)

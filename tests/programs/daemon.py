@@ -7,11 +7,14 @@
 Leaving the block ends the daemon with SIGTERM and raises LeftBehind when its socket or any of its processes outlives it.
 """
 
+import atexit
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import uuid
 
@@ -108,6 +111,19 @@ def wait_until(condition, seconds):
             return False
         time.sleep(0.02)
     return True
+
+
+def shared_kernels(name):
+    """A kernel cache for whoever has no use for a cold one: of all suites of a run of tools/run-tests.py, else of this process. What sets how a
+    driver compiles, and is not seen in its cache, must be in the name."""
+    root = os.environ.get("GANTRY_TEST_KERNELS")
+    if not root:
+        root = os.environ["GANTRY_TEST_KERNELS"] = tempfile.mkdtemp(prefix="gn-kernels-")
+        os.chmod(root, 0o755)
+        atexit.register(shutil.rmtree, root, ignore_errors=True)
+    folder = os.path.join(root, name)
+    os.makedirs(folder, exist_ok=True)
+    return folder
 
 
 class Daemon:

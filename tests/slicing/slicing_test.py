@@ -34,8 +34,8 @@ def run(cut, what, env, *more):
     return subprocess.run([cut, what, *more], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S)
 
 
-def native_env(work):
-    return {**daemon.clean_env(), **DRIVER, "POCL_CACHE_DIR": os.path.join(work, "native-cache")}
+def native_env():
+    return {**daemon.clean_env(), **DRIVER, "POCL_CACHE_DIR": daemon.shared_kernels("native-loops")}
 
 
 def cut_in(gantry):
@@ -46,8 +46,7 @@ def cut_in(gantry):
 def same(stage, cut):
     failures = []
     with tempfile.TemporaryDirectory() as work:
-        os.mkdir(os.path.join(work, "native-cache"))
-        expected = {what: run(cut, what, native_env(work)) for what in WHAT}
+        expected = {what: run(cut, what, native_env()) for what in WHAT}
         for what, result in expected.items():
             if result.returncode or not result.stdout.endswith("end\n"):
                 failures.append("{} natively: status {}\n{}".format(what, result.returncode, result.stdout))
@@ -58,7 +57,7 @@ def same(stage, cut):
             settings = {**DRIVER, "GANTRY_SLICE_GROUPS": str(groups), "GANTRY_LOG": "debug"}
             for what in WHAT:
                 name = "{} in parts of {}".format(what, groups)
-                with daemon.Daemon(stage, os.path.join(work, name), env=settings) as gantry:
+                with daemon.Daemon(stage, os.path.join(work, name), env=settings, cache=daemon.shared_kernels("loops")) as gantry:
                     result = run(cut, what, gantry.program_env())
                 # The daemon has ended, and its log with it.
                 least, most = bounds[what]
@@ -78,7 +77,7 @@ def shared(stage, cut):
     failures = []
     with tempfile.TemporaryDirectory() as work:
         settings = {**DRIVER, "GANTRY_LOG": "debug"}
-        with daemon.Daemon(stage, work, args=["--policy", "fair"], env=settings) as gantry:
+        with daemon.Daemon(stage, work, args=["--policy", "fair"], env=settings, cache=daemon.shared_kernels("loops")) as gantry:
             programs = [subprocess.Popen([cut, "long", "12"], env=gantry.program_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                          text=True) for _ in range(2)]
             for p in programs:
