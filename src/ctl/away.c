@@ -92,17 +92,15 @@ static int announce_far(const char *address, struct gn_link *there, json_t *abou
     return rc;
 }
 
-/* Who it is there: the vGPU's tenant, by that one's token. */
-static int show_token(const struct gn_control_wish *wish, const json_t *about, struct gn_error *err)
+/* Over tcp it is the vGPU's tenant that comes, by its token there. */
+static int connect_far(const char *address, const char *token_file, const json_t *about, struct gn_link **ret, struct gn_error *err)
 {
     char token[GN_LINK_TOKEN_BYTES];
     int shared = 0;
-    const char *tenant = json_string_value(json_object_get(about, "tenant"));
-    int rc = wish->token_file ? gn_token_read(wish->token_file, token, &shared, err) : 0;
-    if (!rc && wish->token_file)
-        setenv("GANTRY_TOKEN", token, 1);
-    if (!rc && tenant)
-        setenv("GANTRY_TENANT", tenant, 1);
+    const struct gn_link_who who = {.tenant = json_string_value(json_object_get(about, "tenant")), .token = token_file ? token : NULL};
+    int rc = token_file ? gn_token_read(token_file, token, &shared, err) : 0;
+    if (!rc)
+        rc = gn_link_connect_control_as(address, &who, ret, err);
     explicit_bzero(token, sizeof token);
     return rc;
 }
@@ -145,10 +143,8 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, json_t
     if (!rc && !tcp && json_is_true(json_object_get(about, "remote")))
         rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
                      "its program is attached over tcp, and cannot reach a socket of this machine");
-    if (!rc && tcp)
-        rc = show_token(wish, about, err);
     if (!rc)
-        rc = gn_link_connect_control(address, &there, err);
+        rc = tcp ? connect_far(address, wish->token_file, about, &there, err) : gn_link_connect_control(address, &there, err);
     if (!rc)
         rc = tcp ? announce_far(address, there, about, &receipt, err) : announce(there, about, &receipt, err);
     if (!rc)

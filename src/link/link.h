@@ -87,6 +87,11 @@ struct gn_link {
 int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err);
 /* The same, for control requests only: an operator need be no tenant's, and no platforms are listed. */
 int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err);
+/* As the one that `who` says; what it leaves NULL is the environment's. */
+struct gn_link_who {
+    const char *tenant, *token;
+};
+int gn_link_connect_control_as(const char *address, const struct gn_link_who *who, struct gn_link **ret, struct gn_error *err);
 
 /* What gantryd offered when the connection was made; costs no message. */
 static inline int gn_link_platforms(struct gn_link *l, struct gn_platform_list *ret)

@@ -25,8 +25,10 @@ struct gn_link_end {
     bool secure;       /* TLS, on data connections too */
     uint32_t grace_ms; /* of a session that was claimed there */
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
-    const struct gn_link_move *ticket; /* of a connection for a claim that TLS is to protect; NULL */
-    struct gn_tcp left;                /* with the one that was left, until it is told; fd -1 */
+    /* While it connects. */
+    const struct gn_link_move *ticket; /* of a claim that TLS is to protect; NULL */
+    struct gn_link_who who;
+    struct gn_tcp left; /* with the one that was left, until it is told; fd -1 */
     uint32_t left_number;
     struct gn_link_ready left_ready;
 };
@@ -43,9 +45,12 @@ int gn_link_lost(struct gn_error *err, int code);
 /* Sends a request and waits for the frame that answers it. */
 int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds, uint16_t want,
                 struct gn_frame *ret, struct gn_error *err);
-/* link_unix.c: a connection, greeted with these features. `ticket`: of a claim that goes through TLS; NULL: none. */
-int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_move *ticket, struct gn_link **ret,
-                        struct gn_error *err);
+/* link_unix.c: a connection, greeted with these features. `who`: as of gn_link_connect_control_as; `ticket`: of a claim that goes through
+ * TLS; either NULL: none. */
+int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_who *who, const struct gn_link_move *ticket,
+                        struct gn_link **ret, struct gn_error *err);
+/* What is shown of this name: `said`, or the environment's when that is NULL; "": nothing. */
+const char *gn_link_shown(const char *said, const char *name);
 /* What gantryd says unasked. 0 or -errno. */
 int gn_link_end_hear(struct gn_link *l);
 /* The first request of a connection. */

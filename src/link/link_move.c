@@ -21,7 +21,7 @@ int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *wh
         rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
                      "a program on another machine cannot reach a gantryd's socket");
     const bool secure = u->tcp ? u->secure : a.tcp && what->secure;
-    return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM, secure ? what : NULL, ret, err);
+    return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM, NULL, secure ? what : NULL, ret, err);
 }
 
 static int send_frame(struct gn_link *l, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)

@@ -47,22 +47,22 @@ static int secure_control(struct gn_link_end *u, struct gn_error *err)
         return secure_by(u, u->ticket->name, u->ticket->ticket, err);
     if (u->features & GN_LINK_FEATURE_CLAIM)
         return u->secure ? secure_by(u, u->session, u->key, err) : 0;
-    const char *token = setting("GANTRY_TOKEN");
+    const char *token = gn_link_shown(u->who.token, "GANTRY_TOKEN");
     struct gn_tls_psk psk;
     struct gn_tls_config config = {.certificate = setting("GANTRY_TLS_CERT"),
                                    .key = setting("GANTRY_TLS_KEY"),
                                    .authority = setting("GANTRY_TLS_CA"),
                                    .host = u->address.host};
-    u->secure = token || config.certificate || config.authority;
+    u->secure = *token || config.certificate || config.authority;
     if (!u->secure)
         return 0;
-    if (token && strlen(token) < GN_TLS_TOKEN_MIN)
+    if (*token && strlen(token) < GN_TLS_TOKEN_MIN)
         return gn_fail(err, EINVAL, "ask for a longer one", "a token of less than %d characters is not safe over a network",
                        GN_TLS_TOKEN_MIN);
     const struct gn_tls_ops *ops = gn_tls_load(err);
     if (!ops)
         return -ENOENT;
-    if (token && !ops->derive(token, strlen(token), &psk))
+    if (*token && !ops->derive(token, strlen(token), &psk))
         config.psk = &psk;
     int rc = gn_tls_connect(&config, u->socket.fd, gn_now_ns() + HANDSHAKE_NS, &u->socket.tls, err);
     explicit_bzero(&psk, sizeof psk);

@@ -116,21 +116,25 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
     return 0;
 }
 
-/* What the environment says of who this is. 1: something, 0: nothing, or -errno. */
-static int identify(struct gn_link_identity *ret, struct gn_error *err)
+const char *gn_link_shown(const char *said, const char *name)
 {
-    const char *tenant = getenv("GANTRY_TENANT"), *token = getenv("GANTRY_TOKEN");
-    size_t n_tenant = tenant ? strlen(tenant) : 0, n_token = token ? strlen(token) : 0;
+    const char *value = said ? said : getenv(name);
+    return value ? value : "";
+}
+
+/* Who this is. 1: something is said, 0: nothing, or -errno. */
+static int identify(const struct gn_link_who *who, struct gn_link_identity *ret, struct gn_error *err)
+{
+    const char *tenant = gn_link_shown(who->tenant, "GANTRY_TENANT"), *token = gn_link_shown(who->token, "GANTRY_TOKEN");
+    const size_t n_tenant = strlen(tenant), n_token = strlen(token);
     memset(ret, 0, sizeof *ret);
     if (n_tenant >= sizeof ret->tenant)
         return gn_fail(err, EINVAL, "use a shorter name", "the tenant name \"%.100s\" is too long", tenant);
     if (n_token >= sizeof ret->token)
         return gn_fail(err, EINVAL, "correct GANTRY_TOKEN", "the token is too long: it has at most %d characters",
                        (int)sizeof ret->token - 1);
-    if (n_tenant)
-        memcpy(ret->tenant, tenant, n_tenant);
-    if (n_token)
-        memcpy(ret->token, token, n_token);
+    memcpy(ret->tenant, tenant, n_tenant);
+    memcpy(ret->token, token, n_token);
     ret->n_token = (uint32_t)n_token;
     return n_tenant || n_token;
 }
@@ -143,7 +147,7 @@ int gn_link_hello_exchange(struct gn_link_end *u, struct gn_error *err)
     } h = {.head = {.magic = GN_LINK_MAGIC, .version = GN_LINK_VERSION, .pid = (uint32_t)getpid()}};
     struct gn_link_welcome w;
     struct gn_frame f;
-    int rc = u->features & GN_LINK_FEATURE_CLAIM ? 0 : identify(&h.who, err);
+    int rc = u->features & GN_LINK_FEATURE_CLAIM ? 0 : identify(&u->who, &h.who, err);
     if (rc < 0)
         return rc;
     h.head.features = u->features | (rc ? GN_LINK_FEATURE_IDENTITY : 0);
@@ -389,8 +393,8 @@ static int connect_unix(const char *path, struct gn_error *err)
     return fd;
 }
 
-int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_move *ticket, struct gn_link **ret,
-                        struct gn_error *err)
+int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_who *who, const struct gn_link_move *ticket,
+                        struct gn_link **ret, struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_resolve(address, &a, err);
@@ -405,6 +409,8 @@ int gn_link_connect_for(const char *address, uint64_t features, const struct gn_
     u->patience_ms = CONTROL_TIMEOUT_MS;
     u->socket.fd = u->left.fd = -1;
     u->ticket = ticket;
+    if (who)
+        u->who = *who;
     if (a.tcp) {
         rc = gn_link_tcp_open(u, err);
     } else {
@@ -414,6 +420,7 @@ int gn_link_connect_for(const char *address, uint64_t features, const struct gn_
         rc = rc < 0 ? rc : gn_link_hello_exchange(u, err);
     }
     u->ticket = NULL;
+    u->who = (struct gn_link_who){NULL, NULL};
     if (rc) {
         gn_link_end_close(&u->base);
         return rc;
@@ -424,10 +431,15 @@ int gn_link_connect_for(const char *address, uint64_t features, const struct gn_
 
 int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err)
 {
-    return gn_link_connect_for(address, 0, NULL, ret, err);
+    return gn_link_connect_for(address, 0, NULL, NULL, ret, err);
 }
 
 int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err)
 {
-    return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, NULL, ret, err);
+    return gn_link_connect_control_as(address, NULL, ret, err);
+}
+
+int gn_link_connect_control_as(const char *address, const struct gn_link_who *who, struct gn_link **ret, struct gn_error *err)
+{
+    return gn_link_connect_for(address, GN_LINK_FEATURE_CONTROL, who, NULL, ret, err);
 }
