@@ -180,7 +180,6 @@ struct gn_control_wish {
     uint32_t drain_timeout_ms;
     uint32_t rounds;
     uint64_t bandwidth_bytes; /* a second; 0: no limit */
-    const char *token_file;   /* of `gantry`'s: of the vGPU's tenant at the other gantryd, over tcp; NULL: none */
     bool stop;                /* of a checkpoint */
 };
 

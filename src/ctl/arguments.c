@@ -54,6 +54,11 @@ static int add_word(struct gn_ctl_words *words, const char *option, const char *
     return 0;
 }
 
+static int add_token_file(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    return add_word(&args->token_files, "token-file", value, err);
+}
+
 static int add_uid(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     return add_word(&args->uids, "uid", value, err);
@@ -311,7 +316,8 @@ static const struct option {
     {"connect", GN_OPTION_CONNECT, true, set_connect},
     {"json", GN_OPTION_JSON, false, set_json},
     {"tenant", GN_OPTION_RUN, true, set_tenant},
-    {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT | GN_OPTION_AWAY, true, set_token_file},
+    {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_token_file},
+    {"token-file", GN_OPTION_AWAY, true, add_token_file},
     {"weight", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_weight},
     {"drain-timeout", GN_OPTION_MOVE, true, set_drain_timeout},
     {"quiet", GN_OPTION_MOVE, false, set_quiet},

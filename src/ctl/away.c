@@ -5,6 +5,7 @@
  * docs/moves.md.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,10 +15,10 @@
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/shuttle.h"
+#include "ctl/tokens.h"
 #include "link/address.h"
 #include "link/link.h"
 #include "link/tls.h"
-#include "link/token.h"
 
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
 {
@@ -26,8 +27,7 @@ struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
                                               : args->rounds      ? args->rounds
                                                                   : GN_CONTROL_ROUNDS,
                                     .device = args->device,
-                                    .bandwidth_bytes = args->bandwidth_bytes,
-                                    .token_file = args->token_file};
+                                    .bandwidth_bytes = args->bandwidth_bytes};
 }
 
 static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *err)
@@ -92,19 +92,6 @@ static int announce_far(const char *address, struct gn_link *there, json_t *abou
     return rc;
 }
 
-/* Over tcp it is the vGPU's tenant that comes, by its token there. */
-static int connect_far(const char *address, const char *token_file, const json_t *about, struct gn_link **ret, struct gn_error *err)
-{
-    char token[GN_LINK_TOKEN_BYTES];
-    int shared = 0;
-    const struct gn_link_who who = {.tenant = json_string_value(json_object_get(about, "tenant")), .token = token_file ? token : NULL};
-    int rc = token_file ? gn_token_read(token_file, token, &shared, err) : 0;
-    if (!rc)
-        rc = gn_link_connect_control_as(address, &who, ret, err);
-    explicit_bzero(token, sizeof token);
-    return rc;
-}
-
 int gn_ctl_away_address(const char *to, char *ret, struct gn_error *err)
 {
     struct gn_address a;
@@ -128,7 +115,29 @@ int gn_ctl_away_address(const char *to, char *ret, struct gn_error *err)
     return 0;
 }
 
-int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, json_t **ret, struct gn_error *err)
+static bool is_tcp(const char *address)
+{
+    return strncmp(address, "tcp:", 4) == 0;
+}
+
+int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant, struct gn_link **ret,
+                        struct gn_error *err)
+{
+    const struct gn_link_who who = {.tenant = tenant, .token = gn_ctl_tokens_find(tokens, tenant)};
+    char fix[sizeof err->fix];
+    if (!is_tcp(address))
+        return gn_link_connect_control(address, ret, err);
+    int rc = gn_link_connect_control_as(address, &who, ret, err);
+    if (rc != -EACCES)
+        return rc;
+    snprintf(fix, sizeof fix, "%.120s%s--token-file %.63s%sFILE says which token is shown", err->fix, err->fix[0] ? "; " : "", tenant,
+             tenant[0] ? "=" : "");
+    memcpy(err->fix, fix, sizeof fix);
+    return rc;
+}
+
+int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, const struct gn_ctl_tokens *tokens, json_t **ret,
+                struct gn_error *err)
 {
     char address[GN_ADDRESS_TEXT_BYTES];
     struct gn_control_wish with_ticket = *wish;
@@ -136,15 +145,18 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, json_t
     json_t *told = NULL;
     struct receipt receipt = {.fd = -1};
     int rc = gn_ctl_away_address(wish->to, address, err);
-    const bool tcp = !rc && strncmp(address, "tcp:", 4) == 0;
+    const bool tcp = !rc && is_tcp(address);
     if (!rc)
         rc = ask(here, gn_control_about_request(wish->vgpu), &told, err);
     json_t *about = json_object_get(told, "about");
+    const char *tenant = json_string_value(json_object_get(about, "tenant"));
+    if (!rc && !tenant)
+        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply names no tenant");
     if (!rc && !tcp && json_is_true(json_object_get(about, "remote")))
         rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
                      "its program is attached over tcp, and cannot reach a socket of this machine");
     if (!rc)
-        rc = tcp ? connect_far(address, wish->token_file, about, &there, err) : gn_link_connect_control(address, &there, err);
+        rc = gn_ctl_away_connect(address, tokens, tenant, &there, err);
     if (!rc)
         rc = tcp ? announce_far(address, there, about, &receipt, err) : announce(there, about, &receipt, err);
     if (!rc)

@@ -151,7 +151,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "Moves what a program has on its devices into a new worker process of this gantryd\n"
      "(local), or of the one that listens at ADDRESS, while the program runs: it notices\n"
      "nothing but that it waits for a moment. ADDRESS is unix:PATH for a program of this\n"
-     "machine, tcp:HOST:PORT for one that is attached over tcp, and must reach it so.\n"
+     "machine, tcp:HOST:PORT for that and for one that is attached over tcp; it must reach\n"
+     "it so, and is attached over tcp from then on.\n"
      "VGPU is an id that gantry ls lists, or the beginning of one. If anything fails the\n"
      "program goes on where it was. Only gantryd's own user and root may move vGPUs; of\n"
      "both gantryds, but for one that is reached over tcp, where the token of the vGPU's\n"
@@ -175,10 +176,11 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --stop-and-copy    stop it first, and send everything then\n"
      "  --drain-timeout S  give up when the device's work takes longer than S seconds;\n"
      "                     otherwise 10\n"
-     "  --token-file FILE  over tcp: the token of its tenant there; otherwise GANTRY_TOKEN\n"
+     "  --token-file [TENANT=]FILE  over tcp: the token of its tenant there, or of the\n"
+     "                     tenant named; otherwise GANTRY_TOKEN. May be repeated\n"
      "  --quiet            show nothing of how far it is; otherwise a bar on stderr where\n"
      "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
-     "Not moved yet: from one kind of link to the other, shared virtual memory, pipes,\n"
+     "Not moved yet: from tcp back to shared memory, over tcp shared virtual memory, pipes,\n"
      "images with mip levels.\n"
      "\n"
      "Examples:\n"
@@ -190,15 +192,17 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry migrate 1f3a77c0 local --json | jq .move.downtime_ns\n",
      GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_DEVICE | GN_OPTION_AWAY | GN_OPTION_ANYWHERE, 2,
      gn_ctl_migrate},
-    {"drain", "unix:PATH|--undo [OPTION]...", "empty this gantryd: all its vGPUs to another one",
+    {"drain", "ADDRESS|--undo [OPTION]...", "empty this gantryd: all its vGPUs to another one",
      "Takes a gantryd out of service: from now on it refuses new programs, and all its\n"
-     "vGPUs are moved to the gantryd that listens at unix:PATH on this machine, as gantry\n"
-     "migrate does, four at once, while their programs run. What became of each is said in\n"
-     "a line. One for which memory is short there is tried again as others end. One that\n"
-     "cannot be moved is named with the reason, and goes on where it is: then the exit\n"
-     "status is 1. Programs are refused until --undo, or until gantryd ends. Ctrl-C begins\n"
-     "no more moves, waits for those under way, and says what has moved. Only gantryd's\n"
-     "own user and root may; of both gantryds.\n"
+     "vGPUs are moved to the gantryd that listens at ADDRESS, as gantry migrate does, four\n"
+     "at once, while their programs run: unix:PATH for programs of this machine,\n"
+     "tcp:HOST:PORT for those and for those that are attached over tcp. What became of\n"
+     "each is said in a line. One for which memory is short there is tried again as others\n"
+     "end. One that cannot be moved is named with the reason, and goes on where it is: then\n"
+     "the exit status is 1. Programs are refused until --undo, or until gantryd ends.\n"
+     "Ctrl-C begins no more moves, waits for those under way, and says what has moved. Only\n"
+     "gantryd's own user and root may; of both gantryds, but for one that is reached over\n"
+     "tcp, where each vGPU's tenant is asked for its token instead.\n"
      "\n"
      "  --undo             take in new programs again; who has moved stays where he is\n"
      "  --rounds N         send what a vGPU's memory holds N times before its stop, each\n"
@@ -208,6 +212,9 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  --stop-and-copy    stop each first, and send everything then\n"
      "  --drain-timeout S  give a vGPU up when the device's work takes longer than S\n"
      "                     seconds; otherwise 10\n"
+     "  --token-file [TENANT=]FILE  over tcp: the tenant's token there; without TENANT that\n"
+     "                     of all tenants that are not named; otherwise GANTRY_TOKEN. May\n"
+     "                     be repeated\n"
      "  --quiet            show nothing of how far it is; otherwise a bar on stderr where\n"
      "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Not moved yet: what gantry migrate does not move, and programs in passthrough, which\n"
@@ -215,9 +222,11 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "\n"
      "Examples:\n"
      "  gantry drain unix:/run/b.sock\n"
+     "  gantry drain tcp:gpu2:7411 --token-file blue=blue.token --token-file red=red.token\n"
      "  gantry drain unix:/run/b.sock --json | jq '.drain.vgpus[] | {id, result}'\n"
      "  gantry drain --undo\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_UNDO | GN_OPTION_ANYWHERE, 1, gn_ctl_drain},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_MOVE | GN_OPTION_LIVE | GN_OPTION_UNDO | GN_OPTION_AWAY | GN_OPTION_ANYWHERE, 1,
+     gn_ctl_drain},
     {"mode", "VGPU remote|passthrough [OPTION]...", "switch who hosts a running program's vGPU",
      "Moves what a program has on its devices out of the program into a worker process\n"
      "(remote), or out of its worker into the program (passthrough), while the program\n"

@@ -20,9 +20,10 @@ enum gn_ctl_exit {
 };
 
 /* The values of an option that may be repeated. */
+#define GN_CTL_WORDS 64
 struct gn_ctl_words {
     int n;
-    const char *items[64];
+    const char *items[GN_CTL_WORDS];
 };
 
 /* `sim`: judged by src/sim. */
@@ -55,9 +56,10 @@ struct gn_ctl_args {
     bool stop_and_copy;
     uint32_t rounds; /* 0: not given */
     uint64_t bandwidth_bytes;
-    const char *device; /* of migrate; NULL: not given */
-    bool stop;          /* of checkpoint */
-    bool undo;          /* of drain */
+    const char *device;              /* of migrate; NULL: not given */
+    struct gn_ctl_words token_files; /* of migrate and drain */
+    bool stop;                       /* of checkpoint */
+    bool undo;                       /* of drain */
     bool json;
     bool quiet; /* nothing is shown of what is under way */
     bool help;
@@ -86,7 +88,7 @@ enum {
     GN_OPTION_TRACE = 1u << 7,    /* output, recording, seconds, vgpu */
     GN_OPTION_MOVE = 1u << 10,    /* drain-timeout, quiet */
     GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
-    GN_OPTION_AWAY = 1u << 16,    /* token-file */
+    GN_OPTION_AWAY = 1u << 16,    /* token-file, which may be repeated */
     GN_OPTION_STOP = 1u << 11,    /* stop */
     GN_OPTION_UNDO = 1u << 12,    /* undo */
     GN_OPTION_DEVICE = 1u << 15,  /* device */
@@ -132,11 +134,15 @@ struct gn_control_wish;
 int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct gn_error *err);
 
 /* away.c: a vGPU from the gantryd of the link `here` to the one that listens at `to`. What the options say of a move; the address as
- * whoever else connects to it must name it, 0 or -errno; the move, which takes its time (gn_link_set_patience). 0, and the reply, to be
- * json_decref'd; or as above. */
+ * whoever else connects to it must name it, 0 or -errno; a connection with it, over tcp as this tenant: 0, or -errno: -EACCES: that one
+ * is not let in; the move, which takes its time (gn_link_set_patience). 0, and the reply, to be json_decref'd; or as above. */
+struct gn_ctl_tokens;
 struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args);
 int gn_ctl_away_address(const char *to, char *ret, struct gn_error *err); /* GN_ADDRESS_TEXT_BYTES */
-int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, json_t **ret, struct gn_error *err);
+int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant, struct gn_link **ret,
+                        struct gn_error *err);
+int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, const struct gn_ctl_tokens *tokens, json_t **ret,
+                struct gn_error *err);
 
 int gn_ctl_list_tenants(const struct gn_ctl_args *args);
 

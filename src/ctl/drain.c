@@ -17,6 +17,7 @@
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
 #include "ctl/text.h"
+#include "ctl/tokens.h"
 #include "link/address.h"
 #include "link/link.h"
 
@@ -42,12 +43,14 @@ struct item {
     const char *id;
     enum state state;
     unsigned tried_at;
+    bool barred;         /* its tenant is not let in there */
     struct gn_error err; /* SHORT, STAYS */
 };
 
 struct drain {
     const struct gn_ctl_args *args;
     struct gn_control_wish wish;
+    struct gn_ctl_tokens tokens;
     char to[GN_ADDRESS_TEXT_BYTES];
     struct gn_link *here;       /* the main thread's */
     struct gn_ctl_watch *watch; /* held around all that is printed */
@@ -132,7 +135,25 @@ static struct item *next(const struct drain *d)
     return d->no_more || it ? it : find(d, SHORT);
 }
 
-static enum state move(const struct drain *d, const char *id, json_t **ret, struct gn_error *err)
+static const char *tenant_of(const struct item *it)
+{
+    const char *tenant = json_string_value(json_object_get(it->shown, "tenant"));
+    return tenant ? tenant : "";
+}
+
+/* One of the same tenant that was not let in: wrong tokens are shown no more often than they must be, since too many of them have the
+ * other gantryd look at none for a while. */
+static const struct item *find_barred(const struct drain *d, const struct item *like)
+{
+    gn_list_for_each(it, (struct gn_list *)(uintptr_t)&d->items, struct item, link)
+    {
+        if (it->barred && !strcmp(tenant_of(it), tenant_of(like)))
+            return it;
+    }
+    return NULL;
+}
+
+static enum state move(const struct drain *d, const char *id, json_t **ret, bool *ret_barred, struct gn_error *err)
 {
     struct gn_control_wish wish = d->wish;
     struct gn_link *here = NULL;
@@ -143,7 +164,8 @@ static enum state move(const struct drain *d, const char *id, json_t **ret, stru
     if (rc)
         return STAYS;
     gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
-    rc = gn_ctl_away(here, &wish, ret, err);
+    rc = gn_ctl_away(here, &wish, &d->tokens, ret, err);
+    *ret_barred = rc == -EACCES;
     if (!rc && !json_is_object(json_object_get(*ret, "move")))
         rc = gn_fail(err, EPROTO, not_understood, "gantryd's reply has no \"move\"");
     enum state state = !rc ? MOVED : rc == -ENOBUFS ? SHORT : STAYS;
@@ -168,16 +190,24 @@ static void *moves(void *arg)
             pthread_cond_wait(&d->changed, &d->lock);
             continue;
         }
+        const struct item *other = find_barred(d, it);
         const unsigned n_ends = d->n_ends;
         const bool first = it->state == WAITS;
+        bool barred = other != NULL;
         json_t *reply = NULL;
-        it->state = MOVES;
-        d->n_under_way++;
-        pthread_mutex_unlock(&d->lock);
-        const enum state state = move(d, it->id, &reply, &it->err);
-        pthread_mutex_lock(&d->lock);
-        d->n_under_way--;
+        enum state state = STAYS;
+        if (other) {
+            it->err = other->err;
+        } else {
+            it->state = MOVES;
+            d->n_under_way++;
+            pthread_mutex_unlock(&d->lock);
+            state = move(d, it->id, &reply, &barred, &it->err);
+            pthread_mutex_lock(&d->lock);
+            d->n_under_way--;
+        }
         it->state = state;
+        it->barred = barred && state == STAYS;
         it->tried_at = n_ends;
         if (state != SHORT) {
             d->n_ends++;
@@ -334,6 +364,35 @@ static int run(struct drain *d, struct gn_error *err)
     return rc;
 }
 
+/* The other one. Over tcp it lets in tenants alone: any will do, of those that have something to move; where none has, of those whose
+ * tokens were given. */
+static int reach(struct drain *d, struct gn_link **ret, struct gn_error *err)
+{
+    json_t *reply = NULL, *tenants = json_object(), *v;
+    struct gn_error later;
+    const char *tenant;
+    size_t i;
+    int n_tried = 0, rc = ask(d->here, gn_control_request("ls"), &reply, err);
+    json_array_foreach(json_object_get(reply, "vgpus"), i, v)
+    {
+        tenant = json_string_value(json_object_get(v, "tenant"));
+        json_object_set_new(tenants, tenant ? tenant : "", json_null());
+    }
+    for (int k = 0; k < d->tokens.n && !json_array_size(json_object_get(reply, "vgpus")); k++)
+        json_object_set_new(tenants, d->tokens.items[k].tenant, json_null());
+    if (!json_object_size(tenants))
+        json_object_set_new(tenants, "", json_null());
+    json_decref(reply);
+    json_object_foreach(tenants, tenant, v)
+    {
+        /* When nobody is let in what was said of the first is said. */
+        if (n_tried ? rc == -EACCES : !rc)
+            rc = gn_ctl_away_connect(d->to, &d->tokens, tenant, ret, n_tried++ ? &later : err);
+    }
+    json_decref(tenants);
+    return rc;
+}
+
 /* 0, and this gantryd takes in no new programs, or -errno, and nothing has changed. */
 static int begin(struct drain *d, struct gn_error *err)
 {
@@ -342,11 +401,12 @@ static int begin(struct drain *d, struct gn_error *err)
     struct gn_error ignored;
     bool on = false;
     int rc = gn_ctl_away_address(d->args->rest[0], d->to, err);
-    if (!rc && strncmp(d->to, "tcp:", 4) == 0)
-        rc = gn_fail(err, EOPNOTSUPP, "name unix:PATH of another gantryd of this machine, or move one by one with gantry migrate",
-                     "a gantryd is not emptied to other machines yet");
     if (!rc)
-        rc = gn_link_connect_control(d->to, &there, err);
+        rc = gn_ctl_tokens_read(&d->args->token_files, &d->tokens, err);
+    if (!rc)
+        rc = gn_link_connect_control(d->args->connect, &d->here, err);
+    if (!rc)
+        rc = reach(d, &there, err);
     if (!rc)
         rc = ask(there, gn_control_request("status"), &status, err);
     if (!rc && json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
@@ -354,13 +414,11 @@ static int begin(struct drain *d, struct gn_error *err)
     json_decref(status);
     status = NULL;
     if (!rc)
-        rc = gn_link_connect_control(d->args->connect, &d->here, err);
-    if (!rc)
         on = !(rc = set_draining(d->here, true, NULL, err));
     /* It may be the same one under another name. */
     if (!rc && !(rc = ask(there, gn_control_request("status"), &status, err)) &&
         json_is_true(json_object_get(json_object_get(status, "gantryd"), "draining")))
-        rc = gn_fail(err, EINVAL, "name another one's socket", "the gantryd at %.200s is this one", d->to);
+        rc = gn_fail(err, EINVAL, "name another one's address", "the gantryd at %.200s is this one", d->to);
     if (rc && on)
         (void)set_draining(d->here, false, NULL, &ignored);
     json_decref(status);
@@ -428,7 +486,7 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
     struct gn_error err = {{0}, {0}};
     pthread_condattr_t monotonic;
     if (!args->rest[0] == !args->undo) {
-        gn_fail(&err, EINVAL, "write gantry drain unix:PATH, or gantry drain --undo",
+        gn_fail(&err, EINVAL, "write gantry drain unix:PATH or tcp:HOST:PORT, or gantry drain --undo",
                 args->undo ? "an address and --undo do not go together" : "where to?");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
@@ -450,6 +508,7 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
         d.watch = NULL;
         status = report(&d, rc, &err);
     }
+    gn_ctl_tokens_forget(&d.tokens);
     if (d.here)
         gn_link_close(d.here);
     return status;

@@ -8,6 +8,7 @@
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
+#include "ctl/tokens.h"
 #include "link/link.h"
 
 static double ms(const json_t *move, const char *key)
@@ -33,14 +34,18 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     struct gn_error err = {{0}, {0}};
     struct gn_link *here = NULL;
     json_t *reply = NULL;
-    int rc = gn_link_connect_control(args->connect, &here, &err);
+    struct gn_ctl_tokens tokens;
+    int rc = gn_ctl_tokens_read(&args->token_files, &tokens, &err);
+    if (!rc)
+        rc = gn_link_connect_control(args->connect, &here, &err);
     if (!rc) {
         gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
         struct gn_ctl_watch *watch = gn_ctl_watch_start(args, wish->vgpu);
-        rc = strchr(wish->to, ':') ? gn_ctl_away(here, wish, &reply, &err) : move_here(here, wish, &reply, &err);
+        rc = strchr(wish->to, ':') ? gn_ctl_away(here, wish, &tokens, &reply, &err) : move_here(here, wish, &reply, &err);
         gn_ctl_watch_end(watch);
         gn_link_close(here);
     }
+    gn_ctl_tokens_forget(&tokens);
     const json_t *moved = json_object_get(reply, "move");
     if (rc == 0 && !json_is_object(moved))
         rc = gn_fail(&err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"move\"");

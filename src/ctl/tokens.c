@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/tokens.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "link/token.h"
+
+/* Returns the file's name. What is not a tenant's name before a '=' is a part of that. */
+static const char *split(const char *word, char ret_tenant[static GN_LINK_TENANT_BYTES])
+{
+    struct gn_error ignored;
+    const char *equals = strchr(word, '=');
+    const size_t n = equals ? (size_t)(equals - word) : 0;
+    memset(ret_tenant, 0, GN_LINK_TENANT_BYTES);
+    if (!n || n >= GN_LINK_TENANT_BYTES)
+        return word;
+    memcpy(ret_tenant, word, n);
+    if (!gn_ctl_check_tenant(ret_tenant, &ignored))
+        return equals + 1;
+    memset(ret_tenant, 0, GN_LINK_TENANT_BYTES);
+    return word;
+}
+
+static const char *find(const struct gn_ctl_tokens *tokens, const char *tenant)
+{
+    for (int i = 0; i < tokens->n; i++)
+        if (strcmp(tokens->items[i].tenant, tenant) == 0)
+            return tokens->items[i].token;
+    return NULL;
+}
+
+int gn_ctl_tokens_read(const struct gn_ctl_words *files, struct gn_ctl_tokens *ret, struct gn_error *err)
+{
+    int rc = 0, shared;
+    ret->n = 0;
+    for (int i = 0; i < files->n && !rc; i++) {
+        const char *file = split(files->items[i], ret->items[i].tenant), *tenant = ret->items[i].tenant;
+        if (find(ret, tenant))
+            rc = gn_fail(err, EINVAL, "write --token-file TENANT=FILE for each tenant, and one --token-file FILE for all others",
+                         "more than one token file is named for %s%s", *tenant ? "the tenant " : "all others", tenant);
+        else
+            rc = gn_token_read(file, ret->items[i].token, &shared, err);
+        ret->n = i + 1;
+    }
+    return rc;
+}
+
+const char *gn_ctl_tokens_find(const struct gn_ctl_tokens *tokens, const char *tenant)
+{
+    const char *own = find(tokens, tenant);
+    return own ? own : find(tokens, "");
+}
+
+void gn_ctl_tokens_forget(struct gn_ctl_tokens *tokens)
+{
+    explicit_bzero(tokens, sizeof *tokens);
+}
