@@ -67,8 +67,10 @@ static void undo(struct gn_move *m, const struct gn_error *err)
         [GN_MOVE_RESTORE] = "the vGPU was not restored, and its program waits on",
     };
     struct gn_vgpu_record *v = m->from;
-    gn_log(GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, failures[m->what], err->what);
-    gn_move_answer(m, gn_control_error(failures[m->what], err->what, err->fix[0] ? err->fix : NULL));
+    const bool lost = m->what != GN_MOVE_RESTORE && !m->saved && v->process.fd < 0;
+    const char *failure = lost ? "the vGPU is lost" : failures[m->what];
+    gn_log(GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, failure, err->what);
+    gn_move_answer(m, gn_control_error(failure, err->what, err->fix[0] ? err->fix : NULL));
     if (m->saved && m->what != GN_MOVE_RESTORE)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
     if (m->what == GN_MOVE_SAVE)
@@ -314,6 +316,13 @@ void gn_move_ask_save(struct gn_move *m)
     m->stream_fd = -1;
 }
 
+/* It may not have been heard yet, and its worker ends with it. */
+static bool has_program(const struct gn_vgpu_record *v)
+{
+    char byte;
+    return !v->conn || recv(v->conn->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
 bool gn_move_worker_died(struct gn_vgpu_record *v)
 {
     struct gn_error err;
@@ -342,7 +351,10 @@ bool gn_move_worker_died(struct gn_vgpu_record *v)
         return true;
     }
     if (v->move) {
-        gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the vGPU's own worker ended before all of it was saved");
+        if (has_program(v))
+            gn_fail(&err, EPIPE, "look at what gantryd's log says of it", "the vGPU's own worker ended before all of it was saved");
+        else
+            gn_fail(&err, EPIPE, NULL, "its program has ended");
         gn_move_give_up(v->move, &err);
     }
     return false;

@@ -144,6 +144,26 @@ class Direct(unittest.TestCase):
                     self.assertEqual(program.returncode, 0, out)
                     self.assertIn("result: right", out)
 
+    def test_switched_while_it_keeps_its_turn(self):
+        """Who is about to call again keeps the device for a moment, and hears of the gate all the same."""
+        with self.daemon("--policy", "fair") as daemon:
+            kept = self.start(daemon, LOAD, "spin", "--size", "2000", "--batch", "1", "--reads", "3", "--seconds", "36000", "--no-profile")
+            other = self.start(daemon, LOAD, "matrixmul", "--seconds", "36000", "--no-profile", GANTRY_MODE="remote")
+
+            def both_had_turns():
+                devices = [d for v in daemon.vgpus() for d in v["devices"]]
+                return len(devices) == 2 and all(d["grants"] > 3 for d in devices)
+
+            self.assertTrue(wait_until(both_had_turns, TIMEOUT_S), daemon.vgpus())
+            vgpu = next(v["id"] for v in daemon.vgpus() if v["pid"] == kept.pid)
+            for i in range(40):
+                status, said = gantry(daemon, "mode", vgpu, "passthrough" if i % 2 else "remote")
+                self.assertEqual(status, 0, said)
+            for program in (kept, other):
+                program.send_signal(signal.SIGTERM)
+                out, _ = program.communicate(timeout=TIMEOUT_S)
+                self.assertEqual(program.returncode, 0, out)
+
     def test_nothing_is_left_in_the_program(self):
         with self.daemon() as daemon:
             program = self.start(daemon, HOSTED, "steps")

@@ -83,6 +83,7 @@ class Faults(unittest.TestCase):
                 program = self.program(a)
                 status, said = gantry(a, "migrate", a.vgpus()[0]["id"], b.address)
                 self.assertEqual(status, 1, said)
+                self.assertIn("the vGPU is lost", said["error"]["why"])
                 self.is_lost(a, program)
                 self.assertTrue(wait_until(lambda d=b: not d.vgpus(), TIMEOUT_S))
                 self.assertNotIn("broke the protocol", b.log())

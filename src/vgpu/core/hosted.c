@@ -60,12 +60,14 @@ static void serve_ring(struct gn_vgpu *v)
         gn_vgpu_fault(v, "the request ring is corrupt", "ring");
 }
 
-/* The device was kept for the program for a while: whether a call came meanwhile, its count says. */
-static void keep(struct gn_vgpu *v, uint64_t hold_ns)
+/* The device was kept for the program for a while: whether a call came meanwhile, its count says. True: the keeper was woken, and is to
+ * look what for; a nudge is heard once. */
+static bool keep(struct gn_vgpu *v, uint64_t hold_ns)
 {
     const uint64_t n_calls = atomic_load_explicit(&v->counters->calls, memory_order_relaxed);
-    (void)gn_ring_park(&v->ring, hold_ns);
+    const bool woken = gn_ring_park(&v->ring, hold_ns) != -ETIMEDOUT;
     gn_vgpu_held(v, atomic_load_explicit(&v->counters->calls, memory_order_relaxed) != n_calls);
+    return woken;
 }
 
 /* Another host's by now, and of no use here to anybody. */
@@ -171,8 +173,8 @@ static void *keeper_thread(void *arg)
             gn_lease_shed(&v->lease);
         pthread_mutex_unlock(&v->serving);
         const uint64_t hold_ns = gn_vgpu_hold_ns(v);
-        if (hold_ns)
-            keep(v, hold_ns);
+        if (hold_ns && keep(v, hold_ns))
+            continue;
         if (!gn_vgpu_hold_ns(v)) {
             gn_vgpu_rest(v);
             (void)gn_ring_park(&v->ring, 0);
