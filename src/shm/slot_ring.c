@@ -370,7 +370,8 @@ int gn_ring_park(struct gn_ring_consumer *c, uint64_t for_ns)
         const bool late = for_ns && gn_now_ns() >= until_ns;
         if (ready || lost || nudged || late) {
             atomic_store_explicit(&c->ring->parked, 0, memory_order_relaxed);
-            (void)atomic_exchange_explicit(&c->nudged, false, memory_order_acq_rel);
+            /* One that has come since the look above is taken here, and so is heard here. */
+            nudged |= atomic_exchange_explicit(&c->nudged, false, memory_order_acq_rel);
             return ready || (nudged && !lost) ? 0 : lost ? -EPIPE : -ETIMEDOUT;
         }
     }

@@ -3,6 +3,7 @@
 #include "shm/slot_ring.h"
 
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CAPACITY 32u
@@ -15,6 +16,32 @@ struct fixture {
     struct gn_ring_consumer c;
     unsigned char buf[GN_RING_MAX_BYTES];
 };
+
+/* Whom the look at the clock that is the n-th from now nudges. */
+static struct {
+    struct gn_ring_consumer *c;
+    unsigned looks_left;
+} nudge;
+
+/* True: what was asked for before has happened. */
+static bool nudges_at_look(struct gn_ring_consumer *c, unsigned n)
+{
+    const bool happened = !nudge.c;
+    nudge.c = c;
+    nudge.looks_left = n;
+    return happened;
+}
+
+/* In the C library's place. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    struct gn_ring_consumer *c = nudge.c;
+    if (c && !--nudge.looks_left) {
+        nudge.c = NULL;
+        gn_ring_nudge(c);
+    }
+    return (int)syscall(SYS_clock_gettime, clock, now);
+}
 
 static struct fixture *at(uint64_t start)
 {
@@ -361,6 +388,20 @@ static void a_park_may_have_an_end(void **state)
     done(f);
 }
 
+/* Wherever a nudge comes between two looks at the clock, that park ends by it or the next one does. */
+static void a_nudge_at_a_parks_end_is_heard(void **state)
+{
+    struct fixture *f = at(0);
+    for (unsigned at_look = 1; at_look <= 4; at_look++) {
+        nudges_at_look(&f->c, at_look);
+        const int first = gn_ring_park(&f->c, 1000000);
+        const bool nudged = nudges_at_look(NULL, 0);
+        const int then = gn_ring_park(&f->c, 1000000);
+        assert_int_equal(first == 0 || then == 0, nudged);
+    }
+    done(f);
+}
+
 static void room_wakes_every_starved_producer(void **state)
 {
     struct fixture *f = at(0);
@@ -461,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_message_wakes_the_consumer),
         cmocka_unit_test(a_nudge_ends_a_park_and_nothing_else),
         cmocka_unit_test(a_park_may_have_an_end),
+        cmocka_unit_test(a_nudge_at_a_parks_end_is_heard),
         cmocka_unit_test(room_wakes_every_starved_producer),
         cmocka_unit_test(a_lost_peer_wakes_everybody),
         cmocka_unit_test(a_hostile_consumer_cannot_hang_a_sender_for_ever),
