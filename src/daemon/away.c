@@ -191,7 +191,7 @@ bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f)
         if (!m)
             return true; /* it was given up from here already */
         gn_fail(&err, EREMOTEIO, e.fix[0] ? e.fix : NULL, "%s", e.what);
-        gn_move_give_up(m, &err);
+        gn_move_fails_there(m, &err);
         return true;
     default:
         if (!m || !m->saved || !gn_frame_payload(f, &r, sizeof r))

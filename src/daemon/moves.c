@@ -179,6 +179,19 @@ static void failed(struct gn_move *m, const struct gn_worker_moved *said)
     gn_move_give_up(m, &err);
 }
 
+void gn_move_fails_there(struct gn_move *m, const struct gn_error *err)
+{
+    if (!m->asked || m->saved || m->out.error) {
+        gn_move_give_up(m, err);
+        return;
+    }
+    if (m->in.error)
+        return; /* it was the first reason that counted */
+    m->in.error = -EREMOTEIO;
+    gn_frame_string_set(m->in.what, sizeof m->in.what, err->what);
+    gn_frame_string_set(m->in.fix, sizeof m->in.fix, err->fix);
+}
+
 /* The old worker only knows that nobody reads any more, and goes on. Whoever has stopped reading says why, or its end does; of another
  * gantryd's worker the program hears it, and stays. */
 static bool other_side_says_why(const struct gn_move *m)
@@ -248,7 +261,7 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     } else {
         return -EPROTO;
     }
-    if (v->move == m && m->what == GN_MOVE_AWAY && m->saved) {
+    if (v->move == m && m->what == GN_MOVE_AWAY && m->saved && !m->in.error) {
         gn_away_saved(m);
         return 1;
     }

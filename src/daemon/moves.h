@@ -36,6 +36,9 @@ void gn_move_answer(struct gn_move *m, char *text);
 void gn_move_drop(struct gn_move *m);
 /* Nothing has come of it: who had the vGPU goes on, or waits on. Frees m. */
 void gn_move_give_up(struct gn_move *m, const struct gn_error *err);
+/* As the last, where who was to take the vGPU says so. Who has it may be dead and not yet be heard to be: while it writes, it has the next
+ * word, and m lasts until then. Else frees m. */
+void gn_move_fails_there(struct gn_move *m, const struct gn_error *err);
 
 /* Can it be moved now? 0 or -errno: -ENOENT: its program has ended. remote_too: also one whose program is attached over tcp. */
 int gn_move_may_begin(const struct gn_vgpu_record *v, bool remote_too, struct gn_error *err);

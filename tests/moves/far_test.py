@@ -8,6 +8,7 @@ What they compute is what they compute undisturbed; what cannot go is refused, a
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -148,6 +149,27 @@ class Far(TcpCase):
         disturbed, _ = program.communicate("on\n", timeout=TIMEOUT_S)
         program = self.start(a, BUSY, "home", disturbed.split("\n")[0])
         self.assertEqual(program.communicate(timeout=TIMEOUT_S)[0], "goes\n" + disturbed)
+
+    def test_both_ends_die_on_the_way(self):
+        """Nothing comes of it, as the program says; what became of the old worker is not known before that has its say, or has ended."""
+        a, b = self.here(), self.daemon("b")
+        program = self.start(a, BUSY, "home")
+        self.assertEqual(program.stdout.readline().strip(), "goes")
+        before = a.vgpus()[0]
+        move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "64K", before["id"], b.tcp_address), stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(move.kill)
+        self.assertTrue(wait_until(lambda: (a.vgpus()[0].get("moving") or {}).get("phase") == "ahead", TIMEOUT_S))
+        os.kill(before["worker_pid"], signal.SIGSTOP)
+        start_again(b)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            move.wait(1)
+        os.kill(before["worker_pid"], signal.SIGKILL)
+        out, _ = move.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(move.returncode, 1, out)
+        self.assertIn("the vGPU is lost", json.loads(out)["error"]["why"])
+        program.kill()
+        self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
 
 
 if __name__ == "__main__":
