@@ -145,7 +145,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
 void gn_vgpu_fits(struct gn_vgpu *v, bool others);
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round);
 
-/* Between the core's files: events.c, command.c. vgpu->lock is not held. */
+/* Between the core's files: events.c, saved_commands.c. vgpu->lock is not held. */
 int gn_events_save(struct gn_vgpu *v, struct gn_stream_writer *w);
 int gn_event_restore(struct gn_vgpu *v, const struct gn_stream_entry *e);
 int gn_commands_save(struct gn_vgpu *v, struct gn_stream_writer *w);

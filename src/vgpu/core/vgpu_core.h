@@ -321,7 +321,13 @@ void gn_command_objects(struct gn_command *c, uint16_t kind, struct gn_span *spa
 void *gn_command_area(struct gn_command *c, const struct gn_area_ref *ref, uint64_t bytes);
 const void *gn_command_bytes(const struct gn_command *c, const struct gn_span *span);
 
-void gn_command_unref(struct gn_command *c);
+/* The last reference is gone: for gn_command_unref alone. */
+void gn_command_free(struct gn_command *c);
+static inline void gn_command_unref(struct gn_command *c)
+{
+    if (c && atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_acq_rel) == 1)
+        gn_command_free(c);
+}
 /* Takes off one that is pending, and goes on elsewhere; the caller holds its queue. */
 void gn_command_forget(struct gn_command *c);
 /* Its event's place in the table that the program sees; NULL: it has none. */

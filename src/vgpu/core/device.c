@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vGPU's devices, and how commands get to their driver: whoever holds a device's role gives it those whose waits are met. That is the
+ * ring thread itself as long as the driver returns at once, so that a launch crosses one thread boundary and not two; else the device's
+ * submit thread. Dependences between commands that the driver has are the driver's to keep.
+ */
+#include "vgpu/core/command_inside.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "shm/counters.h"
+#include "shm/futex.h"
+
+#include <stdlib.h>
+
+/* A driver that holds its caller this long, this often in a row, gets a thread to hold. Compiling a kernel for a new
+ * work-group size at its first launch is slow once. */
+#define SLOW_SUBMIT_NS  2000000u
+#define SLOW_IN_A_ROW   3u
+#define FLUSH_EVERY     32u
+#define MAX_STACK_WAITS 32u
+
+void gn_device_wake(struct gn_vdevice *d)
+{
+    if (!atomic_exchange_explicit(&d->woken, 1, memory_order_seq_cst))
+        gn_futex_wake(&d->woken, 1, true);
+}
+
+static void answer(struct gn_command *c, int32_t result)
+{
+    gn_vgpu_reply(c->vgpu, gn_command_msg_of(c)->reply, result, NULL, 0);
+}
+
+/* Both want the vGPU's lock. Not one that is to wait in this pass of the device (0: any). */
+static struct gn_command *next_ready(const struct gn_vqueue *q, uint32_t pass)
+{
+    bool first = true;
+    gn_list_for_each(c, &q->pending, struct gn_command, link)
+    {
+        const bool waits = pass && c->cut && c->cut->waits_in == pass;
+        if (!c->n_blockers && !waits && (first || !c->ordered))
+            return c;
+        if (q->in_order || c->fence)
+            return NULL;
+        first = false;
+    }
+    return NULL;
+}
+
+bool gn_device_has_ready_locked(const struct gn_vdevice *d)
+{
+    gn_list_for_each(q, &d->queues, const struct gn_vqueue, link)
+    {
+        if (next_ready(q, 0))
+            return true;
+    }
+    return false;
+}
+
+static void refused(struct gn_command *c, int32_t error)
+{
+    struct gn_vgpu *v = c->vgpu;
+    if (c->asked) {
+        pthread_mutex_lock(&v->lock);
+        gn_command_forget_event_locked(c);
+        pthread_mutex_unlock(&v->lock);
+        answer(c, error);
+        gn_count(&v->counters->pending, -1);
+        gn_command_unref(c);
+        return;
+    }
+    gn_debug("vgpu=%08x %s failed late: %d", v->boot->id, c->class->name, error);
+    if (gn_command_head_of(c)->event == GN_NO_EVENT) {
+        pthread_mutex_lock(&v->lock);
+        if (!c->queue->late_error)
+            c->queue->late_error = error;
+        pthread_mutex_unlock(&v->lock);
+    }
+    gn_command_over(c, error);
+}
+
+void gn_command_accepted(struct gn_command *c)
+{
+    gn_command_drop_producers(c);
+    if (c->asked)
+        answer(c, 0);
+    c->asked = false;
+}
+
+int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now_ns, void *after, void **ret_event)
+{
+    struct gn_vgpu *v = c->vgpu;
+    void *stack_events[MAX_STACK_WAITS], **events = stack_events;
+    uint32_t n = c->n_producers;
+
+    if (n >= MAX_STACK_WAITS && !(events = malloc((n + 1) * sizeof *events)))
+        return v->api->out_of_memory;
+    for (uint32_t i = 0; i < n; i++)
+        events[i] = c->producers[i]->driver_event;
+    if (after)
+        events[n++] = after;
+    int32_t result = c->class->submit(v, c, c->queue->object->driver, n, n ? events : NULL, ret_event);
+    d->n_slow = gn_now_ns() - now_ns > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
+    if (d->n_slow == SLOW_IN_A_ROW)
+        d->blocks = true;
+    atomic_fetch_add_explicit(&c->queue->n_unflushed, 1, memory_order_relaxed);
+    if (events != stack_events)
+        free(events);
+    return result;
+}
+
+/* Somebody sends contents ahead, and is to be told when this has changed some. */
+static bool is_followed_write(const struct gn_command *c)
+{
+    return c->class->writes && c->class->writes != GN_WRITES_ARGS && atomic_load_explicit(&c->vgpu->follows_writes, memory_order_relaxed);
+}
+
+static void submit(struct gn_vdevice *d, struct gn_command *c)
+{
+    struct gn_vgpu *v = c->vgpu;
+    struct gn_vqueue *q = c->queue;
+    void *driver_event = NULL;
+    uint32_t index = gn_command_head_of(c)->event;
+
+    int32_t result = c->no_memory ? v->api->out_of_memory : c->doomed;
+    c->submit_ns = gn_now_ns();
+    if (!result)
+        result = gn_command_give(d, c, c->submit_ns, NULL, &driver_event);
+    gn_command_drop_producers(c);
+    if (c->doomed && c->asked) {
+        /* The call is good; the command is not run. */
+        answer(c, 0);
+        c->asked = false;
+    }
+    if (result) {
+        c->teaches = false;
+        refused(c, result);
+        return;
+    }
+
+    GN_FAULT("worker-given-to-driver");
+    c->driver_event = driver_event;
+    if (c->asked)
+        answer(c, 0);
+    pthread_mutex_lock(&v->lock);
+    struct gn_command *before_last = NULL;
+    if (driver_event) {
+        before_last = q->last;
+        q->last = c;
+        atomic_fetch_add_explicit(&c->n_refs, 1, memory_order_relaxed);
+    }
+    struct gn_vevent *e = index == GN_NO_EVENT ? NULL : gn_vevent_at(v, index);
+    bool watched = e && !gn_list_empty(&e->watches);
+    if (e) {
+        c->open = true;
+        gn_list_append(&q->open, &c->link);
+        gn_vevent_given_locked(e, c);
+    }
+    pthread_mutex_unlock(&v->lock);
+    /* What the program does not ask about is followed only where somebody else waits for the device. */
+    const bool timed = v->slicer && c->class == v->slicer->class && d->turn.pressed_ns;
+    c->followed = is_followed_write(c);
+    const bool tracked = e || c->followed || c->teaches || (driver_event && d->turn.slot && (!q->in_order || timed || gn_turn_tracks(d)));
+    gn_command_unref(before_last);
+
+    if (c->area)
+        gn_count(&v->counters->copies_two, 1);
+    if (!tracked) {
+        gn_count(&v->counters->pending, -1);
+        gn_command_drop_objects(c);
+        gn_command_unref(c);
+        return;
+    }
+    if (c->followed || c->teaches)
+        atomic_fetch_add_explicit(&v->n_followed, 1, memory_order_seq_cst);
+    if (e)
+        gn_vgpu_event_post(v, index, GN_EVENT_SUBMITTED);
+    if (watched)
+        gn_vevent_submitted(v, index);
+    c->covers = d->turn.slot ? gn_turn_given(d) : 0;
+    if (!driver_event)
+        gn_command_over(c, 0);
+    else if (v->api->when_over(v, driver_event, c))
+        gn_command_over(c, v->api->out_of_memory);
+}
+
+/* A driver that runs what it is given before it returns could have its caller for ever. */
+static bool is_asked(const struct gn_vdevice *d)
+{
+    return atomic_load_explicit(&d->n_asking, memory_order_seq_cst);
+}
+
+/* Who came meanwhile has left it to whoever had the role, and who had it to us. */
+static void after_asking(struct gn_vdevice *d)
+{
+    atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
+    gn_device_wake(d);
+}
+
+int gn_device_take(struct gn_vdevice *d, const struct timespec *until)
+{
+    atomic_fetch_add_explicit(&d->n_asking, 1, memory_order_seq_cst);
+    const int r = until ? gn_lock_until(&d->role, until) : pthread_mutex_lock(&d->role);
+    atomic_fetch_sub_explicit(&d->n_asking, 1, memory_order_seq_cst);
+    if (r)
+        after_asking(d);
+    return -r;
+}
+
+void gn_device_return(struct gn_vdevice *d)
+{
+    pthread_mutex_unlock(&d->role);
+    after_asking(d);
+}
+
+/* The device's role is held. */
+static void drain(struct gn_vdevice *d)
+{
+    struct gn_vgpu *v = d->vgpu;
+    struct gn_command *c;
+    if (!++d->n_passes)
+        d->n_passes = 1;
+    do {
+        if (is_asked(d))
+            return;
+        c = NULL;
+        pthread_mutex_lock(&v->lock);
+        gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
+        {
+            if ((c = next_ready(q, d->n_passes)))
+                break;
+        }
+        if (c && (gn_gate_holds(&v->gate) || !gn_turn_allows(d)))
+            c = NULL;
+        const bool cuts = c && v->slicer && c->class == v->slicer->class;
+        if (c && !cuts)
+            gn_list_remove(&c->link);
+        pthread_mutex_unlock(&v->lock);
+        /* Nobody but who has the role takes a command off that is pending. */
+        const enum gn_parts_verdict verdict = cuts ? gn_parts_next(d, c) : GN_PARTS_WHOLE;
+        if (verdict == GN_PARTS_LATER)
+            return;
+        if (verdict == GN_PARTS_TAKEN || verdict == GN_PARTS_WAITS)
+            continue;
+        if (cuts) {
+            pthread_mutex_lock(&v->lock);
+            gn_list_remove(&c->link);
+            pthread_mutex_unlock(&v->lock);
+        }
+        if (c)
+            submit(d, c);
+    } while (c);
+}
+
+static void flush_device(struct gn_vdevice *d, uint32_t at_least)
+{
+    struct gn_vgpu *v = d->vgpu;
+    for (;;) {
+        struct gn_vobject *o = NULL;
+        pthread_mutex_lock(&v->lock);
+        gn_list_for_each(q, &d->queues, struct gn_vqueue, link)
+        {
+            if (atomic_load_explicit(&q->n_unflushed, memory_order_relaxed) < at_least)
+                continue;
+            atomic_store_explicit(&q->n_unflushed, 0, memory_order_relaxed);
+            /* A queue stays listed until its last holder has taken it off: one that nobody holds is not brought back. */
+            if (!gn_object_ref_if_held(q->object))
+                continue;
+            o = q->object;
+            break;
+        }
+        pthread_mutex_unlock(&v->lock);
+        if (!o)
+            return;
+        v->api->flush(v, o->driver);
+        gn_object_unref(o);
+    }
+}
+
+/*
+ * Whoever finds the role taken leaves: its holder looks at `dirty` again after giving the role back, and one of the two
+ * orders (dirty set before he looks, or role free before we try) always holds.
+ */
+void gn_device_pump(struct gn_vdevice *d)
+{
+    while (atomic_load_explicit(&d->dirty, memory_order_seq_cst)) {
+        if (is_asked(d) || pthread_mutex_trylock(&d->role))
+            return;
+        if (d->blocks) {
+            pthread_mutex_unlock(&d->role);
+            gn_device_wake(d);
+            return;
+        }
+        while (!d->blocks && atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
+            drain(d);
+        flush_device(d, FLUSH_EVERY);
+        pthread_mutex_unlock(&d->role);
+        atomic_thread_fence(memory_order_seq_cst);
+    }
+}
+
+void gn_vgpu_flush(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        struct gn_vdevice *d = &v->devices[i];
+        if (!atomic_load_explicit(&d->n_queues, memory_order_relaxed) || pthread_mutex_trylock(&d->role))
+            continue;
+        if (!d->blocks)
+            flush_device(d, 1);
+        pthread_mutex_unlock(&d->role);
+    }
+}
+
+void gn_vgpu_rest(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_turn_rest(&v->devices[i]);
+}
+
+uint64_t gn_vgpu_hold_ns(struct gn_vgpu *v)
+{
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        const uint64_t ns = gn_turn_hold_ns(&v->devices[i]);
+        longest = ns > longest ? ns : longest;
+    }
+    return longest;
+}
+
+void gn_vgpu_held(struct gn_vgpu *v, bool came)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        if (gn_turn_is_idle(&v->devices[i].turn) && gn_grant_is_pressed(v->devices[i].turn.slot))
+            gn_turn_held(&v->devices[i], came);
+}
+
+/* Until it is woken, or the grant is there that the device waits for. True: the grant. */
+static bool sleep_on(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
+    while (!atomic_exchange_explicit(&d->woken, 0, memory_order_seq_cst)) {
+        if (d->vgpu->hosted && gn_lost_is(&d->vgpu->lost))
+            return false;
+        const bool wanted = atomic_load_explicit(&t->wanted, memory_order_seq_cst);
+        if (wanted && gn_grant_look(t->slot) != GN_GRANT_WANTED)
+            return true;
+        if (wanted)
+            gn_park_either(&t->slot->state, GN_GRANT_WANTED, false, &d->vgpu->lost, &d->woken, 0);
+        else
+            gn_park(&d->woken, 0, true, &d->vgpu->lost);
+    }
+    return atomic_load_explicit(&t->wanted, memory_order_seq_cst) && gn_grant_look(t->slot) != GN_GRANT_WANTED;
+}
+
+static void *submit_thread(void *arg)
+{
+    struct gn_vdevice *d = arg;
+    struct gn_vgpu *v = d->vgpu;
+    gn_objects_own_thread();
+    for (;;) {
+        bool came = sleep_on(d);
+        if (v->hosted && gn_lost_is(&v->lost))
+            return NULL; /* the program lives on */
+        pthread_mutex_lock(&d->role);
+        if (came && !gn_gate_holds(&v->gate))
+            gn_turn_came(d);
+        do {
+            while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
+                drain(d);
+            gn_turn_end(d);
+        } while (!is_asked(d) && atomic_load_explicit(&d->dirty, memory_order_seq_cst));
+        flush_device(d, 1);
+        pthread_mutex_unlock(&d->role);
+        /* A short command is over by now, and the program about to send the next: that is the ring's thread to wait for. */
+        if (!v->remote && gn_turn_hold_ns(d))
+            gn_ring_nudge(&v->ring);
+        else
+            gn_turn_rest(d);
+        gn_objects_bury(v);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (!is_asked(d) && atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+            gn_device_wake(d);
+    }
+    return NULL;
+}
+
+void gn_device_init(struct gn_vgpu *v, uint32_t index)
+{
+    struct gn_vdevice *d = &v->devices[index];
+    struct gn_grant_page *page = v->boot->grants.base;
+    d->vgpu = v;
+    d->index = index;
+    d->turn.slot = v->boot->takes_turns && index < GN_GRANT_DEVICES ? &page->slots[index] : NULL;
+    d->turn.tell_fd = v->boot->tell_fd;
+    gn_list_init(&d->queues);
+    pthread_mutex_init(&d->role, NULL);
+}
+
+int gn_devices_start(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        struct gn_vdevice *d = &v->devices[i];
+        int r = pthread_create(&d->thread, NULL, submit_thread, d);
+        if (r)
+            return -r;
+    }
+    return 0;
+}
+
+struct gn_vqueue *gn_queue_new(struct gn_vgpu *v, struct gn_vobject *object, uint32_t device, bool in_order, bool profiling, bool measured)
+{
+    struct gn_vqueue *q = calloc(1, sizeof *q);
+    if (!q)
+        return NULL;
+    q->object = object;
+    q->device = &v->devices[device];
+    q->in_order = in_order;
+    q->profiling = profiling;
+    q->measured = measured;
+    gn_list_init(&q->pending);
+    gn_list_init(&q->open);
+    pthread_mutex_lock(&v->lock);
+    gn_list_append(&q->device->queues, &q->link);
+    atomic_fetch_add_explicit(&q->device->n_queues, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&v->lock);
+    return q;
+}
+
+static void left_is_over(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    atomic_fetch_sub_explicit(&v->n_left, 1, memory_order_seq_cst);
+    gn_gate_tell(v);
+}
+
+/*
+ * A program may let go of a queue that works. What was followed to its end has kept the queue until now; the rest ends with its last
+ * one, which a vGPU that is to be quiet has to wait for.
+ */
+static void follow_last(struct gn_vgpu *v, const struct gn_command *last)
+{
+    if (!last || !last->driver_event || !v->api->when_quiet || v->api->is_over(v, last->driver_event))
+        return;
+    atomic_fetch_add_explicit(&v->n_left, 1, memory_order_seq_cst);
+    if (v->api->when_quiet(v, last->driver_event, left_is_over, v))
+        left_is_over(v);
+}
+
+void gn_queue_free(struct gn_vqueue *q)
+{
+    struct gn_vgpu *v = q->device->vgpu;
+    follow_last(v, q->last);
+    pthread_mutex_lock(&v->lock);
+    gn_list_remove(&q->link);
+    atomic_fetch_sub_explicit(&q->device->n_queues, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&v->lock);
+    gn_command_unref(q->last);
+    free(q);
+}
