@@ -23,7 +23,7 @@ bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, con
 int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
 void gn_arrival_key(const struct gn_arrival *a, unsigned char ret_name[static GN_LINK_SESSION_BYTES],
                     unsigned char ret_key[static GN_LINK_TICKET_BYTES]);
-/* vgpus.c: events and data area of a session of which no memory comes. 0 or -errno. */
+/* new_vgpus.c: events and data area of a session of which no memory comes. 0 or -errno. */
 int gn_vgpus_make_memory(struct gn_vgpu_record *v);
 /* The program's words. False: they are malformed, or out of place. */
 bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f);

@@ -258,10 +258,10 @@ void gn_crowd_gone(struct gn_daemon *d);
 /* After its request or its queue has changed. May close it, or another. */
 void gn_crowd_account(struct gn_conn *c);
 
-/* vgpus.c: the life of a vGPU, seen from outside its worker. */
+/* new_vgpus.c: a vGPU for the program at c's end, whose attach is answered later. 0 or -errno, and then it has none. */
 int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
                    struct gn_error *err);
-/* Of a hosted one that is its program's end. */
+/* vgpus.c: the life of a vGPU, seen from outside its worker. Killing a hosted one is its program's end. */
 void gn_vgpus_kill(struct gn_vgpu_record *v);
 /* To its worker; lost when there is none, the worker's end when it does not read. */
 void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
@@ -302,15 +302,16 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
 const char *gn_vgpus_state(const struct gn_vgpu_record *v);
 /* It has commands that are not complete. */
 bool gn_vgpus_is_busy(const struct gn_vgpu_record *v);
-/* It lives elsewhere, and its worker here is only waited for: another may have its id. */
+/* new_vgpus.c: it lives elsewhere, and its worker here is only waited for: another may have its id. */
 void gn_vgpus_give_up_id(struct gn_vgpu_record *v);
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
 
-/* For moves.c: a worker for this record. What is its alone is made (control socket, boot message); ring_fd, counters_fd and the
- * grants' descriptors are there. `peer`: the program's connection, whose user the worker becomes. */
+/* For moves.c. worker_boot.c: a worker for this record. What is its alone is made (control socket, boot message); ring_fd, counters_fd and
+ * the grants' descriptors are there. `peer`: the program's connection, whose user the worker becomes. */
 int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err);
-/* From now on v's worker is n's, and n's is v's. 0, or -EBUSY and nothing has changed. */
+/* vgpus.c: from now on v's worker is n's, and n's is v's. 0, or -EBUSY and nothing has changed. */
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n);
+/* new_vgpus.c: a record for a worker that is to take the place of this one's. NULL: no memory, and a sentence. */
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err);
 
 /* loads.c: the devices of the platform, as bits, that it has made a queue for, by its worker's word. */
@@ -363,7 +364,7 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
 /* A program waits for its vGPU. Takes the descriptors it keeps out of fds. 0 or -errno. */
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
-/* vgpus.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its tenant may use). Takes ring_fd. */
+/* new_vgpus.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its tenant may use). Takes ring_fd. */
 struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, uint64_t devices,
                                              const uint8_t *order, int ring_fd, struct gn_error *err);
 /* Asks the worker to end, and sees to it that it does. */

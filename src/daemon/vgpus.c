@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a vGPU as gantryd sees it: its memory is made, a worker asked for, the worker given its part
- * and the program the other; then only ends are waited for. The worker's pidfd is the one word on its death;
- * everything a worker says is checked like a program's words.
- *
- * Long because each step of that life is a few lines that share what the record must be.
+ * The life of a vGPU as gantryd sees it, once it is made (new_vgpus.c) and a worker asked for: the program gets its part when the worker
+ * is up; then only ends are waited for. The worker's pidfd is the one word on its death; everything a worker says is checked like a
+ * program's words.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -26,18 +23,12 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "daemon/arrivals.h"
-#include "daemon/daemon.h"
-#include "daemon/device_choice.h"
+#include "daemon/vgpus_inside.h"
 #include "shm/counters.h"
-#include "shm/event_table.h"
-#include "shm/segment.h"
-#include "shm/session_layout.h"
 
-#define DATA_AREA_BYTES  (UINT64_C(64) << 20) /* sparse: what is not touched costs nothing */
 #define GRACE_NS         UINT64_C(1000000000) /* for a worker to end by itself */
 #define MAX_QUEUED_BYTES (1u << 20)
 #define FRAMES_A_TURN    16
-#define DEFAULT_WEIGHT   100u
 
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id)
 {
@@ -55,19 +46,12 @@ static void bury(struct gn_corpse *corpse)
         (void)malloc_trim(0);
 }
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* What only the start needs. */
 static void drop_program_side(struct gn_vgpu_record *v)
 {
-    close_fd(&v->session_fd);
-    close_fd(&v->events_fd);
-    close_fd(&v->data_fd);
+    gn_vgpus_close_fd(&v->session_fd);
+    gn_vgpus_close_fd(&v->events_fd);
+    gn_vgpus_close_fd(&v->data_fd);
 }
 
 static void gone(struct gn_vgpu_record *v);
@@ -79,11 +63,6 @@ static void close_control(struct gn_vgpu_record *v)
     gn_loop_close(&v->daemon->loop, &v->control);
     gn_frame_reader_fini(&v->reader);
     gn_frame_writer_fini(&v->writer);
-}
-
-static void arm_grace(struct gn_daemon *d)
-{
-    gn_vgpus_arm(d);
 }
 
 void gn_vgpus_arm(struct gn_daemon *d)
@@ -112,7 +91,7 @@ static void leave_scheduler(struct gn_vgpu_record *v)
     gn_tracing_end(v->daemon, v);
 }
 
-static void free_if_over(struct gn_vgpu_record *v)
+void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
 {
     if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped)
         return;
@@ -125,14 +104,14 @@ static void free_if_over(struct gn_vgpu_record *v)
     close_control(v);
     drop_program_side(v);
     gn_worker_log_close(&v->log);
-    close_fd(&v->ring_fd);
-    close_fd(&v->counters_fd);
-    close_fd(&v->hand_fd);
+    gn_vgpus_close_fd(&v->ring_fd);
+    gn_vgpus_close_fd(&v->counters_fd);
+    gn_vgpus_close_fd(&v->hand_fd);
     gn_list_remove(&v->link);
     gn_log(GN_LOG_INFO, "vgpu=%08x: gone", v->id);
     gn_loop_bury(&d->loop, &v->corpse, bury);
     if (was_ending)
-        arm_grace(d);
+        gn_vgpus_arm(d);
     if (d->stopping && gn_list_empty(&d->vgpus))
         gn_loop_stop(&d->loop);
 }
@@ -172,7 +151,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
         else
             gn_vgpus_kill(v);
     }
-    arm_grace(d);
+    gn_vgpus_arm(d);
 }
 
 void gn_vgpus_end_worker(struct gn_vgpu_record *v)
@@ -183,7 +162,7 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v)
     if (v->control.fd >= 0)
         (void)gn_frame_push(&v->writer, GN_WORKER_END, 0, 0, NULL, 0, NULL, 0); /* the kill covers a failure */
     v->kill_at_ns = gn_now_ns() + GRACE_NS;
-    arm_grace(v->daemon);
+    gn_vgpus_arm(v->daemon);
 }
 
 void gn_vgpus_leave(struct gn_vgpu_record *v)
@@ -194,7 +173,7 @@ void gn_vgpus_leave(struct gn_vgpu_record *v)
     gn_holder_ending(&v->lease);
     drop_program_side(v);
     gn_vgpus_end_worker(v);
-    free_if_over(v);
+    gn_vgpus_free_if_over(v);
 }
 
 /* The program asked and cannot have it: its connection goes on without a vGPU. */
@@ -221,7 +200,7 @@ void gn_vgpus_lost(struct gn_vgpu_record *v)
     leave_books(v);
     if (v->conn)
         gn_log(GN_LOG_INFO, "vgpu=%08x: lost", v->id);
-    free_if_over(v);
+    gn_vgpus_free_if_over(v);
 }
 
 void gn_vgpus_worker_over(struct gn_vgpu_record *v)
@@ -304,7 +283,7 @@ static void tell_program(struct gn_vgpu_record *v)
     int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
     v->booted = true;
     if (v->hosted)
-        arm_grace(v->daemon);
+        gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-attached");
     gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid, (int)v->worker_pid);
     if (v->conn && v->remote)
@@ -344,13 +323,13 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
     v->process.fd = pidfd;
     if (gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died) < 0) {
         gn_vgpus_kill(v);
-        close_fd(&v->process.fd);
+        gn_vgpus_close_fd(&v->process.fd);
         if (v->conn) {
             struct gn_error err;
             refuse(v, ENOMEM, (gn_fail(&err, ENOMEM, NULL, "cannot watch a worker"), &err));
             return;
         }
-        free_if_over(v);
+        gn_vgpus_free_if_over(v);
         return;
     }
     /* The grace ran out, or the worker left its socket, before there was somebody to kill. */
@@ -393,7 +372,7 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     else if (!v->ending && WEXITSTATUS(status))
         gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d; \"%s\" (%d) has lost its device", v->id, (int)v->worker_pid,
                WEXITSTATUS(status), v->program, (int)v->program_pid);
-    free_if_over(v);
+    gn_vgpus_free_if_over(v);
 }
 
 void gn_vgpus_host_lost(struct gn_vgpu_record *v)
@@ -404,7 +383,7 @@ void gn_vgpus_host_lost(struct gn_vgpu_record *v)
         gn_vgpus_spawn_failed(
             v, (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver", "the driver's template process ended"), &err));
     else
-        free_if_over(v);
+        gn_vgpus_free_if_over(v);
 }
 
 void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err)
@@ -483,62 +462,7 @@ const char *gn_vgpus_state(const struct gn_vgpu_record *v)
     return gn_vgpus_is_busy(v) ? "running" : "idle";
 }
 
-static int make_id(struct gn_daemon *d, uint32_t *ret)
-{
-    uint32_t id;
-    do {
-        if (getrandom(&id, sizeof id, 0) != sizeof id)
-            return -errno;
-    } while (id == 0 || gn_vgpus_find(d, id));
-    *ret = id;
-    return 0;
-}
-
-void gn_vgpus_give_up_id(struct gn_vgpu_record *v)
-{
-    /* The template's answer comes under this one. */
-    if (!v->spawning)
-        (void)make_id(v->daemon, &v->id);
-}
-
-static int make_segment(const char *name, uint64_t bytes, int *ret_fd, uint64_t *ret_bytes)
-{
-    struct gn_segment s;
-    int rc = gn_segment_create(name, bytes, &s);
-    if (rc == 0) {
-        *ret_fd = s.fd;
-        *ret_bytes = s.bytes;
-    }
-    return rc;
-}
-
-/* Its part in each device, in the order that its worker knows them by. */
-static int join_shares(struct gn_vgpu_record *v)
-{
-    const struct gn_machine *m = &v->daemon->machine;
-    uint32_t devices[GN_WORKER_MAX_DEVICES], n = 0, first = 0;
-    int rc = 0;
-    for (uint32_t i = 0; i < v->platform; i++)
-        first += m->platforms[i].n_devices;
-    for (; n < gn_vgpus_n_devices(v); n++)
-        devices[n] = first + v->order[n];
-    if (rc == 0)
-        rc = gn_scheduler_join(v->daemon->scheduler, &v->shares, &v->tenant->shares, v->tenant->rules.weight, v->weight, devices, n);
-    /* With its first one the tenant, too, was made. */
-    if (rc == 0)
-        gn_tenant_reckon(v->daemon, v->tenant);
-    if (rc == 0)
-        gn_tracing_attach(v->daemon, v);
-    return rc;
-}
-
-static int make_shares(struct gn_vgpu_record *v)
-{
-    int rc = gn_shares_init(&v->shares, v->id);
-    return rc ? rc : join_shares(v);
-}
-
-static int make_control(struct gn_vgpu_record *v, int *ret_worker_end)
+int gn_vgpus_make_control(struct gn_vgpu_record *v, int *ret_worker_end)
 {
     int control[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0)
@@ -550,110 +474,6 @@ static int make_control(struct gn_vgpu_record *v, int *ret_worker_end)
     return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
 }
 
-/* The session's memory and the two sockets. What was made before a failure is freed with the vGPU. */
-static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
-{
-    struct gn_segment ring;
-    int session[2];
-    uint64_t ignored;
-    int rc = gn_session_create("gantry-ring", &ring);
-    if (rc == 0) {
-        v->ring_fd = ring.fd;
-        v->ring_bytes = ring.bytes;
-        rc = make_segment("gantry-events", GN_EVENT_TABLE_BYTES, &v->events_fd, &v->events_bytes);
-    }
-    if (rc == 0)
-        rc = make_segment("gantry-data", DATA_AREA_BYTES, &v->data_fd, &v->data_bytes);
-    if (rc == 0)
-        rc = make_segment("gantry-counters", GN_COUNTERS_BYTES, &v->counters_fd, &ignored);
-    if (rc == 0)
-        rc = make_shares(v);
-    if (rc == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, session) < 0)
-        rc = -errno;
-    if (rc)
-        return rc;
-    v->session_fd = session[0];
-    worker_ends[0] = session[1];
-    return make_control(v, &worker_ends[1]);
-}
-
-int gn_vgpus_make_memory(struct gn_vgpu_record *v)
-{
-    int rc = make_segment("gantry-events", GN_EVENT_TABLE_BYTES, &v->events_fd, &v->events_bytes);
-    return rc ? rc : make_segment("gantry-data", DATA_AREA_BYTES, &v->data_fd, &v->data_bytes);
-}
-
-static int send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio)
-{
-    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
-    struct {
-        struct gn_worker_boot head;
-        unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) + sizeof(struct gn_worker_boot_wall)];
-    } b;
-    struct gn_worker_boot_wall wall;
-    size_t n = 0;
-    int null = -1, log = -1, rc;
-    memset(&b, 0, sizeof b);
-    b.head = (struct gn_worker_boot){.vgpu_id = v->id,
-                                     .platform = p->index_in_driver,
-                                     .n_devices = gn_vgpus_n_devices(v),
-                                     .weight = v->weight,
-                                     .ring_bytes = v->ring_bytes,
-                                     .events_bytes = v->events_bytes,
-                                     .data_bytes = v->data_bytes,
-                                     .counters_bytes = GN_COUNTERS_BYTES,
-                                     .takes_turns = v->takes_turns,
-                                     .loads = v->arrival       ? GN_WORKER_LOADS_WORKER
-                                              : !v->takes_from ? 0
-                                              : v->loads_file  ? GN_WORKER_LOADS_FILE
-                                                               : GN_WORKER_LOADS_WORKER,
-                                     .ring_at = v->ring_at,
-                                     .memory_limit_bytes = gn_holder_limit(&v->lease)};
-    if (v->remote) {
-        b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
-        b.head.grace_ms = v->daemon->tcp_grace_ms;
-        memcpy(b.head.session, v->session, sizeof b.head.session);
-        memcpy(b.head.key, v->key, sizeof b.head.key);
-        if (v->arrival)
-            gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
-    }
-    gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
-    gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
-    for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
-        const uint32_t i = v->order[k];
-        struct gn_worker_boot_device device = {
-            .index = p->devices[i].facts.index, .present_as = p->devices[i].shown_as, .rank = v->ranks[i]};
-        memcpy(b.rest + n, &device, sizeof device);
-        n += sizeof device;
-    }
-    gn_walls_of(&v->daemon->walls, p, peer, v->tenant->rules.name, &wall);
-    memcpy(b.rest + n, &wall, sizeof wall);
-    n += sizeof wall;
-    if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
-        return -errno;
-    rc = gn_worker_log_open(&v->log, &v->daemon->loop, &log);
-    if (rc) {
-        close_fd(&null);
-        return rc;
-    }
-    int fds[GN_WORKER_BOOT_FDS] = {
-        [GN_WORKER_BOOT_SESSION] = session_fd,
-        [GN_WORKER_BOOT_RING] = v->ring_fd,
-        [GN_WORKER_BOOT_EVENTS] = v->events_fd,
-        [GN_WORKER_BOOT_DATA] = v->data_fd,
-        [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
-        [GN_WORKER_BOOT_GRANTS] = v->shares.page.fd,
-        [GN_WORKER_BOOT_TELL] = v->shares.tell_fd,
-        [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
-        [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
-        [GN_WORKER_BOOT_LOG] = log,
-    };
-    rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds, GN_WORKER_BOOT_FDS);
-    close_fd(&null);
-    close_fd(&log);
-    return rc;
-}
-
 /* Passthrough: the program is to its vGPU what a worker is, and is watched like one. */
 int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err)
 {
@@ -661,181 +481,8 @@ int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struc
     v->process.fd = fcntl(c->process.fd, F_DUPFD_CLOEXEC, 0);
     int rc = v->process.fd < 0 ? -errno : gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died);
     if (rc < 0)
-        close_fd(&v->process.fd);
+        gn_vgpus_close_fd(&v->process.fd);
     return rc < 0 ? gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc)) : 0;
-}
-
-int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
-                   struct gn_error *err)
-{
-    struct gn_daemon *d = c->daemon;
-    int worker_ends[2] = {-1, -1};
-    if (d->stopping)
-        return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
-    if (a->platform >= d->machine.n_platforms)
-        return gn_fail(err, ENODEV, NULL, "there is no platform %u", a->platform);
-    const uint64_t devices = gn_tenant_devices(&tenant->rules, &d->machine, a->platform);
-    if (!devices)
-        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use platform %u", tenant->rules.name, a->platform);
-    const bool hosted = a->mode == GN_LINK_MODE_PASSTHROUGH;
-    const uint32_t mode = hosted ? GN_MODE_PASSTHROUGH : GN_MODE_REMOTE;
-    if (!((tenant->rules.modes ? tenant->rules.modes : GN_MODE_REMOTE) & mode))
-        return gn_fail(err, EACCES,
-                       hosted ? "use the mode remote, or have gantry tenant set --mode remote --mode passthrough allow it" : NULL,
-                       "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
-    if (hosted && c->process.fd < 0)
-        return gn_fail(err, EOPNOTSUPP, "use the mode remote", "a program in passthrough must be one that gantryd can watch");
-    if (a->weight > GN_TENANT_MAX_WEIGHT)
-        return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
-    struct gn_vgpu_record *v = calloc(1, sizeof *v);
-    if (!v)
-        return gn_fail(err, ENOMEM, NULL, "out of memory");
-    v->daemon = d;
-    v->hosted = hosted;
-    v->host = hosted ? NULL : &d->hosts[d->machine.platforms[a->platform].driver];
-    v->attach_seq = seq;
-    v->platform = a->platform;
-    v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
-    gn_vgpus_set_devices(v, devices, NULL);
-    v->tenant = tenant;
-    v->takes_turns = d->takes_turns;
-    gn_loads_rank(d, a->platform, devices, v->ranks);
-    tenant->n_vgpus++;
-    gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
-    v->program_pid = c->pid;
-    v->reaped = true;
-    gn_worker_log_init(&v->log);
-    v->control.fd = v->process.fd = v->counters_fd = v->shares.tell_fd = v->shares.page.fd = -1;
-    v->session_fd = v->ring_fd = v->events_fd = v->data_fd = v->hand_fd = -1;
-    gn_frame_string_set(v->program, sizeof v->program, c->program);
-    gn_list_append(&d->vgpus, &v->link);
-
-    int rc = make_id(d, &v->id);
-    if (rc == 0 && c->remote)
-        rc = gn_vgpus_make_session(v, c);
-    if (rc == 0)
-        rc = make_parts(v, worker_ends);
-    GN_FAULT("daemon-parts-made");
-    if (rc == 0)
-        rc = send_boot(v, c->remote ? -1 : c->socket.fd, worker_ends[0], stdio);
-    if (rc)
-        gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
-    else if (hosted)
-        rc = gn_vgpus_watch_host(v, c, err);
-    else if ((rc = gn_host_spawn(v->host, v->id, worker_ends[1], err)) == 0)
-        v->spawning = true;
-    GN_FAULT("daemon-worker-asked-for");
-    close_fd(&worker_ends[0]);
-    if (rc) {
-        close_fd(&worker_ends[1]);
-        free_if_over(v);
-        return rc;
-    }
-    v->conn = c;
-    c->vgpu = v;
-    if (hosted)
-        gn_hosted_ask(v, NULL, worker_ends[1]);
-    close_fd(&worker_ends[1]);
-    return 0;
-}
-
-struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
-{
-    struct gn_daemon *d = like->daemon;
-    struct gn_vgpu_record *n = calloc(1, sizeof *n);
-    if (!n) {
-        gn_fail(err, ENOMEM, NULL, "out of memory");
-        return NULL;
-    }
-    n->daemon = d;
-    n->platform = like->platform;
-    n->weight = like->weight;
-    gn_vgpus_set_devices(n, like->devices, like->order);
-    memcpy(n->ranks, like->ranks, sizeof n->ranks);
-    n->tenant = like->tenant;
-    n->takes_turns = like->takes_turns;
-    n->tenant->n_vgpus++;
-    gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
-    n->program_pid = like->program_pid;
-    n->reaped = true;
-    gn_worker_log_init(&n->log);
-    n->control.fd = n->process.fd = n->counters_fd = n->shares.tell_fd = n->shares.page.fd = -1;
-    n->session_fd = n->ring_fd = n->events_fd = n->data_fd = n->hand_fd = -1;
-    n->ring_bytes = like->ring_bytes;
-    n->events_bytes = like->events_bytes;
-    n->data_bytes = like->data_bytes;
-    memcpy(n->program, like->program, sizeof n->program);
-    gn_list_append(&d->vgpus, &n->link);
-    return n;
-}
-
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, uint64_t devices,
-                                             const uint8_t *order, int ring_fd, struct gn_error *err)
-{
-    struct gn_daemon *d = c->daemon;
-    if (w->platform >= d->machine.n_platforms)
-        devices = 0;
-    else if (!devices)
-        devices = gn_tenant_devices(&tenant->rules, &d->machine, w->platform);
-    uint64_t ignored;
-    if (d->stopping || !devices || w->weight > GN_TENANT_MAX_WEIGHT || (tenant->rules.modes && !(tenant->rules.modes & GN_MODE_REMOTE))) {
-        gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not have such a vGPU here", tenant->rules.name);
-        return NULL;
-    }
-    struct gn_vgpu_record like = {.daemon = d,
-                                  .host = &d->hosts[d->machine.platforms[w->platform].driver],
-                                  .platform = w->platform,
-                                  .weight = w->weight ? w->weight : DEFAULT_WEIGHT,
-                                  .tenant = tenant,
-                                  .takes_turns = d->takes_turns,
-                                  .lease = {.limit_bytes = w->memory_bytes},
-                                  .program_pid = c->pid,
-                                  .ring_bytes = GN_SESSION_BYTES,
-                                  .events_bytes = GN_EVENT_TABLE_BYTES,
-                                  .data_bytes = DATA_AREA_BYTES};
-    gn_vgpus_set_devices(&like, devices, order);
-    struct gn_vgpu_record *v = gn_vgpus_blank(&like, err);
-    if (!v)
-        return NULL;
-    v->host = like.host;
-    gn_frame_string_set(v->program, sizeof v->program, c->program);
-    int rc = w->vgpu_id && !gn_vgpus_find(d, w->vgpu_id) ? 0 : make_id(d, &v->id);
-    if (!v->id)
-        v->id = w->vgpu_id;
-    if (rc == 0)
-        rc = make_segment("gantry-counters", GN_COUNTERS_BYTES, &v->counters_fd, &ignored);
-    if (rc == 0)
-        rc = make_shares(v);
-    if (rc) {
-        gn_fail(err, -rc, NULL, "cannot take a vGPU in: %s", strerror(-rc));
-        free_if_over(v);
-        return NULL;
-    }
-    v->ring_fd = ring_fd;
-    memcpy(v->stop_key, w->key, sizeof v->stop_key);
-    v->driver_up = v->booted = v->stopped = true;
-    v->conn = c;
-    c->vgpu = v;
-    return v;
-}
-
-int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err)
-{
-    static const int no_stdio[2] = {-1, -1};
-    int worker_end = -1;
-    int rc = v->id ? 0 : make_id(v->daemon, &v->id);
-    if (rc == 0)
-        rc = make_control(v, &worker_end);
-    if (rc == 0)
-        rc = send_boot(v, peer, session_fd, no_stdio);
-    if (rc)
-        gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
-    else if (v->hosted && (rc = gn_vgpus_watch_host(v, v->takes_from->conn, err)) == 0)
-        gn_hosted_ask(v, v->takes_from, worker_end);
-    else if (!v->hosted && (rc = gn_host_spawn(v->host, v->id, worker_end, err)) == 0)
-        v->spawning = true;
-    close_fd(&worker_end);
-    return rc;
 }
 
 static void swap_sources(struct gn_loop *l, struct gn_source *a, struct gn_source *b)
@@ -890,7 +537,7 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
         SWAP(v->devices, n->devices);
         for (uint32_t i = 0; i < GN_WORKER_MAX_DEVICES; i++)
             SWAP(v->order[i], n->order[i]);
-        if (join_shares(v))
+        if (gn_vgpus_join_shares(v))
             gn_log(GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device", v->id);
     }
     /* What each has on lease, and owes. Both are in one account, whose sum stays. */

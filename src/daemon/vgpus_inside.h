@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_VGPUS_INSIDE_H
+#define GN_DAEMON_VGPUS_INSIDE_H
+
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+
+/* What vgpus.c, new_vgpus.c and worker_boot.c, and nobody else, know of vGPUs. gantryd's thread. Each `int` is 0 or -errno. */
+
+static inline void gn_vgpus_close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* vgpus.c: ends the record, and frees it after this turn of the loop, once nobody is left who could name it; else does nothing. */
+void gn_vgpus_free_if_over(struct gn_vgpu_record *v);
+/* Makes the control socket and hears from now on what the worker says. *ret_worker_end is the caller's. */
+int gn_vgpus_make_control(struct gn_vgpu_record *v, int *ret_worker_end);
+
+/* new_vgpus.c: an id that no vGPU has. */
+int gn_vgpus_make_id(struct gn_daemon *d, uint32_t *ret);
+/* Gives it its part in each of its devices. */
+int gn_vgpus_join_shares(struct gn_vgpu_record *v);
+
+/* worker_boot.c: tells the worker, or the program that hosts the vGPU, what is its. Its user becomes that of `peer`'s socket (-1:
+ * nobody known); stdio: stdout and stderr, -1 each where there is none. All descriptors stay the caller's. */
+int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio);
+
+#endif

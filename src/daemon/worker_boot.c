@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a vGPU's worker, or the program that hosts it, is told first; and the start of one that is to take another's place. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "daemon/arrivals.h"
+#include "daemon/device_choice.h"
+#include "daemon/vgpus_inside.h"
+#include "shm/counters.h"
+
+int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    struct {
+        struct gn_worker_boot head;
+        unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) + sizeof(struct gn_worker_boot_wall)];
+    } b;
+    struct gn_worker_boot_wall wall;
+    size_t n = 0;
+    int null = -1, log = -1, rc;
+    memset(&b, 0, sizeof b);
+    b.head = (struct gn_worker_boot){.vgpu_id = v->id,
+                                     .platform = p->index_in_driver,
+                                     .n_devices = gn_vgpus_n_devices(v),
+                                     .weight = v->weight,
+                                     .ring_bytes = v->ring_bytes,
+                                     .events_bytes = v->events_bytes,
+                                     .data_bytes = v->data_bytes,
+                                     .counters_bytes = GN_COUNTERS_BYTES,
+                                     .takes_turns = v->takes_turns,
+                                     .loads = v->arrival       ? GN_WORKER_LOADS_WORKER
+                                              : !v->takes_from ? 0
+                                              : v->loads_file  ? GN_WORKER_LOADS_FILE
+                                                               : GN_WORKER_LOADS_WORKER,
+                                     .ring_at = v->ring_at,
+                                     .memory_limit_bytes = gn_holder_limit(&v->lease)};
+    if (v->remote) {
+        b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
+        b.head.grace_ms = v->daemon->tcp_grace_ms;
+        memcpy(b.head.session, v->session, sizeof b.head.session);
+        memcpy(b.head.key, v->key, sizeof b.head.key);
+        if (v->arrival)
+            gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
+    }
+    gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
+    gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
+    for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
+        const uint32_t i = v->order[k];
+        struct gn_worker_boot_device device = {
+            .index = p->devices[i].facts.index, .present_as = p->devices[i].shown_as, .rank = v->ranks[i]};
+        memcpy(b.rest + n, &device, sizeof device);
+        n += sizeof device;
+    }
+    gn_walls_of(&v->daemon->walls, p, peer, v->tenant->rules.name, &wall);
+    memcpy(b.rest + n, &wall, sizeof wall);
+    n += sizeof wall;
+    if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
+        return -errno;
+    rc = gn_worker_log_open(&v->log, &v->daemon->loop, &log);
+    if (rc) {
+        gn_vgpus_close_fd(&null);
+        return rc;
+    }
+    int fds[GN_WORKER_BOOT_FDS] = {
+        [GN_WORKER_BOOT_SESSION] = session_fd,
+        [GN_WORKER_BOOT_RING] = v->ring_fd,
+        [GN_WORKER_BOOT_EVENTS] = v->events_fd,
+        [GN_WORKER_BOOT_DATA] = v->data_fd,
+        [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
+        [GN_WORKER_BOOT_GRANTS] = v->shares.page.fd,
+        [GN_WORKER_BOOT_TELL] = v->shares.tell_fd,
+        [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
+        [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
+        [GN_WORKER_BOOT_LOG] = log,
+    };
+    rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds, GN_WORKER_BOOT_FDS);
+    gn_vgpus_close_fd(&null);
+    gn_vgpus_close_fd(&log);
+    return rc;
+}
+
+int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err)
+{
+    static const int no_stdio[2] = {-1, -1};
+    int worker_end = -1;
+    int rc = v->id ? 0 : gn_vgpus_make_id(v->daemon, &v->id);
+    if (rc == 0)
+        rc = gn_vgpus_make_control(v, &worker_end);
+    if (rc == 0)
+        rc = gn_vgpus_send_boot(v, peer, session_fd, no_stdio);
+    if (rc)
+        gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
+    else if (v->hosted && (rc = gn_vgpus_watch_host(v, v->takes_from->conn, err)) == 0)
+        gn_hosted_ask(v, v->takes_from, worker_end);
+    else if (!v->hosted && (rc = gn_host_spawn(v->host, v->id, worker_end, err)) == 0)
+        v->spawning = true;
+    gn_vgpus_close_fd(&worker_end);
+    return rc;
+}
