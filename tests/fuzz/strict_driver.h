@@ -12,7 +12,7 @@
  * byte that it may, walks every list to its end, and stops the program at a handle that is none of its own,
  * is of another kind, or is gone. What a careful driver would refuse, it refuses too. One thread.
  */
-extern const cl_icd_dispatch strict_driver;
+extern cl_icd_dispatch strict_driver; /* filled by strict_driver_start */
 
 #define STRICT_N_DEVICES 2
 cl_platform_id strict_platform(void);
