@@ -14,14 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MUST(what)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int must_ = (what);                                                                                                             \
-        if (must_) {                                                                                                                       \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
+#include "must.h"
 
 static cl_program program;
 

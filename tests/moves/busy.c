@@ -22,6 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "must.h"
+
 #define PAGE    4096u
 #define BYTES   (2u << 20)
 #define WORDS   (BYTES / 4)
@@ -29,15 +31,6 @@
 #define SIDE    256u
 #define N_SHORT 8u
 #define FEW     16u
-
-#define MUST(what)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int must_ = (what);                                                                                                             \
-        if (must_) {                                                                                                                       \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
 
 static const char source[] = "kernel void stir(global uint *a, uint from, uint n) {\n"
                              "    uint i = from + get_global_id(0);\n"

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "must.h"
+
 #define LOCAL    4u
 #define COLUMNS  200u /* groups */
 #define ROWS     100u
@@ -26,15 +28,6 @@
 #define ITEMS    (GROUPS * LOCAL)
 #define FEW_ROWS 16u /* enough to be measured */
 #define OFFSET   (3 * LOCAL)
-
-#define MUST(what)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int must_ = (what);                                                                                                             \
-        if (must_) {                                                                                                                       \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
 
 /* Two programs, so that what is found out with one tells nothing of the other's kernels. */
 static const char body[] = "    for (uint r = 0; r < rounds; r++)\n"

@@ -13,23 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N 4096u
+#include "must.h"
 
-#define MUST(what)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int must_ = (what);                                                                                                             \
-        if (must_) {                                                                                                                       \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
-#define HOLDS(what)                                                                                                                        \
-    do {                                                                                                                                   \
-        if (!(what)) {                                                                                                                     \
-            printf("wrong: %s (line %d)\n", #what, __LINE__);                                                                              \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
+#define N 4096u
 
 static const char source[] =
     "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"

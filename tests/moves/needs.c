@@ -13,26 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "must.h"
+
 #define N       4096u
 #define GROUP   64u
 #define LARGE   ((size_t)24 << 20)
 #define N_FACTS 0x80u
-
-#define MUST(what)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int must_ = (what);                                                                                                             \
-        if (must_) {                                                                                                                       \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
-#define HOLDS(what)                                                                                                                        \
-    do {                                                                                                                                   \
-        if (!(what)) {                                                                                                                     \
-            printf("wrong: %s (line %d)\n", #what, __LINE__);                                                                              \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
 
 static const char source[] = "kernel void turn(global uint *a, local uint *l) {\n"
                              "    local uint fixed[512];\n"

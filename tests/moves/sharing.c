@@ -14,23 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS 65536u
+#include "must.h"
 
-#define MUST(what)                                                                                                                         \
-    do {                                                                                                                                   \
-        cl_int must_ = (what);                                                                                                             \
-        if (must_) {                                                                                                                       \
-            printf("wrong: %s: %d (line %d)\n", #what, must_, __LINE__);                                                                   \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
-#define HOLDS(what)                                                                                                                        \
-    do {                                                                                                                                   \
-        if (!(what)) {                                                                                                                     \
-            printf("wrong: %s (line %d)\n", #what, __LINE__);                                                                              \
-            exit(1);                                                                                                                       \
-        }                                                                                                                                  \
-    } while (0)
+#define WORDS 65536u
 
 static void await_line(void)
 {
