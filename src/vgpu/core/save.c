@@ -63,6 +63,15 @@ static uint32_t n_indices(const struct gn_vgpu *v)
     return n;
 }
 
+/* An entry of the session's that is nothing but a state. */
+static int save_state(struct gn_stream_writer *w, uint64_t id, uint32_t kind, const void *state, uint64_t bytes)
+{
+    int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, id, kind, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_STATE, state, bytes);
+    return rc ? rc : gn_stream_entry_end(w);
+}
+
 static int save_indices(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n)
 {
     uint32_t *generations = calloc(n ? n : 1, sizeof *generations);
@@ -71,11 +80,9 @@ static int save_indices(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t 
     for (uint32_t i = 0; i < n; i++)
         if (v->objects.generations[i / GN_OBJECT_CHUNK])
             generations[i] = v->objects.generations[i / GN_OBJECT_CHUNK][i % GN_OBJECT_CHUNK];
-    int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, UINT64_MAX, GN_SAVED_INDICES, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, generations, n * sizeof *generations);
+    int rc = save_state(w, UINT64_MAX, GN_SAVED_INDICES, generations, n * sizeof *generations);
     free(generations);
-    return rc ? rc : gn_stream_entry_end(w);
+    return rc;
 }
 
 static int save_record(struct gn_stream_writer *w, const struct gn_record *r)
@@ -100,11 +107,9 @@ static int save_kept(const struct gn_save *s)
         return -ENOMEM;
     for (uint32_t i = 0; i < s->n_kept; i++)
         all[i] = (struct gn_saved_kept){.id = s->kept[i]->id, .kind = s->kept[i]->kind, .event = s->v->api->contents->leaving(s->kept[i])};
-    int rc = gn_stream_entry_begin(s->w, GN_STREAM_SESSION, UINT64_MAX - 2, GN_SAVED_KEPT, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(s->w, GN_PART_STATE, all, s->n_kept * sizeof *all);
+    int rc = save_state(s->w, UINT64_MAX - 2, GN_SAVED_KEPT, all, s->n_kept * sizeof *all);
     free(all);
-    return rc ? rc : gn_stream_entry_end(s->w);
+    return rc;
 }
 
 static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o, bool stands)
@@ -212,10 +217,7 @@ static int tell_about(struct gn_save *s)
     s->about = NULL;
     if (rc || !about->stop)
         return rc;
-    rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, NULL, 0);
-    if (!rc)
-        rc = gn_stream_part(w, GN_PART_STATE, about->stop, sizeof *about->stop);
-    return rc ? rc : gn_stream_entry_end(w);
+    return save_state(w, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, about->stop, sizeof *about->stop);
 }
 
 /* What is told after this may lie there. */
@@ -226,11 +228,7 @@ static int tell_segments(struct gn_save *s)
     int rc = 0;
     for (; s->far && s->n_segments < n && !rc; s->n_segments++) {
         const uint64_t bytes = v->segments[s->n_segments].bytes;
-        rc = gn_stream_entry_begin(s->w, GN_STREAM_SESSION, s->n_segments, GN_SAVED_SEGMENT, NULL, 0);
-        if (!rc)
-            rc = gn_stream_part(s->w, GN_PART_STATE, &bytes, sizeof bytes);
-        if (!rc)
-            rc = gn_stream_entry_end(s->w);
+        rc = save_state(s->w, s->n_segments, GN_SAVED_SEGMENT, &bytes, sizeof bytes);
     }
     return rc;
 }
@@ -387,10 +385,20 @@ int gn_save_devices(struct gn_save *s, struct gn_error *err)
     return fail(s, rc, err);
 }
 
-/* What there is now, but no contents. */
-static int tell_all(struct gn_save *s)
+/* What only stands still behind a closed gate. */
+static int tell_standing(struct gn_save *s)
 {
-    int rc = announce(s, false, 0);
+    int rc = save_kept(s);
+    if (!rc)
+        rc = gn_events_save(s->v, s->w);
+    return rc ? rc : gn_commands_save(s->v, s->w);
+}
+
+/* What there is now, but no contents. stands: the gate is closed. */
+static int tell_all(struct gn_save *s, bool stands)
+{
+    const uint32_t n_index = stands ? n_indices(s->v) : 0;
+    int rc = announce(s, stands, n_index);
     if (!rc)
         rc = tell_about(s);
     if (!rc)
@@ -399,8 +407,12 @@ static int tell_all(struct gn_save *s)
         rc = tell_gone(s);
     if (!rc)
         rc = tell_records(s);
+    if (!rc && stands)
+        rc = save_indices(s->v, s->w, n_index);
     if (!rc)
-        rc = tell_objects(s, false);
+        rc = tell_objects(s, stands);
+    if (!rc && stands)
+        rc = tell_standing(s);
     return rc ? rc : gn_outgoing_tell_new(s->outgoing, s->w);
 }
 
@@ -414,7 +426,7 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err)
     err->what[0] = 0;
     int rc = look(s, err);
     if (!rc)
-        rc = tell_all(s);
+        rc = tell_all(s, false);
     if (!rc)
         rc = gn_stream_round_begin(s->w, GN_STREAM_PRECOPY);
     if (!rc)
@@ -441,7 +453,7 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
         rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "the device's work took longer than the drain may take");
     s->settled = !rc;
     if (!rc)
-        rc = tell_all(s);
+        rc = tell_all(s, false);
     forget_step(s);
     s->n_steps++;
     if (!rc)
@@ -474,33 +486,12 @@ bool gn_save_is_behind(struct gn_save *s)
 
 int gn_save_rest(struct gn_save *s, struct gn_error *err)
 {
-    const uint32_t n_index = n_indices(s->v);
     struct gn_round_stats stats;
     uint64_t bytes;
     err->what[0] = 0;
     int rc = look(s, err);
     if (!rc)
-        rc = announce(s, true, n_index);
-    if (!rc)
-        rc = tell_about(s);
-    if (!rc)
-        rc = tell_segments(s);
-    if (!rc)
-        rc = tell_gone(s);
-    if (!rc)
-        rc = tell_records(s);
-    if (!rc)
-        rc = save_indices(s->v, s->w, n_index);
-    if (!rc)
-        rc = tell_objects(s, true);
-    if (!rc)
-        rc = save_kept(s);
-    if (!rc)
-        rc = gn_events_save(s->v, s->w);
-    if (!rc)
-        rc = gn_commands_save(s->v, s->w);
-    if (!rc)
-        rc = gn_outgoing_tell_new(s->outgoing, s->w);
+        rc = tell_all(s, true);
     s->figures.told_ns = gn_now_ns();
     if (!rc)
         rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
