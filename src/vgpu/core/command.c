@@ -346,6 +346,7 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
         dropped = kept && msg->assumed;
         if (dropped) {
             gn_list_remove(&c->link);
+            gn_list_remove(&c->batch_link);
             gn_count(&v->counters->pending, -1);
             for (uint32_t i = 0; i < c->n_waits; i++)
                 gn_list_remove(&c->blockers[i].link);

@@ -305,6 +305,28 @@ static void test_padding_is_zero(void **state)
     stop();
 }
 
+/* An answer is due while its data is on its way: it is dropped, and what comes then is nothing to it. */
+static void test_what_is_dropped_waits_for_no_data(void **state)
+{
+    static struct gn_reply_slot reply;
+    struct {
+        struct gn_msg msg;
+        struct gn_command_head head;
+    } m;
+    (void)state;
+    start(true);
+    gn_list_init(&vgpu.batch_waiters);
+    vgpu.view.replies = &reply;
+    m.msg = (struct gn_msg){sizeof m, 0, GN_MSG_ASK, 0, -5};
+    m.head = (struct gn_command_head){queue_id, {GN_SPAN_NULL, 0, 0}, GN_NO_EVENT, 0};
+    gn_command_admit(&vgpu, &plain, (const void *)&m, sizeof m, 1);
+    assert_int_equal(reply.result, -5);
+    assert_true(gn_list_empty(&vgpu.batch_waiters));
+    gn_commands_batch_came(&vgpu, 1);
+    assert_int_equal(n_given, 0);
+    stop();
+}
+
 #define LONG UINT64_C(3600000000000)
 
 static void test_nothing_goes_to_the_driver_without_a_grant(void **state)
@@ -538,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_what_the_driver_refuses_has_its_place),
         cmocka_unit_test(test_the_last_end_takes_the_queue_with_it),
         cmocka_unit_test(test_padding_is_zero),
+        cmocka_unit_test(test_what_is_dropped_waits_for_no_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
