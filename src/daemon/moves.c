@@ -25,7 +25,7 @@
 #include "daemon/device_choice.h"
 #include "daemon/moves.h"
 
-#define BOOT_NS             UINT64_C(5000000000)  /* for the new worker's driver */
+#define BOOT_NS             UINT64_C(120000000000) /* for the new worker's driver: as long as a program waits for one. Nothing stands meanwhile */
 #define LOAD_NS             UINT64_C(60000000000) /* to save and load, after the drain */
 #define SLOWEST_BYTES_PER_S UINT64_C(50000000)    /* what is sent ahead, unless it is held back to less */
 
