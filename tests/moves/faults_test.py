@@ -40,11 +40,11 @@ class Faults(unittest.TestCase):
             program.on()
         self.assertIsNone(program.ends_well())
 
-    def is_lost(self, daemon, program):
-        """It is told so: no call waits for ever."""
+    def is_lost(self, daemon, program, said):
+        """It is told so: no call waits for ever. `said`: by gantry, before."""
         out, _ = program.process.communicate("on\n" * 8, timeout=TIMEOUT_S)
-        self.assertNotIn("right", out)
-        self.assertIn("wrong", out)
+        self.assertNotIn("right", out, said)
+        self.assertIn("wrong", out, said)
         self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
 
     def test_gantry_is_killed(self):
@@ -91,7 +91,7 @@ class Faults(unittest.TestCase):
                     status, said = gantry(daemon, "checkpoint", daemon.vgpus()[0]["id"], self.file, *stop)
                     self.assertEqual(status, 1, said)
                     self.assertEqual(os.listdir(self.files), [])
-                    self.is_lost(daemon, program)
+                    self.is_lost(daemon, program, said)
 
     def test_the_new_worker_is_killed(self):
         for point in ("worker-boot-received:2", "worker-driver-up", "load-begun", "load-entry", "load-contents", "load-done"):
@@ -138,7 +138,7 @@ class Faults(unittest.TestCase):
                     self.assertEqual(gantry(daemon, "restore", left[0])[0], 0)
                     self.ends_well(program)
                 else:
-                    self.is_lost(daemon, program)
+                    self.is_lost(daemon, program, said)
                     self.assertEqual([gantry(daemon, "restore", path)[0] for path in left], [1] * n_left)
                 for path in left:
                     os.unlink(path)
@@ -159,8 +159,9 @@ class Faults(unittest.TestCase):
                 del daemon.extra_env["GANTRY_FAULT"]
                 start_again(daemon)
                 if told:
-                    self.assertEqual(gantry(daemon, "restore", self.file)[0], 1)
-                    self.is_lost(daemon, program)
+                    status, said = gantry(daemon, "restore", self.file)
+                    self.assertEqual(status, 1, said)
+                    self.is_lost(daemon, program, said)
                 else:
                     self.assertEqual(gantry(daemon, "restore", self.file)[0], 0)
                     self.ends_well(program)
