@@ -17,6 +17,9 @@
 #define EVENTS_A_TURN 64
 #define WAKE_UP       UINT64_MAX /* epoll's word for our own eventfd, and for the timer */
 #define TIMER         (UINT64_MAX - 1)
+/* A turn takes two or three tells, and the shortest turns tens of microseconds. */
+#define TELLS_MOST      512u
+#define TELLS_WINDOW_NS UINT64_C(10000000)
 
 static struct gn_share *share_of(struct gn_sched_entity *e)
 {
@@ -104,6 +107,34 @@ static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
     }
 }
 
+/* Edges, since nobody reads it: each tell is one, and one that came meanwhile is there at once when it is listened to again. */
+static void listen_to(struct gn_scheduler *s, struct gn_shares *of, bool on)
+{
+    struct epoll_event e = {.events = on ? EPOLLIN | EPOLLET : 0, .data.u64 = of->index};
+    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, of->tell_fd, &e);
+    of->deaf = !on;
+    if (on)
+        gn_list_remove(&of->deaf_link);
+    else
+        gn_list_append(&s->deaf, &of->deaf_link);
+}
+
+static void hear(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
+{
+    if (now - of->window_ns >= TELLS_WINDOW_NS) {
+        of->window_ns = now;
+        of->n_tells = 0;
+    }
+    look(s, of, now);
+    if (++of->n_tells >= TELLS_MOST && !of->deaf)
+        listen_to(s, of, false);
+}
+
+static uint64_t first_window_ends(const struct gn_scheduler *s)
+{
+    return gn_list_empty(&s->deaf) ? 0 : gn_list_first(&s->deaf, struct gn_shares, deaf_link)->window_ns + TELLS_WINDOW_NS;
+}
+
 static void check_limit(struct gn_scheduler *s, const struct device *d, uint64_t now)
 {
     const struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
@@ -116,7 +147,7 @@ static void check_limit(struct gn_scheduler *s, const struct device *d, uint64_t
 
 static void set_timer(struct gn_scheduler *s)
 {
-    uint64_t first = 0;
+    uint64_t first = first_window_ends(s);
     for (uint32_t i = 0; i < s->n_devices; i++) {
         const struct device *d = &s->devices[i];
         const struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
@@ -140,12 +171,11 @@ static void turn(struct gn_scheduler *s, const struct epoll_event *events, int n
             (void)!read(word == TIMER ? s->timer_fd : s->wake_fd, &counter, sizeof counter);
             continue;
         }
-        struct gn_shares *of = word < s->n_table ? s->table[word] : NULL;
-        if (!of)
-            continue;
-        (void)!read(of->tell_fd, &counter, sizeof counter);
-        look(s, of, now);
+        if (word < s->n_table && s->table[word])
+            hear(s, s->table[word], now);
     }
+    while (first_window_ends(s) && first_window_ends(s) <= now)
+        listen_to(s, gn_list_first(&s->deaf, struct gn_shares, deaf_link), true);
     for (uint32_t i = 0; i < s->n_devices; i++) {
         dispatch(&s->devices[i], now);
         check_limit(s, &s->devices[i], now);
@@ -177,9 +207,9 @@ static void wake(struct gn_scheduler *s)
     (void)!write(s->wake_fd, &one, sizeof one);
 }
 
-static int watch(struct gn_scheduler *s, int fd, uint64_t word)
+static int watch(struct gn_scheduler *s, int fd, uint32_t events, uint64_t word)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.u64 = word};
+    struct epoll_event e = {.events = events, .data.u64 = word};
     return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
 }
 
@@ -205,6 +235,7 @@ int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *
     s->limit_ns = limit_ns;
     s->n_devices = n_devices;
     s->overrun_fd = overrun_fd;
+    gn_list_init(&s->deaf);
     for (uint32_t i = 0; i < n_devices; i++)
         gn_sched_init(&s->devices[i].sched, policy, slice_ns, gn_now_ns());
     pthread_mutex_init(&s->lock, NULL);
@@ -213,9 +244,9 @@ int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int rc = s->epoll_fd < 0 || s->timer_fd < 0 || s->wake_fd < 0 ? -errno : 0;
     if (rc == 0)
-        rc = watch(s, s->timer_fd, TIMER);
+        rc = watch(s, s->timer_fd, EPOLLIN, TIMER);
     if (rc == 0)
-        rc = watch(s, s->wake_fd, WAKE_UP);
+        rc = watch(s, s->wake_fd, EPOLLIN, WAKE_UP);
     if (rc == 0) {
         /* Signals are gantryd's thread's. */
         sigfillset(&all);
@@ -308,7 +339,7 @@ int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_te
         *tenant = new_tenant(s, tenant_weight);
     int rc = *tenant ? free_index(s, &sh->index) : -ENOMEM;
     if (rc == 0)
-        rc = watch(s, sh->tell_fd, sh->index);
+        rc = watch(s, sh->tell_fd, EPOLLIN | EPOLLET, sh->index);
     if (rc == 0) {
         s->table[sh->index] = sh;
         sh->joined = true;
@@ -342,6 +373,9 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
     }
     s->table[sh->index] = NULL;
     (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, sh->tell_fd, NULL);
+    if (sh->deaf)
+        gn_list_remove(&sh->deaf_link);
+    sh->deaf = false;
     if (s->overrun == sh->vgpu)
         s->overrun = 0;
     sh->joined = false;
@@ -449,6 +483,14 @@ void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_polic
         begin_anew(s, i, gn_now_ns());
     pthread_mutex_unlock(&s->lock);
     wake(s);
+}
+
+bool gn_scheduler_is_deaf(struct gn_scheduler *s, const struct gn_shares *sh)
+{
+    pthread_mutex_lock(&s->lock);
+    const bool deaf = sh->deaf;
+    pthread_mutex_unlock(&s->lock);
+    return deaf;
 }
 
 uint32_t gn_scheduler_overrun(struct gn_scheduler *s)

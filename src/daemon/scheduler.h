@@ -14,7 +14,8 @@
 /*
  * Who may use which device, and when: src/sched in gantryd. It runs on a thread of its own, so that a long listing or an attach
  * delays no grant; everything here takes its lock, and gantryd's thread calls all of it. A worker tells by an eventfd that its grant
- * page has news; what the page says is a claim (shm/grant.h), the time is this process's clock.
+ * page has news; what the page says is a claim (shm/grant.h), the time is this process's clock. The eventfd is never read: it is the
+ * worker's, too, who could have the read wait. One who tells more often than anybody needs to is not listened to for some milliseconds.
  */
 struct gn_scheduler;
 
@@ -61,6 +62,10 @@ struct gn_shares {
     int tell_fd;
     uint32_t vgpu, index, n;
     bool joined;
+    bool deaf; /* it is not listened to until its window is over */
+    uint32_t n_tells;
+    uint64_t window_ns; /* since when they are counted */
+    struct gn_list deaf_link;
     struct gn_tenant_shares *tenant;
     struct gn_share all[GN_GRANT_DEVICES];
 };
@@ -93,6 +98,9 @@ void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, ui
 /* Trace points go there from now on, those of one vGPU or (0) of all; first, how things stand. NULL: nowhere; the ring may be freed. */
 struct gn_trace_ring;
 void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint32_t vgpu);
+
+/* Is it not listened to for now? */
+bool gn_scheduler_is_deaf(struct gn_scheduler *s, const struct gn_shares *sh);
 
 /* A vGPU that has kept others from a device for longer than the limit; 0: none. Each is named once. */
 uint32_t gn_scheduler_overrun(struct gn_scheduler *s);

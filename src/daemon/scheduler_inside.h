@@ -28,7 +28,8 @@ struct gn_scheduler {
     uint64_t slice_ns;
     struct gn_shares **table; /* by index: an event names an index, and may come after its vGPU is gone */
     uint32_t n_table;
-    uint32_t overrun; /* a vGPU; 0: none */
+    struct gn_list deaf; /* gn_shares, in the order in which their windows end */
+    uint32_t overrun;    /* a vGPU; 0: none */
     uint32_t n_devices;
     struct device devices[];
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler's thread against pages that this thread plays the workers of. Time only ends a wait that would never end. */
+#include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -371,6 +373,45 @@ static void a_page_of_nonsense(void **state)
     stop();
 }
 
+/* The eventfd is the worker's as well: it may empty it, and have reads of it wait. */
+static void who_empties_its_eventfd_holds_nobody_up(void **state)
+{
+    uint64_t counter;
+    start(0, 1, 1);
+    assert_int_equal(fcntl(b.tell_fd, F_SETFL, 0), 0);
+    for (int i = 0; i < 20000; i++) {
+        tell(&b);
+        struct pollfd p = {.fd = b.tell_fd, .events = POLLIN};
+        /* Nobody else reads, or this would wait. */
+        assert_int_equal(poll(&p, 1, 0), 1);
+        assert_int_equal(read(b.tell_fd, &counter, sizeof counter), sizeof counter);
+    }
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    stop();
+}
+
+/* It is not listened to for a moment, and then it is again. */
+static void who_tells_without_end_is_heard_now_and_then(void **state)
+{
+    const uint64_t end = gn_now_ns() + PATIENCE_NS;
+    start(0, 1, 1);
+    while (!gn_scheduler_is_deaf(scheduler, &b) && gn_now_ns() < end)
+        tell(&b);
+    assert_true(gn_scheduler_is_deaf(scheduler, &b));
+    assert_false(gn_scheduler_is_deaf(scheduler, &a));
+    takes(&b);
+    until_state(&b, GN_GRANT_HELD);
+    assert_false(gn_scheduler_is_deaf(scheduler, &b));
+    /* Nor is anybody held up by one that leaves meanwhile. */
+    while (!gn_scheduler_is_deaf(scheduler, &b) && gn_now_ns() < end)
+        tell(&b);
+    gn_scheduler_leave(scheduler, &b);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +427,8 @@ int main(void)
         cmocka_unit_test(a_cap_is_kept_and_lifted),
         cmocka_unit_test(a_floor_goes_first),
         cmocka_unit_test(a_page_of_nonsense),
+        cmocka_unit_test(who_empties_its_eventfd_holds_nobody_up),
+        cmocka_unit_test(who_tells_without_end_is_heard_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
