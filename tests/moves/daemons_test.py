@@ -11,19 +11,16 @@ import os
 import signal
 import socket
 import struct
-import subprocess
 import sys
-import tempfile
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
 from gantryd_harness import Client, frame  # noqa: E402
-from moves_harness import Daemon, Load, Program, STEPS, TIMEOUT_S, gantry, telling, start_again, wait_until  # noqa: E402
+from moves_harness import BetweenTwo, MovesCase, STEPS, TIMEOUT_S, gantry, telling, start_again, wait_until  # noqa: E402
 
 HELLO, WELCOME, CONTROL, ERROR, CLAIM, CLAIMED, GO, FILE = 1, 2, 7, 8, 20, 21, 23, 24
 CONTROL_ONLY, CLAIMS = 2, 4
-STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
+MovesCase.stage, MovesCase.path, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 
 
 def hello_for(features):
@@ -38,78 +35,9 @@ def control(daemon, request):
     return reply
 
 
-class Daemons(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-daemons-")
-        self.addCleanup(folder.cleanup)
-        self.work = folder.name
-
-    def daemon(self, name, **options):
-        daemon = Daemon(STAGE, os.path.join(self.work, name), **options)
-        daemon.__enter__()
-        self.addCleanup(lambda: daemon.__exit__(None, None, None))
-        return daemon
-
-    def program(self, daemon):
-        program = Program(PROGRAM, daemon)
-        self.addCleanup(program.kill)
-        return program
-
-    def move(self, here, there, *how):
-        before = here.vgpus()
-        self.assertEqual(len(before), 1)
-        status, said = gantry(here, "migrate", before[0]["id"][:6], there.address, *how)
-        self.assertEqual(status, 0, said)
-        self.assertEqual(said["move"]["result"], "moved")
-        self.assertEqual(said["move"]["to"], there.address)
-        self.assertGreater(said["move"]["downtime_ns"], 0)
-        after = there.vgpus()
-        self.assertEqual(here.vgpus(), [])
-        self.assertEqual([v["id"] for v in after], [before[0]["id"]])
-        for same in ("tenant", "pid", "weight", "memory_limit_bytes", "program"):
-            self.assertEqual(after[0].get(same), before[0].get(same))
-        return said["move"]
-
-    def ends_well(self, program):
-        for name in STEPS[1:]:
-            program.on()
-            self.assertEqual(program.at(), name)
-        program.on()
-        self.assertIsNone(program.ends_well())
-
-    def refused(self, here, what, *words):
-        before = here.vgpus()
-        status, said = gantry(here, *words)
-        self.assertEqual(status, 1, said)
-        self.assertIn(what, json.dumps(said["error"]))
-        self.assertEqual([v["worker_pid"] for v in here.vgpus()], [v["worker_pid"] for v in before])
-
-    def test_something_of_each_kind_there_and_back(self):
-        a, b = self.daemon("a"), self.daemon("b")
-        for how in ((), ("--stop-and-copy",), ("--rounds", "2")):
-            with self.subTest(how=how):
-                program = self.program(a)
-                for name in STEPS:
-                    self.assertEqual(program.at(), name)
-                    self.move(a, b, *how)
-                    self.move(b, a, *how)
-                    program.on()
-                self.assertIsNone(program.ends_well())
-                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
-
-    def test_loads_that_run(self):
-        a, b = self.daemon("a"), self.daemon("b")
-        for load in ("matrixmul", "histogram", "scan"):
-            with self.subTest(load=load):
-                program = Load(LOAD, load, a.program_env())
-                self.addCleanup(program.kill)
-                self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
-                here, there = a, b
-                for _ in range(7):
-                    self.move(here, there)
-                    here, there = there, here
-                self.assertIsNone(program.ends_well())
-                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+class Daemons(BetweenTwo, MovesCase):
+    load = LOAD
+    kept = ("tenant", "pid", "weight", "memory_limit_bytes", "program")
 
     def test_the_one_that_was_left_may_end(self):
         a, b = self.daemon("a"), self.daemon("b")
@@ -226,9 +154,7 @@ class Daemons(unittest.TestCase):
         self.assertEqual(program.at(), STEPS[0])
         vgpu = a.vgpus()[0]["id"]
         self.refused(a, "of device memory", "migrate", vgpu, b.address)
-        blue = Program(PROGRAM, a, env={"GANTRY_TENANT": "blue"})
-        self.addCleanup(blue.kill)
-        self.assertEqual(blue.at(), STEPS[0])
+        blue = self.at_first(a, GANTRY_TENANT="blue")
         other = [v["id"] for v in a.vgpus() if v["tenant"] == "blue"][0]
         self.refused(a, "there is no tenant", "migrate", other, b.address)
         b.ctl("tenant", "add", "blue")
@@ -240,4 +166,4 @@ class Daemons(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    telling.main(STAGE, sys.argv[4:])
+    telling.main(MovesCase.stage, sys.argv[4:])

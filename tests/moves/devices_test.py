@@ -10,12 +10,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-import unittest
 
-from moves_harness import Daemon, Load, Program, STEPS, TIMEOUT_S, gantry, telling, start_again, wait_until
+from moves_harness import Load, MovesCase, Program, STEPS, TIMEOUT_S, gantry, telling, start_again, wait_until
 
-STAGE, MOVED, NEEDS, LOAD, LESSER = (os.path.abspath(p) for p in sys.argv[1:6])
+MovesCase.stage, MOVED, NEEDS, LOAD, LESSER = (os.path.abspath(p) for p in sys.argv[1:6])
 BOTH = {"POCL_DEVICES": "pthread basic"}
 
 
@@ -37,18 +35,7 @@ class Needing:
         self.process.stdout.close()
 
 
-class Devices(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-devices-")
-        self.addCleanup(folder.cleanup)
-        self.work = folder.name
-
-    def daemon(self, name, **options):
-        daemon = Daemon(STAGE, os.path.join(self.work, name), **options)
-        daemon.__enter__()
-        self.addCleanup(lambda: daemon.__exit__(None, None, None))
-        return daemon
-
+class Devices(MovesCase):
     def lesser(self, name, words):
         vendors = os.path.join(self.work, name + "-vendors")
         os.mkdir(vendors)
@@ -304,4 +291,4 @@ class Devices(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    telling.main(STAGE, sys.argv[6:])
+    telling.main(MovesCase.stage, sys.argv[6:])

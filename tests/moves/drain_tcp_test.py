@@ -19,12 +19,6 @@ TENANTS = ("blue", "red")
 
 
 class DrainTcp(TcpCase):
-    def file(self, name, text):
-        path = os.path.join(self.work, name)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as f:
-            f.write(text)
-        return path
-
     def token(self, tenant, name):
         return "the-token-of-{}-at-{}".format(tenant, name)
 
@@ -59,16 +53,6 @@ class DrainTcp(TcpCase):
             program.on()
         for program in programs:
             self.assertIsNone(program.ends_well())
-
-    def drain(self, here, there, status, *how):
-        """What it says, by vGPU."""
-        got, said = gantry(here, "drain", there.tcp_address, *how)
-        self.assertEqual(got, status, said)
-        drain = said["drain"]
-        self.assertEqual(drain["to"], there.tcp_address)
-        self.assertEqual(drain["moved"], sum(v["result"] == "moved" for v in drain["vgpus"]))
-        self.assertEqual(drain["stay"], sum(v["result"] == "stays" for v in drain["vgpus"]))
-        return {v["id"]: v for v in drain["vgpus"]}
 
     def test_each_goes_as_its_tenant_and_who_is_not_let_in_stays(self):
         a, b = self.secure("a"), self.secure("b")

@@ -10,50 +10,25 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
 from gantryd_harness import ATTACH, ATTACHED, ERROR, Client, attach, children, frame  # noqa: E402
-from moves_harness import Daemon, Program, STEPS, TIMEOUT_S, command, gantry, telling, start_again, wait_until  # noqa: E402
+from moves_harness import MovesCase, TIMEOUT_S, command, gantry, telling, start_again, wait_until  # noqa: E402
 
-STAGE, MOVED, BUSY = (os.path.abspath(p) for p in sys.argv[1:4])
+MovesCase.stage, MovesCase.path, BUSY = (os.path.abspath(p) for p in sys.argv[1:4])
 MOVE = 11
 REFUSAL = "this gantryd is being emptied, and takes in no new programs"
 
 
-class Drain(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-drain-")
-        self.addCleanup(folder.cleanup)
-        self.work = folder.name
-
-    def daemon(self, name, **options):
-        daemon = Daemon(STAGE, os.path.join(self.work, name), **options)
-        daemon.__enter__()
-        self.addCleanup(lambda: daemon.__exit__(None, None, None))
-        return daemon
-
-    def program(self, daemon, **env):
+class Drain(MovesCase):
+    def attached(self, daemon, **env):
         """One that has come to its first step, and its vGPU's id."""
         before = {v["id"] for v in daemon.vgpus()}
-        program = Program(MOVED, daemon, env=env)
-        self.addCleanup(program.kill)
-        self.assertEqual(program.at(), STEPS[0])
+        program = self.at_first(daemon, **env)
         new = [v["id"] for v in daemon.vgpus() if v["id"] not in before]
         self.assertEqual(len(new), 1)
         return program, new[0]
-
-    def drain(self, here, there, status, *how):
-        """What it says, by vGPU."""
-        got, said = gantry(here, "drain", there.address, *how)
-        self.assertEqual(got, status, said)
-        drain = said["drain"]
-        self.assertEqual(drain["to"], there.address)
-        self.assertEqual(drain["moved"], sum(v["result"] == "moved" for v in drain["vgpus"]))
-        self.assertEqual(drain["stay"], sum(v["result"] == "stays" for v in drain["vgpus"]))
-        return {v["id"]: v for v in drain["vgpus"]}
 
     def started(self, here, *words):
         process = subprocess.Popen(command(here, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -68,13 +43,6 @@ class Drain(unittest.TestCase):
 
     def at(self, daemon):
         return {v["id"] for v in daemon.vgpus()}
-
-    def ends_well(self, program):
-        for name in STEPS[1:]:
-            program.on()
-            self.assertEqual(program.at(), name)
-        program.on()
-        self.assertIsNone(program.ends_well())
 
     def takes_in(self, daemon):
         client = Client(daemon.socket)
@@ -117,7 +85,7 @@ class Drain(unittest.TestCase):
         waits = Client(a.socket)  # it has been greeted before
         self.assertEqual(self.drain(a, b, 0), {})
         self.assertTrue(a.ctl("ls")["draining"])
-        shown = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "ls", "--connect", a.address], capture_output=True, text=True, check=True,
+        shown = subprocess.run([os.path.join(self.stage, "bin", "gantry"), "ls", "--connect", a.address], capture_output=True, text=True, check=True,
                                timeout=TIMEOUT_S)
         self.assertIn(REFUSAL, shown.stderr)
         self.assertEqual(len(shown.stdout.splitlines()), 1)
@@ -126,13 +94,13 @@ class Drain(unittest.TestCase):
         self.assertEqual(reply.op, ERROR)
         self.assertIn(REFUSAL, reply.error()[1])
         waits.close()
-        run = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "run", "--connect", a.address, "--", "true"], capture_output=True, text=True,
+        run = subprocess.run([os.path.join(self.stage, "bin", "gantry"), "run", "--connect", a.address, "--", "true"], capture_output=True, text=True,
                              check=False, timeout=TIMEOUT_S)
         self.assertEqual(run.returncode, 125)
         self.assertIn(REFUSAL, run.stderr)
         self.assertTrue(wait_until(lambda: REFUSAL in a.log(), TIMEOUT_S))
         # Nor one of another gantryd's.
-        program, vgpu = self.program(b)
+        program, vgpu = self.attached(b)
         status, said = gantry(b, "migrate", vgpu, a.address)
         self.assertEqual(status, 1)
         self.assertIn("is being emptied itself", said["error"]["why"])
@@ -166,14 +134,12 @@ class Drain(unittest.TestCase):
         for d in (a, b):
             d.ctl("tenant", "add", "blue", "--uid", str(os.getuid()))
         b.ctl("tenant", "set", "blue", "--memory", "1M")
-        large, blue = self.program(a, GANTRY_TENANT="blue")
+        large, blue = self.attached(a, GANTRY_TENANT="blue")
         # What the harness says of a driver in the program holds here: the search for leaks does not stand it.
-        inside = Program(MOVED, a, env={"GANTRY_MODE": "passthrough", "POCL_CACHE_DIR": a.cache,
-                                        "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"})
-        self.addCleanup(inside.kill)
-        self.assertEqual(inside.at(), STEPS[0])
+        inside = self.at_first(a, GANTRY_MODE="passthrough", POCL_CACHE_DIR=a.cache,
+                               ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
         hosted = [v["id"] for v in a.vgpus() if v["mode"] == "passthrough"][0]
-        goes, plain = self.program(a)
+        goes, plain = self.attached(a)
         workers = {v["id"]: v["worker_pid"] for v in a.vgpus()}
         what = self.drain(a, b, 1)
         self.assertEqual({id_: v["result"] for id_, v in what.items()}, {blue: "stays", hosted: "stays", plain: "moved"})
@@ -195,8 +161,8 @@ class Drain(unittest.TestCase):
         for d in (a, b):
             d.ctl("tenant", "add", "blue", "--uid", str(os.getuid()))
         b.ctl("tenant", "set", "blue", "--memory", "1M")
-        large, blue = self.program(a, GANTRY_TENANT="blue")
-        held, plain = self.program(a)
+        large, blue = self.attached(a, GANTRY_TENANT="blue")
+        held, plain = self.attached(a)
         # It is on its way as long as we like: a program that is stopped goes nowhere.
         held.process.send_signal(signal.SIGSTOP)
         drain = self.started(a, "drain", "--quiet", b.address)
@@ -219,7 +185,7 @@ class Drain(unittest.TestCase):
 
     def test_interrupted_it_says_what_has_moved(self):
         a, b = self.daemon("a"), self.daemon("b")
-        programs = [self.program(a) for _ in range(6)]
+        programs = [self.attached(a) for _ in range(6)]
         for program, _ in programs:
             program.process.send_signal(signal.SIGSTOP)
         drain = self.started(a, "drain", "--quiet", b.address)
@@ -242,7 +208,7 @@ class Drain(unittest.TestCase):
 
     def test_who_ends_meanwhile_is_no_failure(self):
         a, b = self.daemon("a"), self.daemon("b")
-        program, vgpu = self.program(a)
+        program, vgpu = self.attached(a)
         program.process.send_signal(signal.SIGSTOP)
         drain = self.started(a, "drain", "--quiet", b.address)
         self.assertTrue(wait_until(lambda: any(v["state"] == "moving" for v in a.vgpus()), TIMEOUT_S))
@@ -277,7 +243,7 @@ class Drain(unittest.TestCase):
 
     def test_one_on_its_way_here_is_not_taken_in(self):
         a, b = self.daemon("a"), self.daemon("b")
-        program, vgpu = self.program(b)
+        program, vgpu = self.attached(b)
         program.process.send_signal(signal.SIGSTOP)
         move = self.started(b, "migrate", vgpu, a.address)  # it has its ticket
         self.assertTrue(wait_until(lambda: any(v["state"] == "moving" for v in b.vgpus()), TIMEOUT_S))
@@ -291,7 +257,7 @@ class Drain(unittest.TestCase):
 
     def test_this_gantryd_is_lost_meanwhile(self):
         a, b = self.daemon("a"), self.daemon("b")
-        program, vgpu = self.program(a)
+        program, vgpu = self.attached(a)
         program.process.send_signal(signal.SIGSTOP)
         drain = self.started(a, "drain", b.address, "--json")
         self.assertTrue(wait_until(lambda: any(v["state"] == "moving" for v in a.vgpus()), TIMEOUT_S))
@@ -306,7 +272,7 @@ class Drain(unittest.TestCase):
 
     def test_what_is_asked_wrongly_changes_nothing(self):
         a = self.daemon("a")
-        program, vgpu = self.program(a)
+        program, vgpu = self.attached(a)
         link = os.path.join(self.work, "other.sock")
         os.symlink(a.socket, link)
         for what, status, words in (("where to?", 2, ()), ("do not go together", 2, ("--undo", a.address)),
@@ -324,4 +290,4 @@ class Drain(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    telling.main(STAGE, sys.argv[4:])
+    telling.main(MovesCase.stage, sys.argv[4:])

@@ -7,14 +7,11 @@ undisturbed, the stop reads no more than what has changed, and where a device ca
 """
 
 import os
-import subprocess
 import sys
-import tempfile
-import unittest
 
-from moves_harness import Daemon, TIMEOUT_S, gantry, telling, wait_until
+from moves_harness import BusyCase, TIMEOUT_S, gantry, telling, wait_until
 
-STAGE, PROGRAM, LESSER = (os.path.abspath(p) for p in sys.argv[1:4])
+BusyCase.stage, BusyCase.path, LESSER = (os.path.abspath(p) for p in sys.argv[1:4])
 PAGE = 4096
 # Of busy: three buffers have been given to kernels to write.
 HASHED = 3 * (2 << 20) // PAGE
@@ -23,17 +20,9 @@ A_GPU = "1000=4"        # CL_DEVICE_TYPE
 SHAPES = {"item": "a work-item a page", "group": "a work-group a page"}
 
 
-class Hash(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-hash-")
-        self.addCleanup(folder.cleanup)
-        self.work = folder.name
-
+class Hash(BusyCase):
     def daemon(self, name, **env):
-        daemon = Daemon(STAGE, os.path.join(self.work, name), env={"GANTRY_LOG": "debug", **env})
-        daemon.__enter__()
-        self.addCleanup(lambda: daemon.__exit__(None, None, None))
-        return daemon
+        return super().daemon(name, env={"GANTRY_LOG": "debug", **env})
 
     def lesser(self, name, words, **env):
         vendors = os.path.join(self.work, name + "-vendors")
@@ -41,17 +30,6 @@ class Hash(unittest.TestCase):
         with open(os.path.join(vendors, "lesser.icd"), "w", encoding="utf-8") as f:
             f.write(LESSER + "\n")
         return self.daemon(name, OCL_ICD_VENDORS=vendors, LESSER=words, **env)
-
-    def start(self, daemon, *words):
-        program = subprocess.Popen([PROGRAM, *words], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(program.kill)
-        self.assertEqual(program.stdout.readline().strip(), "goes")
-        return program
-
-    def end(self, program):
-        out, _ = program.communicate("on\n", timeout=TIMEOUT_S)
-        self.assertEqual(program.returncode, 0, out)
-        return out.split("\n")
 
     def move(self, daemon, *how):
         status, said = gantry(daemon, "migrate", daemon.vgpus()[0]["id"], "local", *how)
@@ -128,4 +106,4 @@ class Hash(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    telling.main(STAGE, sys.argv[4:])
+    telling.main(BusyCase.stage, sys.argv[4:])

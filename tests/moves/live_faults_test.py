@@ -10,31 +10,13 @@ build must have the points: -Dfaults=true.
 import os
 import subprocess
 import sys
-import tempfile
-import unittest
 
-from moves_harness import Daemon, TIMEOUT_S, command, telling, wait_until
+from moves_harness import BusyCase, Daemon, TIMEOUT_S, command, telling, wait_until
 
-STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
+BusyCase.stage, BusyCase.path = (os.path.abspath(p) for p in sys.argv[1:3])
 
 
-class LiveFaults(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-live-faults-")
-        self.addCleanup(folder.cleanup)
-        self.work = folder.name
-
-    def start(self, daemon, *words):
-        program = subprocess.Popen([PROGRAM, *words], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(program.kill)
-        self.assertEqual(program.stdout.readline().strip(), "goes")
-        return program
-
-    def end(self, program):
-        out, _ = program.communicate("on\n", timeout=TIMEOUT_S)
-        self.assertEqual(program.returncode, 0, out)
-        return out.split("\n")
-
+class LiveFaults(BusyCase):
     def move(self, daemon, vgpu, *how):
         """Asked again as long as the old worker has not heard of the end of the move before."""
         said = None
@@ -48,7 +30,7 @@ class LiveFaults(unittest.TestCase):
         for point in ("load-begun", "load-device", "load-entry", "load-entry:30", "load-contents", "load-contents:20", "load-done",
                       "load-last"):
             with self.subTest(point):
-                with Daemon(STAGE, self.work, env={"GANTRY_FAULT": point}) as daemon:
+                with Daemon(self.stage, self.work, env={"GANTRY_FAULT": point}) as daemon:
                     program = self.start(daemon, "all")
                     vgpu = daemon.vgpus()[0]
                     for how in ((), ("--rounds", "2"), ("--stop-and-copy",)):
@@ -61,7 +43,7 @@ class LiveFaults(unittest.TestCase):
 
     def test_what_is_gone_is_taken_back_or_nothing(self):
         """A point that is met only when something has ended meanwhile: the move fails, or had nothing to take back."""
-        with Daemon(STAGE, self.work, env={"GANTRY_FAULT": "load-gone"}) as daemon:
+        with Daemon(self.stage, self.work, env={"GANTRY_FAULT": "load-gone"}) as daemon:
             program = self.start(daemon, "all")
             failed = False
             while not failed:
@@ -79,7 +61,7 @@ class LiveFaults(unittest.TestCase):
     def test_the_old_worker_is_killed(self):
         for point in ("move-begun", "move-handed", "move-devices", "save-contents", "move-ahead", "move-held", "move-quiet", "save-contents:2", "move-told", "move-saved",
                       "load-go"):
-            with self.subTest(point), Daemon(STAGE, self.work, env={"GANTRY_FAULT": point}) as daemon:
+            with self.subTest(point), Daemon(self.stage, self.work, env={"GANTRY_FAULT": point}) as daemon:
                 program = self.start(daemon, "all")
                 status, said = self.move(daemon, daemon.vgpus()[0]["id"])
                 # Killed when it has taken over, it is a worker that dies at any other time.
@@ -90,7 +72,7 @@ class LiveFaults(unittest.TestCase):
     def test_gantryd_is_killed(self):
         for point in ("daemon-before-save", "daemon-before-commit", "daemon-committed"):
             with self.subTest(point):
-                daemon = Daemon(STAGE, self.work, env={"GANTRY_FAULT": point})
+                daemon = Daemon(self.stage, self.work, env={"GANTRY_FAULT": point})
                 with daemon:
                     program = self.start(daemon, "all")
                     self.assertEqual(self.move(daemon, daemon.vgpus()[0]["id"])[0], 1)
@@ -102,4 +84,4 @@ class LiveFaults(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    telling.main(STAGE, sys.argv[3:])
+    telling.main(BusyCase.stage, sys.argv[3:])

@@ -11,12 +11,10 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import unittest
 
-from moves_harness import Daemon, TIMEOUT_S, command, descendants, gantry, telling
+from moves_harness import BusyCase, Daemon, TIMEOUT_S, command, descendants, gantry, telling
 
-STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
+BusyCase.stage, BusyCase.path = (os.path.abspath(p) for p in sys.argv[1:3])
 PAGE = 4096
 BUFFER_PAGES = (2 << 20) // PAGE
 IMAGE_PAGES = 256 * 256 * 4 // PAGE
@@ -25,18 +23,7 @@ ALL_PAGES = 5 * BUFFER_PAGES + 2 * IMAGE_PAGES
 FEW = 16
 
 
-class Live(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-live-")
-        self.addCleanup(folder.cleanup)
-        self.work = folder.name
-
-    def start(self, daemon, *words):
-        program = subprocess.Popen([PROGRAM, *words], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(program.kill)
-        self.assertEqual(program.stdout.readline().strip(), "goes")
-        return program
-
+class Live(BusyCase):
     def move(self, daemon, *how):
         vgpus = gantry(daemon, "ls")[1]["vgpus"]
         self.assertEqual(len(vgpus), 1)
@@ -44,13 +31,8 @@ class Live(unittest.TestCase):
         self.assertEqual(status, 0, said)
         return said["move"]
 
-    def end(self, program):
-        out, _ = program.communicate("on\n", timeout=TIMEOUT_S)
-        self.assertEqual(program.returncode, 0, out)
-        return out.split("\n")
-
     def test_all_that_writes(self):
-        with Daemon(STAGE, self.work) as daemon:
+        with Daemon(self.stage, self.work) as daemon:
             program = self.start(daemon, "all")
             ways = [(), (), ("--rounds", "3"), ("--bandwidth", "50M"), ("--stop-and-copy",), ("--rounds", "2", "--bandwidth", "100M")]
             for i in range(24):
@@ -62,12 +44,12 @@ class Live(unittest.TestCase):
                 self.assertEqual(pages["precopy"] == 0, "--stop-and-copy" in how, moved)
                 self.assertLessEqual(pages["stop"], pages["total"], moved)
             disturbed = self.end(program)
-        with Daemon(STAGE, self.work) as daemon:
+        with Daemon(self.stage, self.work) as daemon:
             program = self.start(daemon, "all", disturbed[0])
             self.assertEqual(self.end(program), disturbed)
 
     def test_what_is_still_is_not_sent_again(self):
-        with Daemon(STAGE, self.work) as daemon:
+        with Daemon(self.stage, self.work) as daemon:
             program = self.start(daemon, "still")
             for hashed in (3 * BUFFER_PAGES, 0):
                 pages = self.move(daemon)["pages"]
@@ -81,7 +63,7 @@ class Live(unittest.TestCase):
             self.assertEqual(self.end(program)[0], "right")
 
     def test_the_stop_sends_what_was_written(self):
-        with Daemon(STAGE, self.work) as daemon:
+        with Daemon(self.stage, self.work) as daemon:
             program = self.start(daemon, "few")
             for how in ((), ("--bandwidth", "40M"), ("--rounds", "4")):
                 pages = self.move(daemon, *how)["pages"]
@@ -92,7 +74,7 @@ class Live(unittest.TestCase):
             self.assertEqual(self.end(program)[0], "right")
 
     def test_the_program_ends_while_it_is_sent(self):
-        with Daemon(STAGE, self.work) as daemon:
+        with Daemon(self.stage, self.work) as daemon:
             program = self.start(daemon, "still")
             vgpu = gantry(daemon, "ls")[1]["vgpus"][0]["id"]
             before = len(descendants(daemon.process.pid))
@@ -108,4 +90,4 @@ class Live(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    telling.main(STAGE, sys.argv[3:])
+    telling.main(BusyCase.stage, sys.argv[3:])

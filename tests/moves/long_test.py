@@ -11,13 +11,12 @@ import re
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
-from moves_harness import Daemon, TIMEOUT_S, gantry, rewritten, telling, wait_until
+from moves_harness import MovesCase, TIMEOUT_S, gantry, rewritten, telling, wait_until
 from decoder import Decoder
 
-STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
+MovesCase.stage, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
 FAULTS = sys.argv[3:4] == ["faults"]
 GROUPS = 20000
 SAVED = re.compile(r"Launch of (\d+) groups is saved behind group (\d+)")
@@ -25,17 +24,9 @@ GOES_ON = re.compile(r"Launch of (\d+) groups goes on behind group (\d+)")
 TRIES = 20   # a move that comes between two launches finds none that has begun
 
 
-class Long(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-long-")
-        self.addCleanup(folder.cleanup)
-        self.work = folder.name
-
+class Long(MovesCase):
     def daemon(self, name, env=None, **options):
-        daemon = Daemon(STAGE, os.path.join(self.work, name), env={"GANTRY_LOG": "debug", **(env or {})}, **options)
-        daemon.__enter__()
-        self.addCleanup(lambda: daemon.__exit__(None, None, None))
-        return daemon
+        return super().daemon(name, env={"GANTRY_LOG": "debug", **(env or {})}, **options)
 
     def start(self, daemon, how="plain", **env):
         program = subprocess.Popen([PROGRAM, how], env=dict(daemon.program_env(), **env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -169,4 +160,4 @@ class Long(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    telling.main(STAGE, sys.argv[4 if FAULTS else 3:])
+    telling.main(MovesCase.stage, sys.argv[4 if FAULTS else 3:])

@@ -142,31 +142,39 @@ class Program:
         self.process.stdout.close()
 
 
-class TcpCase(unittest.TestCase):
-    """Two gantryds and programs that reach them over tcp. `stage` and `path` (the program's) are set by whoever runs it."""
+class MovesCase(unittest.TestCase):
+    """A folder of the test's own, gantryds in it, programs that go from step to step. `stage` and `path` (the program's) are set by whoever runs it."""
 
     stage = path = None
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-moves-tcp-")
+        folder = tempfile.TemporaryDirectory(prefix="gn-moves-")
         self.addCleanup(folder.cleanup)
         self.work = folder.name
 
-    def listening(self, name, *args, insecure=True, fault=None):
-        """Not started yet."""
-        listen = ["--listen", "tcp:127.0.0.1:0", *(["--insecure"] if insecure else [])]
-        env = {"GANTRY_LOG": "info", **({"GANTRY_FAULT": fault} if fault else {})}
-        return Daemon(self.stage, os.path.join(self.work, name), args=[*listen, *args], env=env)
+    def not_started(self, name, **options):
+        return Daemon(self.stage, os.path.join(self.work, name), **options)
 
     def daemon(self, name, *args, **options):
-        daemon = self.listening(name, *args, **options)
+        """Started, and ended with the test."""
+        daemon = self.not_started(name, *args, **options)
         daemon.__enter__()
         self.addCleanup(lambda: daemon.__exit__(None, None, None))
         return daemon
 
+    def address_of(self, there):
+        """Where a gantryd is, for another one's vGPUs."""
+        return there.address
+
     def program(self, daemon, **env):
         program = Program(self.path, daemon, env=env)
         self.addCleanup(program.kill)
+        return program
+
+    def at_first(self, daemon, **env):
+        """One that has come to its first step."""
+        program = self.program(daemon, **env)
+        self.assertEqual(program.at(), STEPS[0])
         return program
 
     def ends_well(self, program, done=1):
@@ -175,3 +183,168 @@ class TcpCase(unittest.TestCase):
             self.assertEqual(program.at(), name)
         program.on()
         self.assertIsNone(program.ends_well())
+
+    def drain(self, here, there, status, *how):
+        """What it says, by vGPU."""
+        got, said = gantry(here, "drain", self.address_of(there), *how)
+        self.assertEqual(got, status, said)
+        drain = said["drain"]
+        self.assertEqual(drain["to"], self.address_of(there))
+        self.assertEqual(drain["moved"], sum(v["result"] == "moved" for v in drain["vgpus"]))
+        self.assertEqual(drain["stay"], sum(v["result"] == "stays" for v in drain["vgpus"]))
+        return {v["id"]: v for v in drain["vgpus"]}
+
+
+class BusyCase(MovesCase):
+    """The same with the program `busy`."""
+
+    def start(self, daemon, *words):
+        program = subprocess.Popen([self.path, *words], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(program.kill)
+        self.assertEqual(program.stdout.readline().strip(), "goes")
+        return program
+
+    def end(self, program):
+        """What it has said since, in lines."""
+        out, _ = program.communicate("on\n", timeout=TIMEOUT_S)
+        self.assertEqual(program.returncode, 0, out)
+        return out.split("\n")
+
+
+class TcpCase(MovesCase):
+    """The same with gantryds and programs that reach each other over tcp."""
+
+    def not_started(self, name, *args, insecure=True, fault=None):
+        listen = ["--listen", "tcp:127.0.0.1:0", *(["--insecure"] if insecure else [])]
+        env = {"GANTRY_LOG": "info", **({"GANTRY_FAULT": fault} if fault else {})}
+        return super().not_started(name, args=[*listen, *args], env=env)
+
+    def address_of(self, there):
+        return there.tcp_address
+
+    def file(self, name, text):
+        """Its path. Nobody else can read it, as becomes a token's."""
+        path = os.path.join(self.work, name)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+
+class BetweenTwo:
+    """For a MovesCase: what holds of moves from one gantryd to another, whatever way leads there. `load` is gantry-load; `link` what `gantry ls`
+    says of the program's, None: it is not looked at; `kept` what it says the same of there."""
+
+    load = link = None
+    kept = ()
+
+    def move(self, here, there, *how):
+        before = here.vgpus()
+        self.assertEqual(len(before), 1)
+        if self.link:
+            self.assertEqual(before[0]["link"], self.link)
+        status, said = gantry(here, "migrate", before[0]["id"][:6], self.address_of(there), *how)
+        self.assertEqual(status, 0, said)
+        self.assertEqual(said["move"]["result"], "moved")
+        self.assertEqual(said["move"]["to"], self.address_of(there))
+        self.assertGreater(said["move"]["downtime_ns"], 0)
+        after = there.vgpus()
+        self.assertEqual(here.vgpus(), [])
+        self.assertEqual([v["id"] for v in after], [before[0]["id"]])
+        for same in self.kept:
+            self.assertEqual(after[0].get(same), before[0].get(same))
+        return said["move"]
+
+    def refused(self, here, what, *words):
+        before = here.vgpus()
+        status, said = gantry(here, *words)
+        self.assertEqual(status, 1, said)
+        self.assertIn(what, json.dumps(said["error"]))
+        self.assertEqual([v["worker_pid"] for v in here.vgpus()], [v["worker_pid"] for v in before])
+
+    def test_something_of_each_kind_there_and_back(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        for how in ((), ("--stop-and-copy",), ("--rounds", "2")):
+            with self.subTest(how=how):
+                program = self.program(a)
+                for name in STEPS:
+                    self.assertEqual(program.at(), name)
+                    self.move(a, b, *how)
+                    self.move(b, a, *how)
+                    program.on()
+                self.assertIsNone(program.ends_well())
+                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+
+    def test_loads_that_run(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        for load in ("matrixmul", "histogram", "scan"):
+            with self.subTest(load=load):
+                program = Load(self.load, load, a.program_env())
+                self.addCleanup(program.kill)
+                self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
+                here, there = a, b
+                for _ in range(7):
+                    self.move(here, there)
+                    here, there = there, here
+                self.assertIsNone(program.ends_well())
+                self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+
+
+class KilledBetweenTwo:
+    """For a MovesCase: what holds when somebody who takes part in such a move is killed, whatever way leads there. A case says its `pair`: two
+    gantryds that are not started, and where each is to be killed; and at which points the new worker is."""
+
+    new_worker = ()
+
+    def is_lost(self, daemon, program):
+        out, _ = program.process.communicate("on\n" * 8, timeout=TIMEOUT_S)
+        self.assertNotIn("right", out)
+        self.assertIn("wrong", out)
+        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
+
+    def again(self, daemon):
+        """In the place of one that was killed, so that there is something to look at in the end."""
+        daemon.process.wait(timeout=TIMEOUT_S)
+        daemon.extra_env.pop("GANTRY_FAULT", None)
+        start_again(daemon)
+
+    def test_the_new_worker_is_killed(self):
+        for point in self.new_worker:
+            a, b = self.pair(there=point)
+            with self.subTest(point), a, b:
+                program = self.at_first(a)
+                program.on()  # images, whose contents travel
+                self.assertEqual(program.at(), STEPS[1])
+                before = a.vgpus()[0]
+                for how in ((), ("--stop-and-copy",)):
+                    status, said = gantry(a, "migrate", before["id"], self.address_of(b), *how)
+                    self.assertEqual(status, 1, said)
+                    self.assertIn("goes on where it was", said["error"]["why"])
+                    self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
+                    self.assertTrue(wait_until(lambda d=b: not d.vgpus(), TIMEOUT_S))
+                self.assertEqual(a.vgpus()[0]["worker_pid"], before["worker_pid"])
+                self.ends_well(program, 2)
+
+    def test_the_other_gantryd_is_killed(self):
+        for point in ("daemon-ticket-given", "daemon-claimed", "daemon-before-ready"):
+            a, b = self.pair(there=point)
+            with self.subTest(point), a, b:
+                program = self.at_first(a)
+                before = a.vgpus()[0]
+                status, said = gantry(a, "migrate", before["id"], self.address_of(b))
+                self.assertEqual(status, 1, said)
+                self.again(b)
+                self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
+                self.assertEqual(a.vgpus()[0]["worker_pid"], before["worker_pid"])
+                # And to one that lives, it goes.
+                self.assertTrue(wait_until(lambda d=b, v=before: gantry(a, "migrate", v["id"], self.address_of(d))[0] == 0, TIMEOUT_S))
+                self.ends_well(program)
+
+    def test_gantry_is_killed(self):
+        a, b = self.pair()
+        with a, b:
+            program = self.at_first(a)
+            status, _ = gantry(a, "migrate", a.vgpus()[0]["id"], self.address_of(b), env=dict(os.environ, GANTRY_FAULT="ctl-announced"))
+            self.assertEqual(status, -9)
+            self.assertEqual(len(a.vgpus()), 1)
+            self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], self.address_of(b))[0], 0)
+            self.ends_well(program)

@@ -11,20 +11,13 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import unittest
 
-from moves_harness import Daemon, Load, STEPS, TIMEOUT_S, command, gantry, telling, wait_until
+from moves_harness import Daemon, Load, MovesCase, STEPS, TIMEOUT_S, command, gantry, telling, wait_until
 
 STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 
 
-class Moves(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gn-moves-")
-        self.addCleanup(folder.cleanup)
-        self.work = folder.name
-
+class Moves(MovesCase):
     def vgpu(self, daemon):
         vgpus = gantry(daemon, "ls")[1]["vgpus"]
         self.assertEqual(len(vgpus), 1)

@@ -12,52 +12,21 @@ import signal
 import subprocess
 import sys
 
-from moves_harness import STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, start_again, wait_until
+from moves_harness import KilledBetweenTwo, STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, wait_until
 
 TcpCase.stage, TcpCase.path, RELAY = (os.path.abspath(p) for p in sys.argv[1:4])
 
 
-class Faults(TcpCase):
+class Faults(KilledBetweenTwo, TcpCase):
+    new_worker = ("worker-boot-received", "load-begun", "load-entry", "load-contents", "load-last", "load-done")
+
     def pair(self, here=None, there=None):
-        return self.listening("a", fault=here), self.listening("b", fault=there)
-
-    def at_first(self, daemon, **env):
-        program = self.program(daemon, **env)
-        self.assertEqual(program.at(), STEPS[0])
-        return program
-
-    def is_lost(self, daemon, program):
-        out, _ = program.process.communicate("on\n" * 8, timeout=TIMEOUT_S)
-        self.assertNotIn("right", out)
-        self.assertIn("wrong", out)
-        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
-
-    def again(self, daemon):
-        daemon.process.wait(timeout=TIMEOUT_S)
-        daemon.extra_env.pop("GANTRY_FAULT", None)
-        start_again(daemon)
+        return self.not_started("a", fault=here), self.not_started("b", fault=there)
 
     def relay(self, port):
         relay = subprocess.Popen([RELAY, str(port)], stdout=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (relay.kill(), relay.wait(), relay.stdout.close()))
         return relay, "tcp:127.0.0.1:" + relay.stdout.readline().strip()
-
-    def test_the_new_worker_is_killed(self):
-        for point in ("worker-boot-received", "load-begun", "load-entry", "load-contents", "load-last", "load-done"):
-            a, b = self.pair(there=point)
-            with self.subTest(point), a, b:
-                program = self.at_first(a)
-                program.on()  # images, whose contents travel
-                self.assertEqual(program.at(), STEPS[1])
-                before = a.vgpus()[0]
-                for how in ((), ("--stop-and-copy",)):
-                    status, said = gantry(a, "migrate", before["id"], b.tcp_address, *how)
-                    self.assertEqual(status, 1, said)
-                    self.assertIn("goes on where it was", said["error"]["why"])
-                    self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
-                    self.assertTrue(wait_until(lambda d=b: not d.vgpus(), TIMEOUT_S))
-                self.assertEqual(a.vgpus()[0]["worker_pid"], before["worker_pid"])
-                self.ends_well(program, 2)
 
     def test_the_old_worker_is_killed(self):
         for point in ("move-begun", "move-ahead", "move-quiet", "move-told", "move-saved"):
@@ -68,21 +37,6 @@ class Faults(TcpCase):
                 self.assertEqual(status, 1, said)
                 self.is_lost(a, program)
                 self.assertTrue(wait_until(lambda d=b: not d.vgpus(), TIMEOUT_S))
-
-    def test_the_other_gantryd_is_killed(self):
-        for point in ("daemon-ticket-given", "daemon-claimed", "daemon-before-ready"):
-            a, b = self.pair(there=point)
-            with self.subTest(point), a, b:
-                program = self.at_first(a)
-                before = a.vgpus()[0]
-                status, said = gantry(a, "migrate", before["id"], b.tcp_address)
-                self.assertEqual(status, 1, said)
-                self.again(b)
-                self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
-                self.assertEqual(a.vgpus()[0]["worker_pid"], before["worker_pid"])
-                # And to one that lives, it goes.
-                self.assertTrue(wait_until(lambda d=b, v=before: gantry(a, "migrate", v["id"], d.tcp_address)[0] == 0, TIMEOUT_S))
-                self.ends_well(program)
 
     def test_the_other_gantryd_is_killed_when_it_has_it(self):
         for point in ("daemon-before-go", "daemon-gone-over"):
@@ -122,16 +76,6 @@ class Faults(TcpCase):
                 gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address)
                 program.process.wait(timeout=TIMEOUT_S)
                 self.assertTrue(wait_until(lambda d=b: not d.vgpus() and not a.vgpus(), TIMEOUT_S))
-
-    def test_gantry_is_killed(self):
-        a, b = self.pair()
-        with a, b:
-            program = self.at_first(a)
-            status, _ = gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address, env=dict(os.environ, GANTRY_FAULT="ctl-announced"))
-            self.assertEqual(status, -9)
-            self.assertEqual(len(a.vgpus()), 1)
-            self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address)[0], 0)
-            self.ends_well(program)
 
     def test_the_network_to_the_other_one_is_cut(self):
         """While it moves; and held up, so that nothing comes through and nobody hangs up. It goes on where it was, and moves when there is a way."""
