@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/icd.h"
+#include "base/iov.h"
 #include "base/list.h"
 #include "base/part.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static void ranges_do_not_wrap(void **state)
@@ -131,6 +136,43 @@ static void list_keeps_order_while_removing(void **state)
     assert_true(gn_list_empty(&head));
 }
 
+static void bytes_are_dropped_off_the_front(void **state)
+{
+    char a[3], c[4];
+    struct iovec all[] = {{a, sizeof a}, {NULL, 0}, {c, sizeof c}, {NULL, 0}}, *iov = all;
+    int n = 4;
+    (void)state;
+    gn_iov_advance(&iov, &n, 2);
+    assert_true(n == 4 && iov->iov_base == a + 2 && iov->iov_len == 1);
+    gn_iov_advance(&iov, &n, 1);
+    assert_true(n == 2 && iov->iov_base == c && iov->iov_len == sizeof c);
+    gn_iov_advance(&iov, &n, 0);
+    assert_int_equal(n, 2);
+    gn_iov_advance(&iov, &n, 4);
+    assert_int_equal(n, 0);
+}
+
+static void an_icd_file_names_a_library(void **state)
+{
+    static const struct {
+        const char *text, *library; /* NULL: none */
+    } cases[] = {{"libx.so\n", "libx.so"}, {"libx.so \t\r\nmore", "libx.so"}, {"libx.so", "libx.so"}, {"\nlibx.so\n", NULL}, {"", NULL}};
+    char path[] = "/tmp/gn-icd-XXXXXX", library[32];
+    (void)state;
+    assert_true(gn_icd_is_name("a.icd") && !gn_icd_is_name(".icd") && !gn_icd_is_name("a.icd~") && !gn_icd_is_name("a"));
+    close(mkstemp(path));
+    for (size_t i = 0; i < GN_ARRAY_SIZE(cases); i++) {
+        FILE *f = fopen(path, "we");
+        fputs(cases[i].text, f);
+        fclose(f);
+        assert_int_equal(gn_icd_read(path, library, sizeof library), cases[i].library != NULL);
+        if (cases[i].library)
+            assert_string_equal(library, cases[i].library);
+    }
+    unlink(path);
+    assert_false(gn_icd_read(path, library, sizeof library));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +181,8 @@ int main(void)
         cmocka_unit_test(failures_carry_a_sentence),
         cmocka_unit_test(parts_are_what_people_write),
         cmocka_unit_test(list_keeps_order_while_removing),
+        cmocka_unit_test(bytes_are_dropped_off_the_front),
+        cmocka_unit_test(an_icd_file_names_a_library),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

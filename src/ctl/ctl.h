@@ -157,9 +157,6 @@ struct gn_ctl_places {
 
 /* places.c: 0 or -errno. The library is there when this returns 0. */
 int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err);
-/* The first line of an .icd file without blanks at its end; false when it has none. */
-bool gn_ctl_read_icd(const char *path, char *ret, size_t n);
-bool gn_ctl_is_icd(const char *name);
 
 /* The subcommands. */
 int gn_ctl_run(const struct gn_ctl_args *args);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/icd.h"
 #include "ctl/doctor.h"
 
 #ifndef SYS_futex_waitv
@@ -75,8 +76,8 @@ static int try_directory(struct gn_doctor *d, const char *path)
         return 0;
     for (const struct dirent *e; (e = readdir(dir));) {
         char file[4096], library[4096];
-        if (!gn_ctl_is_icd(e->d_name) || (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file ||
-            !gn_ctl_read_icd(file, library, sizeof library))
+        if (!gn_icd_is_name(e->d_name) || (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file ||
+            !gn_icd_read(file, library, sizeof library))
             continue;
         const char *slash = strrchr(library, '/');
         if (strcmp(slash ? slash + 1 : library, "libgantry-opencl.so") == 0)

@@ -10,31 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/icd.h"
 #include "ctl/ctl.h"
 
 #define ICD_FILE "gantry.icd"
-
-bool gn_ctl_is_icd(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 4 && strcmp(name + n - 4, ".icd") == 0;
-}
-
-bool gn_ctl_read_icd(const char *path, char *ret, size_t n)
-{
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return false;
-    bool ok = fgets(ret, (int)n, f) != NULL;
-    fclose(f);
-    if (!ok)
-        return false;
-    size_t len = strcspn(ret, "\r\n");
-    while (len && (ret[len - 1] == ' ' || ret[len - 1] == '\t'))
-        len--;
-    ret[len] = 0;
-    return len > 0;
-}
 
 /* Whether somebody else's driver stands there too: programs would see it beside Gantry. */
 static bool shared(const char *directory)
@@ -44,7 +23,7 @@ static bool shared(const char *directory)
     if (!dir)
         return false;
     for (const struct dirent *e; (e = readdir(dir));)
-        others = others || (gn_ctl_is_icd(e->d_name) && strcmp(e->d_name, ICD_FILE) != 0);
+        others = others || (gn_icd_is_name(e->d_name) && strcmp(e->d_name, ICD_FILE) != 0);
     closedir(dir);
     return others;
 }
@@ -87,7 +66,7 @@ int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err)
     }
     if (access(ret->icd, R_OK) < 0)
         return gn_fail(err, errno, fix, "cannot read Gantry's ICD file %.200s: %s", ret->icd, strerror(errno));
-    if (!gn_ctl_read_icd(ret->icd, ret->library, sizeof ret->library))
+    if (!gn_icd_read(ret->icd, ret->library, sizeof ret->library))
         return gn_fail(err, EINVAL, fix, "Gantry's ICD file %.300s names no library", ret->icd);
     if (access(ret->library, R_OK) < 0)
         return gn_fail(err, errno, fix, "cannot read the library %.150s that %.150s names: %s", ret->library, ret->icd, strerror(errno));

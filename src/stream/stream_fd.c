@@ -4,6 +4,7 @@
  * ends when something moves, when nothing has for the time agreed, or when somebody says stop.
  */
 #include "base/clock.h"
+#include "base/iov.h"
 #include "stream/stream.h"
 
 #include <errno.h>
@@ -66,20 +67,6 @@ static int may_go_on(const struct gn_stream_fd *f, struct gn_error *err)
     return 0;
 }
 
-/* Drops n bytes off the front. */
-static void advance(struct iovec **iov, int *n_iov, size_t n)
-{
-    while (*n_iov && n >= (*iov)->iov_len) {
-        n -= (*iov)->iov_len;
-        ++*iov;
-        --*n_iov;
-    }
-    if (*n_iov) {
-        (*iov)->iov_base = (char *)(*iov)->iov_base + n;
-        (*iov)->iov_len -= n;
-    }
-}
-
 static int at_most(int n)
 {
     return n < 1024 ? n : 1024; /* IOV_MAX */
@@ -90,7 +77,7 @@ static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
     struct gn_stream_fd *f = ctx;
     int rc = may_go_on(f, err);
     look(f);
-    for (advance(&iov, &n, 0); rc == 0 && n;) {
+    for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
         ssize_t done;
         if (f->kind == SOCKET) {
             struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)at_most(n)};
@@ -100,7 +87,7 @@ static int fd_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
         }
         if (done > 0) {
             f->n_bytes += (uint64_t)done;
-            advance(&iov, &n, (size_t)done);
+            gn_iov_advance(&iov, &n, (size_t)done);
         } else if (done < 0 && errno == EAGAIN) {
             rc = wait_for(f, POLLOUT, err);
         } else if (done == 0 || errno != EINTR) {
@@ -117,7 +104,7 @@ static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
     struct gn_stream_fd *f = ctx;
     int rc = may_go_on(f, err);
     look(f);
-    for (advance(&iov, &n, 0); rc == 0 && n;) {
+    for (gn_iov_advance(&iov, &n, 0); rc == 0 && n;) {
         ssize_t done;
         if (f->kind == SOCKET) {
             struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)at_most(n)};
@@ -127,7 +114,7 @@ static int fd_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
         }
         if (done > 0) {
             f->n_bytes += (uint64_t)done;
-            advance(&iov, &n, (size_t)done);
+            gn_iov_advance(&iov, &n, (size_t)done);
         } else if (done == 0) {
             return -ENODATA;
         } else if (errno == EAGAIN) {

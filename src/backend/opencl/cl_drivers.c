@@ -11,34 +11,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/icd.h"
+
 #define SYSTEM_VENDORS "/etc/OpenCL/vendors"
-
-static bool is_icd(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 4 && strcmp(name + n - 4, ".icd") == 0;
-}
-
-/* The library named on an .icd file's first line; false when the file has none. */
-static bool read_icd(const char *path, char *ret, size_t n)
-{
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return false;
-    bool ok = fgets(ret, (int)n, f) != NULL;
-    fclose(f);
-    if (!ok)
-        return false;
-    size_t len = strcspn(ret, "\r\n");
-    while (len && (ret[len - 1] == ' ' || ret[len - 1] == '\t'))
-        len--;
-    ret[len] = 0;
-    return len > 0;
-}
 
 static int icd_filter(const struct dirent *e)
 {
-    return is_icd(e->d_name);
+    return gn_icd_is_name(e->d_name);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -55,7 +34,7 @@ static int list_directory(const char *dir, void (*found)(void *ctx, const char *
                        "cannot read the OpenCL drivers in %s: %s", dir, strerror(errno));
     for (int i = 0; i < n; i++) {
         char path[4096], library[GN_BACKEND_LIBRARY_BYTES];
-        if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name) < sizeof path && read_icd(path, library, sizeof library))
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name) < sizeof path && gn_icd_read(path, library, sizeof library))
             found(ctx, library);
         free(names[i]);
     }
@@ -74,17 +53,17 @@ int gn_cl_list_drivers(void (*found)(void *ctx, const char *library), void *ctx,
         return list_directory(system_path, found, ctx, err);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return list_directory(path, found, ctx, err);
-    if (!is_icd(path)) {
+    if (!gn_icd_is_name(path)) {
         found(ctx, path);
         return 0;
     }
     char full[4096], library[GN_BACKEND_LIBRARY_BYTES];
     if (!strchr(path, '/') && (size_t)snprintf(full, sizeof full, "%s/%s", system_path, path) < sizeof full &&
-        read_icd(full, library, sizeof library)) {
+        gn_icd_read(full, library, sizeof library)) {
         found(ctx, library);
         return 0;
     }
-    if (!read_icd(path, library, sizeof library))
+    if (!gn_icd_read(path, library, sizeof library))
         return gn_fail(err, ENOENT, "correct OCL_ICD_VENDORS", "%s, which OCL_ICD_VENDORS names, names no library", path);
     found(ctx, library);
     return 0;

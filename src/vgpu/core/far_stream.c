@@ -3,6 +3,7 @@
 #include "vgpu/core/far_stream.h"
 
 #include "base/clock.h"
+#include "base/iov.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -28,29 +29,15 @@ static int wait_for(struct gn_far_stream *f, short what, struct gn_error *err)
     }
 }
 
-/* Drops n bytes off the front, and what is empty. */
-static void advance(struct iovec **iov, int *n_iov, size_t n)
-{
-    while (*n_iov && n >= (*iov)->iov_len) {
-        n -= (*iov)->iov_len;
-        ++*iov;
-        --*n_iov;
-    }
-    if (*n_iov) {
-        (*iov)->iov_base = (char *)(*iov)->iov_base + n;
-        (*iov)->iov_len -= n;
-    }
-}
-
 static int far_write(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_far_stream *f = ctx;
     int rc = 0;
-    for (advance(&iov, &n, 0); !rc && (n || gn_tcp_unsent(&f->tcp));) {
+    for (gn_iov_advance(&iov, &n, 0); !rc && (n || gn_tcp_unsent(&f->tcp));) {
         const ssize_t sent = n ? gn_tcp_send(&f->tcp, iov, n < MOST_IOVS ? n : MOST_IOVS) : -EAGAIN;
         if (sent > 0) {
             f->n_bytes += (uint64_t)sent;
-            advance(&iov, &n, (size_t)sent);
+            gn_iov_advance(&iov, &n, (size_t)sent);
         } else if (sent == -EAGAIN) {
             rc = wait_for(f, POLLOUT, err);
         } else {
@@ -64,11 +51,11 @@ static int far_read(void *ctx, struct iovec *iov, int n, struct gn_error *err)
 {
     struct gn_far_stream *f = ctx;
     int rc = 0;
-    for (advance(&iov, &n, 0); !rc && n;) {
+    for (gn_iov_advance(&iov, &n, 0); !rc && n;) {
         const ssize_t got = gn_tcp_recv(&f->tcp, iov, n < MOST_IOVS ? n : MOST_IOVS);
         if (got > 0) {
             f->n_bytes += (uint64_t)got;
-            advance(&iov, &n, (size_t)got);
+            gn_iov_advance(&iov, &n, (size_t)got);
         } else if (got == -EAGAIN) {
             rc = wait_for(f, POLLIN, err);
         } else if (got == -EPIPE) {
