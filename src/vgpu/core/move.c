@@ -291,7 +291,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     gn_frame_reader_fini(&made);
     if (!rc)
         rc = stop(v, a, said, ret_closed, err);
-    if (!rc && v->remote)
+    if (!rc && v->remote && !file)
         gn_remote_host_say_stands(v->remote, a->how.mark);
     if (!rc && (stops || !file))
         rc = expects_nothing(v, err);
@@ -355,7 +355,7 @@ static void *away_thread(void *arg)
     GN_FAULT("move-begun");
     const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
     int rc = 0;
-    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR))
+    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !(a->how.flags & GN_WORKER_SAVE_FILE)))
         rc = gn_fail(&err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
     else if (a->how.flags & GN_WORKER_SAVE_FAR)
         rc = greet_far(a, &err);

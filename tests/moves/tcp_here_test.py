@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that are attached over tcp, and what is done to their vGPUs within the gantryd that they are at: what they compute is what they
+compute undisturbed, and whatever fails changes nothing.
+
+    tcp_here_test.py STAGE PROGRAM LOAD      STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load
+"""
+
+import json
+import os
+import resource
+import sys
+
+from moves_harness import Load, STEPS, TIMEOUT_S, TcpCase, gantry, telling, wait_until
+
+TcpCase.stage, TcpCase.path, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
+TOKEN = "blue-has-a-token-that-is-long-enough"
+
+
+class Here(TcpCase):
+    def setUp(self):
+        super().setUp()
+        self.files = os.path.join(self.work, "files")
+        os.mkdir(self.files)
+        self.file = os.path.join(self.files, "a.ckpt")
+
+    def secure(self):
+        token, config = os.path.join(self.work, "token"), os.path.join(self.work, "conf")
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write(TOKEN + "\n")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write("[tenant blue]\ntoken-file = {}\n".format(token))
+        return self.daemon("a", "--config", config, insecure=False)
+
+    def vgpu(self, daemon):
+        vgpus = daemon.vgpus()
+        self.assertEqual([v["link"] for v in vgpus], ["tcp"])
+        return vgpus[0]
+
+    def well(self, daemon, *words):
+        status, said = gantry(daemon, *words)
+        self.assertEqual(status, 0, said)
+        return said
+
+    def refused(self, daemon, what, *words, **options):
+        before = daemon.vgpus()
+        status, said = gantry(daemon, *words, **options)
+        self.assertEqual(status, 1, said)
+        self.assertIn(what, json.dumps(said["error"]))
+        self.assertEqual([(v["id"], v["worker_pid"]) for v in daemon.vgpus()], [(v["id"], v["worker_pid"]) for v in before])
+
+    def at_each_step(self, program, each):
+        for name in STEPS:
+            self.assertEqual(program.at(), name)
+            each()
+            program.on()
+        self.assertIsNone(program.ends_well())
+
+    def save(self, daemon):
+        before = self.vgpu(daemon)
+        said = self.well(daemon, "checkpoint", before["id"], self.file)["checkpoint"]
+        self.assertEqual((said["state"], said["bytes"]), ("running", os.path.getsize(self.file)))
+        self.assertEqual(os.listdir(self.files), ["a.ckpt"])
+        self.assertEqual(self.vgpu(daemon)["worker_pid"], before["worker_pid"])
+        seen = self.well(daemon, "inspect", self.file)["checkpoint"]
+        self.assertEqual((seen["vgpu"]["id"], seen["vgpu"]["name"]), (before["id"], before["tenant"]))
+        return seen
+
+    def test_into_a_file_and_the_program_goes_on(self):
+        a = self.daemon("a")
+        self.at_each_step(self.program(a), lambda: self.save(a))
+        self.refused(a, "without --stop", "restore", self.file)
+
+    def test_into_a_file_through_tls(self):
+        a = self.secure()
+        self.at_each_step(self.program(a, GANTRY_TENANT="blue", GANTRY_TOKEN=TOKEN), lambda: self.save(a))
+
+    def test_all_of_it_is_in_the_file(self):
+        a = self.daemon("a")
+        program = Load(LOAD, "matrixmul", a.program_env())
+        self.addCleanup(program.kill)
+        self.assertTrue(wait_until(lambda: [v for v in a.vgpus() if v["memory_bytes"] and v["state"] == "running"], TIMEOUT_S))
+        memory = self.vgpu(a)["memory_bytes"]
+        for _ in range(3):
+            self.assertGreater(sum(m["sent_bytes"] for m in self.save(a)["memories"]), memory // 2)
+        self.assertIsNone(program.ends_well())
+
+    def test_what_cannot_be_saved_changes_nothing(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+        a = self.daemon("a")
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        vgpu = self.vgpu(a)["id"]
+        self.refused(a, "cannot wait for its vGPU yet", "checkpoint", vgpu, self.file, "--stop")
+        self.refused(a, "File too large", "checkpoint", vgpu, self.file, preexec_fn=little)
+        self.assertEqual(os.listdir(self.files), [])
+        self.assertTrue(wait_until(lambda: self.vgpu(a)["state"] != "moving", TIMEOUT_S))
+        self.save(a)
+        self.ends_well(program)
+
+
+if __name__ == "__main__":
+    telling.main(TcpCase.stage, sys.argv[4:])
