@@ -63,7 +63,7 @@ static bool is_stream_for(bool tcp, int fd)
 
 int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    int rc = gn_move_may_begin(v, true, err);
+    int rc = gn_move_may_begin(v, err);
     if (!rc && v->hosted)
         rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
                      "it lives in its program, which cannot be moved from there yet");

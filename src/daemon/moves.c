@@ -461,7 +461,9 @@ static int keep(int fd)
 int gn_move_lend(struct gn_vgpu_record *n, const struct gn_vgpu_record *v)
 {
     n->ring_fd = keep(v->ring_fd);
-    n->events_fd = keep(v->ring_fd); /* in their places: they come with the session */
+    /* In their places: they come with the session. */
+    if (n->events_fd < 0)
+        n->events_fd = keep(v->ring_fd);
     if (n->data_fd < 0)
         n->data_fd = keep(v->ring_fd);
     n->counters_fd = keep(v->counters_fd);
@@ -482,16 +484,15 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct
     if (!((rules->modes ? rules->modes : GN_MODE_REMOTE) & mode))
         return gn_fail(err, EACCES, "gantry tenant set --mode remote --mode passthrough allows both",
                        "the tenant \"%s\" may not use the mode %s", rules->name, gn_mode_name(mode));
+    if (to == GN_MOVE_TO_PASSTHROUGH && v->remote)
+        return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached over tcp, and passthrough needs one that shares gantryd's machine");
     if (to == GN_MOVE_TO_PASSTHROUGH && (!v->conn || v->conn->process.fd < 0))
         return gn_fail(err, EOPNOTSUPP, NULL, "its program cannot be watched");
     return 0;
 }
 
-int gn_move_may_begin(const struct gn_vgpu_record *v, bool remote_too, struct gn_error *err)
+int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
-    if (v->remote && !remote_too)
-        return gn_fail(err, EOPNOTSUPP, "gantry migrate VGPU tcp:HOST:PORT moves it to another gantryd",
-                       "its program is attached over tcp, which cannot be done with such a one yet");
     if (v->remote && !v->conn)
         return gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
     if (!v->conn)
@@ -511,7 +512,7 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
                   struct gn_error *err)
 {
     int stream[2];
-    if (gn_move_may_begin(v, false, err))
+    if (gn_move_may_begin(v, err))
         return -1;
     if (judge_mode(v, to, err))
         return -1;
@@ -539,12 +540,16 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
                          .stream_fd = stream[0],
                          .began_ns = gn_now_ns(),
                          .until_ns = gn_now_ns() + BOOT_NS};
+    /* Of a program elsewhere nobody can hand over anything, and nothing need be said: it comes back to its session, as after any break. */
+    if (v->remote)
+        m->how.flags = GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE;
     v->move = m;
     n->takes_from = v;
     n->hosted = to == GN_MOVE_TO_PASSTHROUGH;
     n->host = n->hosted ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
-    int rc =
-        gn_move_lend(n, v) ? gn_fail(err, EMFILE, NULL, "out of descriptors") : gn_vgpus_boot_worker(n, v->conn->socket.fd, stream[1], err);
+    int rc = v->remote ? gn_vgpus_make_memory(n) : 0;
+    rc = rc || gn_move_lend(n, v) ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
+                                  : gn_vgpus_boot_worker(n, v->remote ? -1 : v->conn->socket.fd, stream[1], err);
     close(stream[1]);
     if (rc) {
         m->asker = NULL;

@@ -40,8 +40,8 @@ void gn_move_give_up(struct gn_move *m, const struct gn_error *err);
  * word, and m lasts until then. Else frees m. */
 void gn_move_fails_there(struct gn_move *m, const struct gn_error *err);
 
-/* Can it be moved now? 0 or -errno: -ENOENT: its program has ended. remote_too: also one whose program is attached over tcp. */
-int gn_move_may_begin(const struct gn_vgpu_record *v, bool remote_too, struct gn_error *err);
+/* Can it be moved now? 0 or -errno: -ENOENT: its program has ended. */
+int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
 /* What came with the request: the caller's. 0 or -errno. */
 int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err);
 /* The old worker is to write into stream_fd. m may be gone after. */

@@ -89,6 +89,12 @@ static bool is_alive(const struct gn_vgpu_record *v)
     return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
 }
 
+/* It has a worker, or all of it has gone to one that is about to have it: by that one the program may come back. */
+static bool is_kept(const struct gn_vgpu_record *v)
+{
+    return is_alive(v) || (v->booted && !v->ending && v->move && v->move->what == GN_MOVE_LOCAL && v->move->saved);
+}
+
 void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
 {
     if (!is_alive(v))
@@ -101,7 +107,7 @@ void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
 
 int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err)
 {
-    if (!is_alive(v))
+    if (!is_kept(v))
         return gn_fail(err, ENODEV, NULL, "the session's worker is gone");
     if (c->vgpu && c->vgpu != v)
         return gn_fail(err, EBUSY, NULL, "this connection has a vGPU already");
@@ -115,12 +121,12 @@ int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error
     c->vgpu = v;
     v->return_by_ns = 0;
     gn_away_unsettled(v, true);
-    return v->conn == c && is_alive(v) ? 0 : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
+    return v->conn == c && is_kept(v) ? 0 : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
 }
 
 bool gn_vgpus_keep(struct gn_vgpu_record *v)
 {
-    if (!v->remote || !is_alive(v) || v->daemon->stopping)
+    if (!v->remote || !is_kept(v) || v->daemon->stopping)
         return false;
     v->conn = NULL;
     gn_away_unsettled(v, false);

@@ -12,6 +12,8 @@
 int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    /* The program's link is the vGPU's, whichever worker has it. */
+    const struct gn_vgpu_record *of = v->takes_from ? v->takes_from : v;
     struct {
         struct gn_worker_boot head;
         unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) + sizeof(struct gn_worker_boot_wall)];
@@ -32,14 +34,15 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const
                                      .loads = v->arrival       ? GN_WORKER_LOADS_WORKER
                                               : !v->takes_from ? 0
                                               : v->loads_file  ? GN_WORKER_LOADS_FILE
+                                              : of->remote     ? GN_WORKER_LOADS_BESIDE
                                                                : GN_WORKER_LOADS_WORKER,
                                      .ring_at = v->ring_at,
                                      .memory_limit_bytes = gn_holder_limit(&v->lease)};
-    if (v->remote) {
-        b.head.remote = v->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
+    if (of->remote) {
+        b.head.remote = of->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
         b.head.grace_ms = v->daemon->tcp_grace_ms;
-        memcpy(b.head.session, v->session, sizeof b.head.session);
-        memcpy(b.head.key, v->key, sizeof b.head.key);
+        memcpy(b.head.session, of->session, sizeof b.head.session);
+        memcpy(b.head.key, of->key, sizeof b.head.key);
         if (v->arrival)
             gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
     }

@@ -265,6 +265,8 @@ static bool stage_item_locked(struct gn_stream_out *o)
 static bool stage_locked(struct gn_stream_out *o)
 {
     bool good = true;
+    if (o->held)
+        return true;
     if (!o->in_run && o->ack_owed - atomic_load_explicit(&o->ack_sent, memory_order_relaxed) >= ACK_BYTES)
         good = stage_ack_locked(o);
     while (good && o->ring_sent < o->ring_end)
@@ -468,4 +470,124 @@ void gn_out_stop(struct gn_stream_out *o)
     pthread_mutex_unlock(&o->queue);
     pthread_mutex_unlock(&o->sending);
     atomic_fetch_add_explicit(&o->room, 1, memory_order_seq_cst);
+}
+
+/* ---- another in its place */
+
+/* Their bytes, of those that lie in the ring, are copied: they may be acknowledged, and others come there. */
+static int copy_log_locked(struct gn_stream_out *o, struct gn_out_kept *ret)
+{
+    uint64_t in_ring = 0, at = 0;
+    for (uint32_t i = 0; i < o->n_sent; i++)
+        in_ring += sent_at(o, i)->in_ring ? sent_at(o, i)->n_bytes : 0;
+    ret->all = calloc(o->n_sent ? o->n_sent : 1, sizeof *ret->all);
+    ret->copy = malloc(in_ring ? in_ring : 1);
+    if (!ret->all || !ret->copy)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < o->n_sent; i++) {
+        struct gn_out_sent *to = &ret->all[ret->n];
+        *to = *sent_at(o, i);
+        if (!to->counted)
+            continue; /* an ACK: another says its own */
+        ret->n++;
+        if (!to->in_ring)
+            continue;
+        memcpy(ret->copy + at, to->bytes, to->n_bytes);
+        to->bytes = ret->copy + at;
+        at += to->n_bytes;
+    }
+    ret->first = ret->n ? ret->all[0].position : o->position;
+    ret->acknowledged = o->acknowledged;
+    return 0;
+}
+
+int gn_out_hold(struct gn_stream_out *o, struct gn_out_kept *ret)
+{
+    bool good = true;
+    memset(ret, 0, sizeof *ret);
+    pthread_mutex_lock(&o->sending);
+    pthread_mutex_lock(&o->queue);
+    while (good && o->ring_sent < o->ring_end)
+        good = stage_run_locked(o);
+    o->in_run = o->ring_sent < o->ring_end;
+    while (good && o->n_items)
+        good = stage_item_locked(o);
+    atomic_store_explicit(&o->unsent, o->ring_end - o->ring_sent, memory_order_relaxed);
+    int r = good ? copy_log_locked(o, ret) : -ENOMEM;
+    o->held = !r;
+    pthread_mutex_unlock(&o->queue);
+    pthread_mutex_unlock(&o->sending);
+    if (r)
+        gn_out_kept_fini(ret);
+    return r;
+}
+
+void gn_out_release(struct gn_stream_out *o)
+{
+    pthread_mutex_lock(&o->queue);
+    if (o->held)
+        atomic_store_explicit(&o->unflushed, true, memory_order_seq_cst);
+    o->held = false;
+    pthread_mutex_unlock(&o->queue);
+}
+
+void gn_out_kept_fini(struct gn_out_kept *k)
+{
+    free(k->all);
+    free(k->copy);
+    memset(k, 0, sizeof *k);
+}
+
+void gn_out_go_on(struct gn_stream_out *o, uint64_t first)
+{
+    pthread_mutex_lock(&o->queue);
+    o->position = o->acknowledged = first;
+    pthread_mutex_unlock(&o->queue);
+}
+
+int gn_out_keep_run(struct gn_stream_out *o, const void *bytes, size_t n)
+{
+    int r = -EPROTO;
+    pthread_mutex_lock(&o->queue);
+    if (n <= GN_OUT_RING_BYTES - (o->ring_end - o->ring_freed)) {
+        put_locked(o, bytes, n);
+        for (r = 0; !r && o->ring_sent < o->ring_end;)
+            r = stage_run_locked(o) ? 0 : -ENOMEM;
+    }
+    pthread_mutex_unlock(&o->queue);
+    return r;
+}
+
+int gn_out_keep_record(struct gn_stream_out *o, const struct gn_stream_record *record, const void *payload)
+{
+    const bool bulk = record->type == GN_RECORD_DATA || record->type == GN_RECORD_DATA_END;
+    int r = -EPROTO;
+    pthread_mutex_lock(&o->queue);
+    if (record->bytes <= (bulk ? GN_RECORD_PIECE_BYTES : GN_OUT_SMALL_BYTES)) {
+        struct gn_out_item *item = item_new_locked(o);
+        r = item ? 0 : -ENOMEM;
+        if (item) {
+            item->record = *record;
+            item->n = record->bytes;
+            item->bytes = bulk ? payload : NULL;
+            item->end = record->type == GN_RECORD_DATA_END;
+            if (!bulk && record->bytes)
+                memcpy(item->small, payload, record->bytes);
+            r = stage_item_locked(o) ? 0 : -ENOMEM;
+        }
+    }
+    pthread_mutex_unlock(&o->queue);
+    return r;
+}
+
+int gn_out_kept_all(struct gn_stream_out *o, uint64_t acknowledged)
+{
+    int r = -EPROTO;
+    pthread_mutex_lock(&o->queue);
+    if (acknowledged >= o->acknowledged && acknowledged <= o->position) {
+        o->acknowledged = acknowledged;
+        r = 0;
+    }
+    pthread_mutex_unlock(&o->queue);
+    return r;
 }

@@ -57,6 +57,7 @@ struct gn_stream_out {
     uint64_t ack_small; /* of it, small records; who takes: when the last acknowledgement was owed */
     bool stopped;
     bool in_run; /* part of the ring is staged: no record may come before the rest */
+    bool held;   /* what is appended gets no place in the stream */
     /* any thread */
     _Atomic uint64_t ack_sent;
     _Atomic uint32_t room;    /* goes up when an acknowledgement makes room */
@@ -123,5 +124,28 @@ int gn_out_connect(struct gn_stream_out *o, struct gn_tcp *tcp, uint64_t receive
 void gn_out_disconnect(struct gn_stream_out *o);
 /* For good. */
 void gn_out_stop(struct gn_stream_out *o);
+
+/*
+ * Another goes on with the stream in this one's place. All that was appended gets its place in it; what is appended from now on does not,
+ * until gn_out_release. What is to be sent goes out meanwhile. *ret: what the other side has not acknowledged, a copy of it but for bulk
+ * data, which lie where they did. 0 or -ENOMEM.
+ */
+struct gn_out_kept {
+    uint64_t first, acknowledged; /* positions: of the first one kept, which may be acknowledged in part */
+    uint32_t n;
+    struct gn_out_sent *all;
+    unsigned char *copy; /* of the ring */
+};
+int gn_out_hold(struct gn_stream_out *o, struct gn_out_kept *ret);
+void gn_out_release(struct gn_stream_out *o);
+void gn_out_kept_fini(struct gn_out_kept *k);
+/*
+ * The other one, which has said nothing: goes on at `first`; keeps what comes behind that, in its order, whole small records' bytes or one
+ * record, of bulk data where they lie now; and then knows what is acknowledged. 0; -EPROTO: there is no such stream; -ENOMEM.
+ */
+void gn_out_go_on(struct gn_stream_out *o, uint64_t first);
+int gn_out_keep_run(struct gn_stream_out *o, const void *bytes, size_t n);
+int gn_out_keep_record(struct gn_stream_out *o, const struct gn_stream_record *r, const void *payload);
+int gn_out_kept_all(struct gn_stream_out *o, uint64_t acknowledged);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/checked.h"
 #include "link/stream_in.h"
 #include "link/stream_out.h"
 
@@ -327,13 +328,116 @@ static void forgotten_bytes_are_not_looked_at(void **state)
     close_end(&b);
 }
 
+/* What b has not got of a's, c has to say: a's own memory is gone by then, but for bulk data. */
+static void hand_over(struct end *a, struct end *c)
+{
+    struct gn_out_kept kept;
+    assert_int_equal(gn_out_hold(&a->out, &kept), 0);
+    const struct gn_stream_record late = {0, GN_RECORD_BYE, 0, 0};
+    assert_int_equal(gn_out_append(&a->out, &late, NULL), 0); /* is a's alone: b would take it for a fault */
+    for (int i = rand() % 4; i; i--)
+        (void)gn_out_flush(&a->out); /* and what it still says c says as well */
+    open_end(c);
+    c->in.received = a->in.received;
+    gn_out_go_on(&c->out, kept.first);
+    for (uint32_t i = 0; i < kept.n; i++) {
+        const struct gn_out_sent *s = &kept.all[i];
+        struct gn_stream_record record;
+        memcpy(&record, s->head, sizeof record);
+        const uint32_t half = s->n_bytes / 2;
+        if (!s->in_ring) {
+            assert_int_equal(gn_out_keep_record(&c->out, &record, s->n_bytes ? s->bytes : s->head + sizeof record), 0);
+            continue;
+        }
+        assert_int_equal(gn_out_keep_run(&c->out, s->bytes, half), 0);
+        assert_int_equal(gn_out_keep_run(&c->out, s->bytes + half, s->n_bytes - half), 0);
+    }
+    assert_int_equal(gn_out_kept_all(&c->out, kept.acknowledged), 0);
+    gn_out_kept_fini(&kept);
+}
+
+static void another_goes_on_in_its_place(void **state)
+{
+    (void)state;
+    static struct end all[60], b;
+    static unsigned char bulk[AREA_BYTES];
+    const uint64_t part = AREA_BYTES / 2; /* several pieces */
+    struct end *a = all;
+    uint64_t n_small = 0, n_batches = 0, batch;
+    open_end(a);
+    open_end(&b);
+    srand(11);
+    for (uint32_t i = 0; i < AREA_BYTES; i++)
+        bulk[i] = (unsigned char)(i * 7 + i / 251);
+    join(a, &b);
+    for (int round = 0; round < 3000; round++) {
+        const int what = rand() % 100;
+        if (what < 40 && n_small - b.n_small < 500)
+            add_small(a, n_small++);
+        if (what < 6 && n_batches - b.n_batches < 2) {
+            const uint64_t at = n_batches % 2 * part;
+            assert_int_equal(gn_out_bulk(&a->out, 0, at, bulk + at, part, true, &batch), 0);
+            const struct gn_stream_record r = {0, GN_RECORD_EVENT_END, 0, n_batches++};
+            assert_int_equal(gn_out_append_ordered(&a->out, &r, NULL), 0);
+        }
+        if (what == 98) { /* nothing comes of it */
+            struct gn_out_kept kept;
+            assert_int_equal(gn_out_hold(&a->out, &kept), 0);
+            gn_out_kept_fini(&kept);
+            add_small(a, n_small++);
+            gn_out_release(&a->out);
+        }
+        if (what == 99 && a + 1 < all + GN_ARRAY_SIZE(all)) {
+            hand_over(a, a + 1);
+            cut(a, &b);
+            close_end(a);
+            join(++a, &b);
+        }
+        step(a);
+        step(&b);
+    }
+    assert_true(a > all + 10);
+    for (int i = 0; i < 200000 && (b.n_small < n_small || b.n_ordered < n_batches); i++) {
+        step(a);
+        step(&b);
+    }
+    assert_int_equal(b.n_small, n_small);
+    assert_int_equal(b.n_ordered, n_batches);
+    assert_int_equal(b.n_batches, n_batches);
+    assert_int_equal(b.broken, 0);
+    assert_true(n_small > 300 && n_batches > 20);
+    assert_memory_equal(b.area, bulk, AREA_BYTES);
+    close_end(a);
+    close_end(&b);
+}
+
+static void what_is_kept_must_be_a_stream(void **state)
+{
+    (void)state;
+    static struct end a;
+    const struct gn_stream_record small = {GN_OUT_SMALL_BYTES + 1, GN_RECORD_MESSAGE, 0, 0},
+                                  bulk = {GN_RECORD_PIECE_BYTES + 1, GN_RECORD_DATA, 0, 0};
+    static unsigned char bytes[GN_OUT_RING_BYTES + 1];
+    open_end(&a);
+    gn_out_go_on(&a.out, 1000);
+    assert_int_equal(gn_out_keep_record(&a.out, &small, bytes), -EPROTO);
+    assert_int_equal(gn_out_keep_record(&a.out, &bulk, bytes), -EPROTO);
+    assert_int_equal(gn_out_keep_run(&a.out, bytes, sizeof bytes), -EPROTO);
+    assert_int_equal(gn_out_keep_run(&a.out, bytes, 16), 0);
+    assert_int_equal(gn_out_kept_all(&a.out, 999), -EPROTO);
+    assert_int_equal(gn_out_kept_all(&a.out, 1017), -EPROTO);
+    assert_int_equal(gn_out_kept_all(&a.out, 1016), 0);
+    close_end(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_arrives_once_and_in_order), cmocka_unit_test(small_records_go_ahead_of_bulk),
         cmocka_unit_test(what_is_not_acknowledged_fills_up),    cmocka_unit_test(malformed_records_are_faults),
         cmocka_unit_test(bulk_is_acknowledged_seldom),          cmocka_unit_test(only_small_records_count_as_small),
-        cmocka_unit_test(forgotten_bytes_are_not_looked_at),
+        cmocka_unit_test(forgotten_bytes_are_not_looked_at),    cmocka_unit_test(another_goes_on_in_its_place),
+        cmocka_unit_test(what_is_kept_must_be_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,8 @@ enum gn_worker_op {
     GN_WORKER_HAND_FAR = 80,  /* gn_worker_hand_far */
     GN_WORKER_HAND_HELD = 81, /* u64: the batch that it waits for; a message. In their order */
     GN_WORKER_HAND_AREA = 82, /* gn_worker_hand_area; what lies there */
+    GN_WORKER_HAND_SAID = 83, /* BESIDE: what the program may not have got; seq 0: bytes of whole small records; 1: a record, of DATA
+                                 without its payload, which lies in the area. In their order */
 };
 
 /* BOOT's descriptors, in this order. stdout and stderr are there always: /dev/null where the program has
@@ -119,6 +121,9 @@ _Static_assert(sizeof(struct gn_worker_boot) == 400, "boot");
 
 #define GN_WORKER_LOADS_WORKER 1u /* all of it comes from the worker that has it */
 #define GN_WORKER_LOADS_FILE   2u /* the session comes from the program, the vGPU from a file */
+#define GN_WORKER_LOADS_BESIDE                                                                                                             \
+    3u /* all of it from a worker of this gantryd, without TLS, and the program's stream goes on as it stands                              \
+        */
 
 #define GN_WORKER_REMOTE_PLAIN 1u
 #define GN_WORKER_REMOTE_TLS   2u
@@ -151,10 +156,11 @@ struct gn_worker_returned {
 };
 _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_returned) == 16, "leases");
 
-#define GN_WORKER_SAVE_FILE 1u /* a checkpoint: nobody takes the session over */
-#define GN_WORKER_SAVE_STOP 2u /* and the program does not go on */
-#define GN_WORKER_SAVE_FAR  4u /* to a worker that shares no memory with this one, nor with the program: over tcp */
-#define GN_WORKER_SAVE_TLS  8u /* by TLS, with key and its name */
+#define GN_WORKER_SAVE_FILE   1u  /* a checkpoint: nobody takes the session over */
+#define GN_WORKER_SAVE_STOP   2u  /* and the program does not go on */
+#define GN_WORKER_SAVE_FAR    4u  /* to a worker that shares no memory with this one, nor with the program: over tcp */
+#define GN_WORKER_SAVE_TLS    8u  /* by TLS, with key and its name */
+#define GN_WORKER_SAVE_BESIDE 16u /* FAR, to a worker of this gantryd: the program is told nothing, and goes on with its stream there */
 struct gn_worker_save {
     uint32_t drain_timeout_ms;
     uint32_t n_ahead;     /* rounds of contents while the program runs; 0: it stands while all is sent */
@@ -206,8 +212,11 @@ struct gn_worker_hand_far {
     uint64_t n_batches; /* of bulk data, that are whole */
     uint32_t n_held;    /* messages */
     uint32_t n_areas;
+    uint64_t first, acknowledged; /* BESIDE: of what the program was told: where SAID begins, and how much of it the program has got */
+    uint32_t n_said;
+    uint32_t zero;
 };
-_Static_assert(sizeof(struct gn_worker_hand_far) == 32, "hand");
+_Static_assert(sizeof(struct gn_worker_hand_far) == 56, "hand");
 
 struct gn_worker_hand_area {
     uint32_t segment;

@@ -85,6 +85,7 @@ int gn_boot_map(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error
     v->session_fd = b->wire.loads ? -1 : b->fds[GN_WORKER_BOOT_SESSION];
     v->load_fd = b->wire.loads ? b->fds[GN_WORKER_BOOT_SESSION] : -1;
     v->file_fd = b->wire.loads == GN_WORKER_LOADS_FILE ? b->fds[GN_WORKER_BOOT_DATA] : -1;
+    v->beside = b->wire.loads == GN_WORKER_LOADS_BESIDE;
     v->ring_at = b->wire.ring_at;
     v->tell_fd = b->fds[GN_WORKER_BOOT_TELL];
     v->takes_turns = b->wire.takes_turns != 0;

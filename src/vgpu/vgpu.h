@@ -42,6 +42,7 @@ struct gn_vgpu_boot {
 
     /* It takes over from another worker: session, events, data and what the vGPU consists of come from there. -1: it does not. */
     int load_fd;
+    bool beside;             /* that one is the same gantryd's, and the program elsewhere: its stream goes on as it stands */
     struct gn_tls *load_tls; /* what comes over it is TLS's; of a remote one, from gn_vgpu_take_hand on. NULL: it is plain */
     unsigned char load_name[32], load_key[32]; /* the key that begins with, of a remote one with tls */
     int file_fd;                               /* what the vGPU consists of comes from here instead, a file. -1: no */

@@ -214,9 +214,9 @@ class BusyCase(MovesCase):
 class TcpCase(MovesCase):
     """The same with gantryds and programs that reach each other over tcp."""
 
-    def not_started(self, name, *args, insecure=True, fault=None):
+    def not_started(self, name, *args, insecure=True, fault=None, env=None):
         listen = ["--listen", "tcp:127.0.0.1:0", *(["--insecure"] if insecure else [])]
-        env = {"GANTRY_LOG": "info", **({"GANTRY_FAULT": fault} if fault else {})}
+        env = {"GANTRY_LOG": "info", **({"GANTRY_FAULT": fault} if fault else {}), **(env or {})}
         return super().not_started(name, args=[*listen, *args], env=env)
 
     def address_of(self, there):

@@ -38,6 +38,29 @@ class Faults(KilledBetweenTwo, TcpCase):
                 self.is_lost(a, program)
                 self.assertTrue(wait_until(lambda d=b: not d.vgpus(), TIMEOUT_S))
 
+    def test_beside_the_new_worker_is_killed(self):
+        for point in ("load-begun", "load-entry", "load-contents", "load-last", "load-done"):
+            with self.subTest(point), self.not_started("a", fault=point) as a:
+                program = self.at_first(a)
+                program.on()  # images, whose contents travel
+                self.assertEqual(program.at(), STEPS[1])
+                before = a.vgpus()[0]
+                for how in ((), ("--stop-and-copy",)):
+                    status, said = gantry(a, "migrate", before["id"], "local", *how)
+                    self.assertEqual(status, 1, said)
+                    self.assertIn("goes on where it was", said["error"]["why"])
+                    self.assertTrue(wait_until(lambda d=a: d.vgpus()[0]["state"] != "moving", TIMEOUT_S))
+                self.assertEqual([v["worker_pid"] for v in a.vgpus()], [before["worker_pid"]])
+                self.ends_well(program, 2)
+
+    def test_beside_the_old_worker_is_killed(self):
+        for point in ("move-begun", "move-quiet", "move-told", "move-saved"):
+            with self.subTest(point), self.not_started("a", fault=point) as a:
+                program = self.at_first(a)
+                status, said = gantry(a, "migrate", a.vgpus()[0]["id"], "local")
+                self.assertEqual(status, 1, said)
+                self.is_lost(a, program)
+
     def test_the_other_gantryd_is_killed_when_it_has_it(self):
         for point in ("daemon-before-go", "daemon-gone-over"):
             a, b = self.pair(there=point)

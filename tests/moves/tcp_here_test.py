@@ -6,6 +6,7 @@ compute undisturbed, and whatever fails changes nothing.
     tcp_here_test.py STAGE PROGRAM LOAD      STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load
 """
 
+import itertools
 import json
 import os
 import resource
@@ -85,6 +86,39 @@ class Here(TcpCase):
             self.assertGreater(sum(m["sent_bytes"] for m in self.save(a)["memories"]), memory // 2)
         self.assertIsNone(program.ends_well())
 
+    def move(self, daemon, *how):
+        before = self.vgpu(daemon)
+        said = self.well(daemon, "migrate", before["id"], "local", *how)["move"]
+        self.assertEqual((said["result"], said["to"]), ("moved", "local"))
+        after = self.vgpu(daemon)
+        self.assertNotEqual(after["worker_pid"], before["worker_pid"])
+        for same in ("id", "tenant", "link", "weight", "memory_limit_bytes", "program"):
+            self.assertEqual(after.get(same), before.get(same))
+
+    def test_to_a_new_worker(self):
+        a = self.daemon("a")
+        for hows in (((), ("--stop-and-copy",)), (("--rounds", "2"), ())):
+            with self.subTest(hows=hows):
+                how = itertools.cycle(hows)
+                self.at_each_step(self.program(a), lambda how=how: self.move(a, *next(how)))
+                self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+
+    def test_to_a_new_worker_through_tls(self):
+        a = self.secure()
+        self.at_each_step(self.program(a, GANTRY_TENANT="blue", GANTRY_TOKEN=TOKEN), lambda: self.move(a))
+
+    def test_loads_that_run(self):
+        a = self.daemon("a")
+        for load in ("matrixmul", "scan"):
+            with self.subTest(load=load):
+                program = Load(LOAD, load, a.program_env())
+                self.addCleanup(program.kill)
+                self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
+                for _ in range(4):
+                    self.move(a)
+                self.assertIsNone(program.ends_well())
+                self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+
     def test_what_cannot_be_saved_changes_nothing(self):
         def little():
             resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
@@ -99,6 +133,35 @@ class Here(TcpCase):
         self.assertTrue(wait_until(lambda: self.vgpu(a)["state"] != "moving", TIMEOUT_S))
         self.save(a)
         self.ends_well(program)
+
+
+    def test_what_cannot_be_moved_goes_on(self):
+        a = self.daemon("a")
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        vgpu = self.vgpu(a)["id"]
+        self.refused(a, "passthrough", "mode", vgpu, "passthrough")
+        self.refused(a, "already", "mode", vgpu, "remote")
+        self.refused(a, "no device", "migrate", vgpu, "local", "--device", "none such")
+        self.refused(a, "gantry migrate VGPU local", "migrate", vgpu, a.tcp_address)
+        a.ctl("tenant", "set", "default", "--memory", "1M")
+        for how in ((), ("--stop-and-copy",)):
+            self.refused(a, "goes on where it was", "migrate", vgpu, "local", *how)
+            self.assertTrue(wait_until(lambda: self.vgpu(a)["state"] != "moving", TIMEOUT_S))
+        a.ctl("tenant", "set", "default", "--memory", "1G")
+        self.move(a)
+        self.ends_well(program)
+
+    def test_on_another_device(self):
+        a = self.daemon("a", env={"POCL_DEVICES": "pthread basic"})
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        for name in STEPS[1:]:
+            self.move(a, "--device", "basic" if STEPS.index(name) % 2 else "pthread")
+            program.on()
+            self.assertEqual(program.at(), name)
+        program.on()
+        self.assertIsNone(program.ends_well())
 
 
 if __name__ == "__main__":

@@ -50,7 +50,6 @@ class Tcp(BetweenTwo, TcpCase):
             self.refused(a, "does not answer", "migrate", vgpu, "tcp:127.0.0.1:{}".format(silent.getsockname()[1]))
         self.refused(a, "there already", "migrate", vgpu, a.tcp_address)
         self.refused(a, "cannot reach a socket", "migrate", vgpu, b.address)
-        self.refused(a, "attached over tcp", "migrate", vgpu, "local")
         self.refused(a, "of device memory", "migrate", vgpu, b.tcp_address)
         self.refused(a, "", "migrate", vgpu, b.tcp_address, "--token-file", os.path.join(self.work, "nothing"))
         self.assertEqual(b.vgpus(), [])

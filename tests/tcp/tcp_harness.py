@@ -28,6 +28,10 @@ class Relay:
     def cut(self):
         self.process.send_signal(signal.SIGUSR1)
 
+    def hold(self):
+        """Nothing passes any more; or all does again."""
+        self.process.send_signal(signal.SIGUSR2)
+
     def end(self):
         self.process.kill()
         self.process.wait()

@@ -228,7 +228,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     if (!v->api->contents)
         return gn_fail(err, EOPNOTSUPP, NULL, "an interface that cannot be loaded");
     /* Just written. On one machine there is one clock. */
-    if (v->remote)
+    if (v->remote && !v->boot->beside)
         l.clock_ahead_ns = (int64_t)(gn_now_ns() - gn_stream_reader_about(r)->monotonic_ns);
     do {
         rc = gn_stream_next(r, &s);

@@ -109,7 +109,7 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
     const int fd = a->fd;
     if (a->how.flags & GN_WORKER_SAVE_FAR) {
         struct gn_tcp to = tcp_of(a);
-        int rc = gn_far_hand(v, &to, STALL_MS, err);
+        int rc = gn_far_hand(v, a->how.flags & GN_WORKER_SAVE_BESIDE, &to, STALL_MS, err);
         if (rc)
             return rc;
         rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
@@ -291,7 +291,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     gn_frame_reader_fini(&made);
     if (!rc)
         rc = stop(v, a, said, ret_closed, err);
-    if (!rc && v->remote && !file)
+    if (!rc && v->remote && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
         gn_remote_host_say_stands(v->remote, a->how.mark);
     if (!rc && (stops || !file))
         rc = expects_nothing(v, err);
@@ -440,7 +440,7 @@ static int take_far(struct gn_vgpu_boot *boot)
     struct gn_error err;
     struct gn_frame f;
     gn_tcp_set_up(boot->load_fd);
-    if (boot->tls) {
+    if (boot->tls && !boot->beside) {
         memcpy(psk.identity, boot->load_name, sizeof psk.identity);
         memcpy(psk.key, boot->load_key, sizeof psk.key);
         const struct gn_tls_config config = {.server = true, .psk = &psk};

@@ -214,6 +214,12 @@ static bool pass_prints(struct gn_remote_host *h, int which)
     return any;
 }
 
+void gn_remote_host_pass_prints(struct gn_remote_host *h)
+{
+    (void)pass_prints(h, 0);
+    (void)pass_prints(h, 1);
+}
+
 /* For text that belongs to no event's end, and for more of it than a pipe holds. */
 static void *print_thread(void *arg)
 {
@@ -628,14 +634,14 @@ static void stand(struct gn_remote_host *h)
             atomic_store_explicit(&h->flush_armed, false, memory_order_seq_cst);
         }
     }
+    gn_out_release(&h->out); /* a move that was to another worker beside this one */
     gn_gate_stands(v, false);
 }
 
 void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number)
 {
     const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_STANDS, number};
-    (void)pass_prints(h, 0);
-    (void)pass_prints(h, 1);
+    gn_remote_host_pass_prints(h);
     overflow(h, gn_out_append_ordered(&h->out, &record, NULL));
     wake(h); /* it may have to wait for room */
 }

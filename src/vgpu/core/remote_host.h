@@ -24,12 +24,13 @@ void gn_remote_host_wake(struct gn_remote_host *h);
 /*
  * A move to another worker (remote_move.c), behind the closed gate. The old worker's: the last word that the program gets from it, of this
  * move; and where the session stands, with what lies in the data area and belongs to no object. Whoever saves. The program of one that is
- * handed may share its memory with this worker (v->remote is NULL): then its session begins anew, and only the data area is handed.
+ * handed may share its memory with this worker (v->remote is NULL): then its session begins anew, and only the data area is handed. Beside:
+ * the program hears of nothing; what it has been told and may not have got is handed, too, and it goes on with its stream at the new one.
  */
 struct gn_error;
 struct gn_frame_reader;
 void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number);
-int gn_far_hand(struct gn_vgpu *v, struct gn_tcp *to, int timeout_ms, struct gn_error *err);
+int gn_far_hand(struct gn_vgpu *v, bool beside, struct gn_tcp *to, int timeout_ms, struct gn_error *err);
 /* The new one's, before its socket thread serves; `from` stands behind the stream. */
 int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, int timeout_ms, struct gn_error *err);
 /* Another data segment of so many bytes, which must be the next. 0 or -EPROTO. */

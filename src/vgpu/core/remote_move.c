@@ -195,18 +195,72 @@ static int hand_held(struct gn_remote_host *h, struct gn_tcp *to, int timeout_ms
     return rc;
 }
 
-int gn_far_hand(struct gn_vgpu *v, struct gn_tcp *to, int timeout_ms, struct gn_error *err)
+static struct gn_stream_record record_of(const struct gn_out_sent *s)
+{
+    struct gn_stream_record record;
+    memcpy(&record, s->head, sizeof record);
+    return record;
+}
+
+/* Results that are on their way to the program lie in the area, where nothing tells what is still needed of it but this. */
+static int find_results(struct handing *h, const struct gn_out_kept *said)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < said->n && !rc; i++) {
+        const struct gn_stream_record record = record_of(&said->all[i]);
+        const uint32_t n = said->all[i].in_ring ? 0 : said->all[i].n_bytes;
+        for (uint32_t at = 0; at < n && !rc; at += RUN_BYTES)
+            rc = add_run(h, &(struct run){record.part, n - at < RUN_BYTES ? n - at : RUN_BYTES, record.at + at});
+    }
+    return rc;
+}
+
+static uint32_t n_frames(const struct gn_out_kept *said)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < said->n; i++)
+        n += said->all[i].in_ring ? (said->all[i].n_bytes + RUN_BYTES - 1) / RUN_BYTES : 1;
+    return n;
+}
+
+static int hand_said(const struct gn_out_kept *said, struct gn_tcp *to, int timeout_ms)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < said->n && !rc; i++) {
+        const struct gn_out_sent *s = &said->all[i];
+        if (!s->in_ring)
+            rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_SAID, 0, 1, s->head, s->n_header);
+        for (uint32_t at = 0; s->in_ring && at < s->n_bytes && !rc; at += RUN_BYTES)
+            rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_SAID, 0, 0, s->bytes + at,
+                                   s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
+    }
+    return rc;
+}
+
+int gn_far_hand(struct gn_vgpu *v, bool beside, struct gn_tcp *to, int timeout_ms, struct gn_error *err)
 {
     struct gn_remote_host *h = v->remote;
     struct gn_worker_hand_far far = {.n_held = 0};
     struct handing handing = {.v = v};
+    struct gn_out_kept said = {.n = 0};
     if (h) {
         far = (struct gn_worker_hand_far){.received = h->in.received, .small = h->in.small, .n_batches = h->n_batches};
         gn_list_for_each(held, &h->held, struct gn_remote_held, link) far.n_held++;
     }
-    int rc = find_homes(v, &handing.homes);
+    int rc = 0;
+    if (h && beside) {
+        gn_remote_host_pass_prints(h);
+        rc = gn_out_hold(&h->out, &said);
+        far.first = said.first;
+        far.acknowledged = said.acknowledged;
+        far.n_said = n_frames(&said);
+    }
+    if (!rc)
+        rc = find_homes(v, &handing.homes);
     if (!rc)
         rc = find_areas(&handing);
+    if (!rc)
+        rc = find_results(&handing, &said);
     far.n_areas = handing.n;
     if (!rc)
         rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_FAR, 0, 0, &far, sizeof far);
@@ -214,6 +268,9 @@ int gn_far_hand(struct gn_vgpu *v, struct gn_tcp *to, int timeout_ms, struct gn_
         rc = hand_held(h, to, timeout_ms);
     if (!rc)
         rc = hand_areas(&handing, to, timeout_ms);
+    if (!rc)
+        rc = hand_said(&said, to, timeout_ms);
+    gn_out_kept_fini(&said);
     free(handing.homes.all);
     free(handing.runs);
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
@@ -252,13 +309,34 @@ static int take_area(struct gn_remote_host *h, const struct gn_frame *f)
     return 0;
 }
 
+static int take_said(struct gn_remote_host *h, const struct gn_frame *f)
+{
+    struct gn_stream_record record;
+    if (f->op != GN_WORKER_HAND_SAID || !f->n_payload || f->seq > 1)
+        return -EPROTO;
+    if (!f->seq)
+        return gn_out_keep_run(&h->out, f->payload, f->n_payload);
+    if (f->n_payload < sizeof record)
+        return -EPROTO;
+    memcpy(&record, f->payload, sizeof record);
+    const bool bulk = record.type == GN_RECORD_DATA || record.type == GN_RECORD_DATA_END;
+    if (f->n_payload != sizeof record + (bulk ? 0 : record.bytes))
+        return -EPROTO;
+    if (!bulk)
+        return gn_out_keep_record(&h->out, &record, (const unsigned char *)f->payload + sizeof record);
+    const bool there = record.part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed);
+    const void *at = there ? gn_vgpu_area(h->v, record.part + 1u, record.at, record.bytes) : NULL;
+    return at ? gn_out_keep_record(&h->out, &record, at) : -EPROTO;
+}
+
 int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, int timeout_ms, struct gn_error *err)
 {
     struct gn_worker_hand_far far = {0};
     struct gn_frame f;
     int rc = gn_frame_wait(from, timeout_ms, &f);
     if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &far, sizeof far) && far.n_held <= MAX_HELD && far.n_areas <= MAX_AREAS
+        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &far, sizeof far) && far.n_held <= MAX_HELD && far.n_areas <= MAX_AREAS &&
+                     far.n_said <= MAX_AREAS
                  ? 0
                  : -EPROTO;
     for (uint32_t i = 0; !rc && i < far.n_held; i++) {
@@ -269,6 +347,13 @@ int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, 
         rc = gn_frame_wait(from, timeout_ms, &f);
         rc = rc == 1 ? take_area(h, &f) : rc ? rc : -EPROTO;
     }
+    gn_out_go_on(&h->out, far.first);
+    for (uint32_t i = 0; !rc && i < far.n_said; i++) {
+        rc = gn_frame_wait(from, timeout_ms, &f);
+        rc = rc == 1 ? take_said(h, &f) : rc ? rc : -EPROTO;
+    }
+    if (!rc)
+        rc = gn_out_kept_all(&h->out, far.acknowledged);
     if (rc)
         return gn_fail(err, -rc, NULL, "the program's session has not come");
     h->in.received = far.received;
