@@ -109,7 +109,7 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     struct timespec until;
     if (!atomic_load_explicit(&building, memory_order_relaxed))
         return -ENOENT;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ANSWER_TIMEOUT_S;
     gn_list_init(&a.link);
     pthread_mutex_lock(&files.lock);
@@ -121,7 +121,7 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
     int rc = !files.vgpu || !may_be_there_locked(name) ? -ENOENT
                                                        : ask_locked(&a, contents ? GN_SESSION_WANT_CONTENTS : GN_SESSION_WANT_FACTS, name);
     while (rc == 0 && !a.answered)
-        rc = -pthread_cond_timedwait(&files.wake, &files.lock, &until);
+        rc = -pthread_cond_clockwait(&files.wake, &files.lock, CLOCK_MONOTONIC, &until);
     gn_list_remove(&a.link);
     pthread_mutex_unlock(&files.lock);
     if (rc == 0 && a.file.error)

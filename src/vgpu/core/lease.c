@@ -81,7 +81,7 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
     rc = send(l, GN_WORKER_LEASE, seq, &ask, sizeof ask);
     pthread_mutex_lock(&l->lock);
     while (rc == 0 && !asker.answered)
-        if (pthread_cond_timedwait(&l->answered, &l->lock, until) == ETIMEDOUT)
+        if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, until) == ETIMEDOUT)
             rc = -ETIMEDOUT;
     if (asker.answered)
         return asker.taken ? 0 : -ENOMEM;
@@ -96,10 +96,10 @@ int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait)
     pthread_mutex_lock(&l->lock);
     int rc = take_locked(l, bytes) ? 0 : l->control_fd < 0 ? -ENOMEM : -EAGAIN;
     if (rc == -EAGAIN && may_wait) {
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += ANSWER_TIMEOUT_S;
         while (l->asking && rc == -EAGAIN) {
-            if (pthread_cond_timedwait(&l->answered, &l->lock, &until) == ETIMEDOUT)
+            if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT)
                 rc = -ETIMEDOUT;
             else if (take_locked(l, bytes))
                 rc = 0;

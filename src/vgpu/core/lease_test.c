@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -28,6 +30,14 @@ static struct {
     pthread_t control_thread;
     _Atomic bool ends;
 } t;
+
+/* In the C library's place: the wall clock is set an hour ahead after each look, and no wait may end by that. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const int r = (int)syscall(SYS_clock_gettime, clock, now);
+    now->tv_sec -= clock == CLOCK_REALTIME ? 3600 : 0;
+    return r;
+}
 
 /* The worker's control thread, as serve.c has it, but that it obeys a recall itself. */
 static void *listen_to_gantryd(void *arg)

@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #define TELL_TIMEOUT_MS   5000
-#define SEGMENT_TIMEOUT_S 1
+#define SEGMENT_TIMEOUT_S 10 /* a machine with too much to do lets a thread wait for seconds */
 #define SHED_TIMEOUT_MS   50 /* for the ring thread to come to its ring's end */
-#define FOLDERS_TIMEOUT_S 5
+#define FOLDERS_TIMEOUT_S 10
 #define MAX_FOLDERS       64u
 /* Each waits for a request of which the program has one in flight for each reply slot. */
 #define MAX_FOLDER_LISTS    (2 * GN_REPLY_SLOTS)
@@ -48,11 +48,11 @@ void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_
     if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire)) {
         /* gantryd sent it to us before it told the program: it is on its way to the control thread. */
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += SEGMENT_TIMEOUT_S;
         pthread_mutex_lock(&v->segments_lock);
         while (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire))
-            if (pthread_cond_timedwait(&v->segments_wake, &v->segments_lock, &until))
+            if (pthread_cond_clockwait(&v->segments_wake, &v->segments_lock, CLOCK_MONOTONIC, &until))
                 break;
         pthread_mutex_unlock(&v->segments_lock);
         if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire))
@@ -162,7 +162,7 @@ int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *re
     struct folders *found = NULL;
     if (n > MAX_FOLDERS)
         return -EINVAL;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += FOLDERS_TIMEOUT_S;
     pthread_mutex_lock(&v->helper_lock);
     do {
@@ -171,7 +171,7 @@ int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *re
             if (f->number == (uint32_t)number && f->n >= n)
                 found = f;
         }
-    } while (!found && !pthread_cond_timedwait(&v->helper_wake, &v->helper_lock, &until));
+    } while (!found && !pthread_cond_clockwait(&v->helper_wake, &v->helper_lock, CLOCK_MONOTONIC, &until));
     if (found)
         gn_list_remove(&found->link);
     pthread_mutex_unlock(&v->helper_lock);
