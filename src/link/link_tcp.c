@@ -16,9 +16,10 @@
 #include "link/record.h"
 #include "link/tls.h"
 
-#define DIAL_TIMEOUT_NS   UINT64_C(950000000) /* where nobody is, that is said within a second */
-#define RETURN_TIMEOUT_MS 2000
-#define HANDSHAKE_NS      UINT64_C(5000000000)
+#define DIAL_TIMEOUT_NS    UINT64_C(950000000) /* where nobody is, that is said within a second */
+#define RETURN_TIMEOUT_MS  2000
+#define HANDSHAKE_NS       UINT64_C(5000000000)
+#define STREAM_PATIENCE_MS 60000u /* a worker that is moved to builds programs between its reads */
 
 static const char *setting(const char *name)
 {
@@ -234,6 +235,7 @@ int gn_link_dial_stream(const char *address, const uint8_t name[static GN_LINK_S
         return gn_fail(err, -rc, "look at what the other gantryd's log says",
                        "the other gantryd does not take what the vGPU is to come through: %s", strerror(-rc));
     }
+    gn_tcp_set_patience(tcp.fd, STREAM_PATIENCE_MS);
     *ret_fd = tcp.fd;
     return 0;
 }

@@ -182,6 +182,11 @@ void gn_tcp_set_up(int fd)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, UNPACED, sizeof UNPACED - 1);
 }
 
+void gn_tcp_set_patience(int fd, unsigned ms)
+{
+    set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);
+}
+
 static int resolve(const struct gn_address *a, int flags, struct addrinfo **ret, struct gn_error *err)
 {
     char port[8];

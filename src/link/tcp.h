@@ -53,5 +53,8 @@ int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_erro
  * nothing for 12, is gone), a bound on what waits unsent, no pacing where both ends are on this machine.
  */
 void gn_tcp_set_up(int fd);
+/* Who takes nothing for so long is gone, instead, though it answers: one that has something to do between reads. gn_tcp_set_up takes it
+ * back. */
+void gn_tcp_set_patience(int fd, unsigned ms);
 
 #endif

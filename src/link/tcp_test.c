@@ -71,6 +71,15 @@ static void test_both_ends_notice_a_dead_peer(void **state)
     check_keep_alive(p->accepted);
 }
 
+static void test_one_that_is_busy_has_longer(void **state)
+{
+    struct pair *p = *state;
+    gn_tcp_set_patience(p->dialled, 60000);
+    assert_int_equal(option(p->dialled, IPPROTO_TCP, TCP_USER_TIMEOUT), 60000);
+    gn_tcp_set_up(p->dialled);
+    check_keep_alive(p->dialled);
+}
+
 static void test_small_writes_are_not_delayed(void **state)
 {
     struct pair *p = *state;
@@ -115,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_ends_notice_a_dead_peer, connect_both, close_both),
+        cmocka_unit_test_setup_teardown(test_one_that_is_busy_has_longer, connect_both, close_both),
         cmocka_unit_test_setup_teardown(test_small_writes_are_not_delayed, connect_both, close_both),
         cmocka_unit_test_setup_teardown(test_nothing_is_paced_within_a_machine, connect_both, close_both),
         cmocka_unit_test(test_other_sockets_are_no_harm),

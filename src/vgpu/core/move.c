@@ -79,6 +79,8 @@ static int greet_far(struct away *a, struct gn_error *err)
     struct gn_tls_psk psk;
     int rc = 0;
     gn_tcp_set_up(a->fd);
+    /* It builds programs ahead of the stop, and reads nothing meanwhile. */
+    gn_tcp_set_patience(a->fd, STALL_MS);
     if (a->how.flags & GN_WORKER_SAVE_TLS) {
         memcpy(psk.identity, a->how.name, sizeof psk.identity);
         memcpy(psk.key, a->how.key, sizeof psk.key);
@@ -289,6 +291,9 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     if (!rc)
         rc = save_ahead(a, s, &made, err);
     gn_frame_reader_fini(&made);
+    /* It has built them, and from here on the program waits for the network. */
+    if (a->how.n_ahead && a->how.flags & GN_WORKER_SAVE_FAR)
+        gn_tcp_set_up(a->fd);
     if (!rc)
         rc = stop(v, a, said, ret_closed, err);
     if (!rc && v->remote && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
