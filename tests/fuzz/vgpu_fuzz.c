@@ -36,6 +36,12 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock, const st
     return ETIMEDOUT;
 }
 
+int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *lock, clockid_t clock, const struct timespec *until)
+{
+    (void)clock;
+    return pthread_cond_timedwait(cond, lock, until);
+}
+
 static void at_once(struct gn_vgpu *vgpu, const struct gn_request *r)
 {
     gn_vgpu_answer(vgpu, (struct gn_request *)(uintptr_t)r);

@@ -24,8 +24,10 @@
 #include <unistd.h>
 
 #define TELL_TIMEOUT_MS   5000
-#define SEGMENT_TIMEOUT_S 10 /* a machine with too much to do lets a thread wait for seconds */
-#define SHED_TIMEOUT_MS   50 /* for the ring thread to come to its ring's end */
+#define SEGMENT_LOOK_NS   100000000u
+#define SEGMENT_LOOKS     10  /* a second: it is on its way, or nobody has sent it; */
+#define SEGMENT_LOOKS_MAX 100 /* but on a machine with too much to do a thread may wait for seconds before it hears of it */
+#define SHED_TIMEOUT_MS   50  /* for the ring thread to come to its ring's end */
 #define FOLDERS_TIMEOUT_S 10
 #define MAX_FOLDERS       64u
 /* Each waits for a request of which the program has one in flight for each reply slot. */
@@ -40,24 +42,30 @@ struct folders {
     int fds[MAX_FOLDERS];
 };
 
+/* gantryd sent it to us before it told the program: it is on its way to the control thread. */
+static bool await_segment(struct gn_vgpu *v, uint32_t index)
+{
+    struct pollfd unheard = {.fd = v->boot->control_fd, .events = POLLIN};
+    bool there;
+    pthread_mutex_lock(&v->segments_lock);
+    for (int n = 0; !(there = index < atomic_load_explicit(&v->n_segments, memory_order_acquire));) {
+        const uint64_t until_ns = gn_now_ns() + SEGMENT_LOOK_NS;
+        const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+        if (pthread_cond_clockwait(&v->segments_wake, &v->segments_lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT && ++n >= SEGMENT_LOOKS &&
+            (n >= SEGMENT_LOOKS_MAX || poll(&unheard, 1, 0) <= 0))
+            break;
+    }
+    pthread_mutex_unlock(&v->segments_lock);
+    return there;
+}
+
 void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_t bytes)
 {
     uint32_t index = segment - 1;
     if (index >= GN_MAX_SEGMENTS)
         return NULL;
-    if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire)) {
-        /* gantryd sent it to us before it told the program: it is on its way to the control thread. */
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += SEGMENT_TIMEOUT_S;
-        pthread_mutex_lock(&v->segments_lock);
-        while (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire))
-            if (pthread_cond_clockwait(&v->segments_wake, &v->segments_lock, CLOCK_MONOTONIC, &until))
-                break;
-        pthread_mutex_unlock(&v->segments_lock);
-        if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire))
-            return NULL;
-    }
+    if (index >= atomic_load_explicit(&v->n_segments, memory_order_acquire) && !await_segment(v, index))
+        return NULL;
     const struct gn_segment *s = &v->segments[index];
     return s->base && gn_range_ok(offset, bytes, s->bytes) ? (char *)s->base + offset : NULL;
 }
