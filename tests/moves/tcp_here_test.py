@@ -70,6 +70,7 @@ class Here(TcpCase):
     def test_into_a_file_and_the_program_goes_on(self):
         a = self.daemon("a")
         self.at_each_step(self.program(a), lambda: self.save(a))
+        self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
         self.refused(a, "without --stop", "restore", self.file)
 
     def test_into_a_file_through_tls(self):
