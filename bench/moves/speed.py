@@ -68,7 +68,7 @@ class Speed:
                     raise BenchError("the program to be moved did not begin")
                 moved(daemon, program.pid, context.bandwidth)  # the first one compiles
                 first = time.monotonic_ns()
-                seconds = moves * (SETTLE_S + 1.5 * int(sizes[0]) * 2**20 / context.bandwidth_bytes + 1) + SETTLE_S
+                seconds = moves * (SETTLE_S + 3 * int(sizes[0]) * 2**20 / context.bandwidth_bytes + 1) + SETTLE_S
                 neighbour.order(seconds)
                 time.sleep(SETTLE_S)
                 done = []
@@ -99,7 +99,7 @@ class Speed:
         step = 100_000_000
         result["course"] = {
             who: [[(t - first) / 1e9, (rounds_until(run, t + step) - rounds_until(run, t)) / (step / 1e9)]
-                  for t in range(first, min(last, marks[-1][0]) - step, step)]
+                  for t in range(max(first, run["marks"][0][0]), min(last, marks[-1][0]) - step, step)]
             for who, marks in (("program", own), ("neighbour", theirs))
             for run in ({"start_ns": 0, "marks": [m for m in marks if m[0] >= first - 4 * step]},)}
         return result
