@@ -129,15 +129,20 @@ class Far(TcpCase):
         self.assertEqual(b.vgpus(), [])
         self.ends_well(program)
 
-    def test_the_other_one_dies_on_the_way(self):
-        a, b = self.here(), self.daemon("b")
+    def on_the_way(self, a, b):
+        """A program that moves from a to b so slowly that it would take minutes, what was to be seen of it, and the command."""
         program = self.start(a, BUSY, "home")
         self.assertEqual(program.stdout.readline().strip(), "goes")
         before = a.vgpus()[0]
-        # Slow enough to last for minutes.
         move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "64K", before["id"], b.tcp_address), stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(lambda: (move.kill(), move.wait(), move.stdout.close()))
         self.assertTrue(wait_until(lambda: (a.vgpus()[0].get("moving") or {}).get("phase") == "ahead", TIMEOUT_S))
+        return program, before, move
+
+    def test_the_other_one_dies_on_the_way(self):
+        a, b = self.here(), self.daemon("b")
+        program, before, move = self.on_the_way(a, b)
         start_again(b)
         out, _ = move.communicate(timeout=TIMEOUT_S)
         self.assertEqual(move.returncode, 1, out)
@@ -153,13 +158,7 @@ class Far(TcpCase):
     def test_both_ends_die_on_the_way(self):
         """Nothing comes of it, as the program says; what became of the old worker is not known before that has its say, or has ended."""
         a, b = self.here(), self.daemon("b")
-        program = self.start(a, BUSY, "home")
-        self.assertEqual(program.stdout.readline().strip(), "goes")
-        before = a.vgpus()[0]
-        move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "64K", before["id"], b.tcp_address), stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, text=True)
-        self.addCleanup(move.kill)
-        self.assertTrue(wait_until(lambda: (a.vgpus()[0].get("moving") or {}).get("phase") == "ahead", TIMEOUT_S))
+        program, before, move = self.on_the_way(a, b)
         os.kill(before["worker_pid"], signal.SIGSTOP)
         start_again(b)
         with self.assertRaises(subprocess.TimeoutExpired):
