@@ -126,8 +126,10 @@ static void hear(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
         of->n_tells = 0;
     }
     look(s, of, now);
-    if (++of->n_tells >= TELLS_MOST && !of->deaf)
+    if (++of->n_tells >= TELLS_MOST && !of->deaf) {
+        of->window_ns = now; /* from now on: so who was the first to go is the first to be back */
         listen_to(s, of, false);
+    }
 }
 
 static uint64_t first_window_ends(const struct gn_scheduler *s)
