@@ -19,7 +19,7 @@ from harness.table import MISSED, NOT_MEASURED
 from harness.targets import BenchError, Gantry, Native
 
 SECTIONS = {"ring": ring.run, "calls": calls.run, "data": data.run, "syscalls": syscalls.run_section, "loads": loads.run,
-            "passthrough": passthrough.run, "programs": programs.run_section, "tcp": tcp.run, "pages": pages.run, "attacks": attacks.run}
+            "passthrough": passthrough.run_section, "programs": programs.run_section, "tcp": tcp.run, "pages": pages.run, "attacks": attacks.run}
 
 
 class Context:

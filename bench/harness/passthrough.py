@@ -5,14 +5,19 @@ Everything is tracked as it is elsewhere, so that the vGPU could be moved: that 
 """
 
 import os
+import re
 import subprocess
 
 from .loads import DEFAULT, prepare
 from .stats import abba, geometric_mean, ratios
 from .table import Table, ns, ratio
-from .targets import BenchError, Gantry, run_json
+from .targets import BenchError, Gantry, run, run_json
 
 MEAN_BAR, EACH_BAR = 1.01, 1.03
+CLPEAK = "clpeak"
+# What it computes takes a minute a run, and says nothing of the calls before it.
+CLPEAK_COMMAND = [CLPEAK, "--global-bandwidth", "--transfer-bandwidth", "--kernel-latency"]
+CLPEAK_S = 300
 
 
 class Passthrough(Gantry):
@@ -33,7 +38,27 @@ class Passthrough(Gantry):
         return self
 
 
+def clpeak(where):
+    """The geometric mean of all that clpeak prints, as times: what it gives as a rate is turned over."""
+    out, _ = run(where, CLPEAK_COMMAND, CLPEAK_S)
+    figures = re.findall(r"^ +[\w ()-]+: (\d+\.\d+)( us)?$", out, re.MULTILINE)
+    times = [float(value) if time else 1 / float(value) for value, time in figures if float(value) > 0]
+    if not times:
+        raise BenchError("clpeak printed no figures")
+    return geometric_mean(times)
+
+
+def measure_clpeak(context, target):
+    for where in (target, context.native):
+        clpeak(where)  # compiles its kernels
+    return {"load": CLPEAK, "size": None, "kernel_ns": None,
+            "passthrough": ratios(abba(context.pairs, lambda: clpeak(context.native), lambda: clpeak(target))),
+            "native": ratios(abba(context.pairs, lambda: clpeak(context.native), lambda: clpeak(context.native)))}
+
+
 def measure(context, target, spec):
+    if spec == CLPEAK:
+        return measure_clpeak(context, target)
     program = os.path.join(context.build, "bench/loads/gantry-load")
     name, first = prepare(program, spec, context.native, context.calibrate)
     size = ["--size", str(first["size"])]
@@ -49,17 +74,17 @@ def measure(context, target, spec):
             "native": ratios(abba(context.pairs, lambda: once(context.native), lambda: once(context.native)))}
 
 
-def run(context):
+def run_section(context):
     if context.stage is None:
         raise BenchError("it needs a staged tree")
     table = Table(f"Passthrough: time of a round over native, {context.pairs} pairs of {context.seconds:g} s",
                   ["kernel", "passthrough", "min..max", "native", "min..max"])
     results = []
     with Passthrough(context.stage, context.driver) as target:
-        for spec in context.loads or DEFAULT:
+        for spec in context.loads or [*DEFAULT, CLPEAK]:
             r = measure(context, target, spec)
             results.append(r)
-            cells = [ns(r["kernel_ns"])]
+            cells = [ns(r["kernel_ns"]) if r["kernel_ns"] else "-"]
             for side in ("passthrough", "native"):
                 cells += [ratio(r[side]["median"]), f"{r[side]['min']:.2f}..{r[side]['max']:.2f}"]
             table.row(spec, *cells)

@@ -10,6 +10,7 @@ import time
 
 from fairness.machine import Daemon, Program
 from fairness.measures import rounds_until
+from fairness.programs import LOADS
 from harness.plot import curves
 from harness.targets import BenchError
 
@@ -60,7 +61,7 @@ class Speed:
         with Daemon(context.stage, context.driver | {"POCL_AFFINITY": "1"}, Other(context.cores), "fair", {}) as daemon:
             core = str(context.cores.programs[0])
             load = os.path.join(context.build, "bench/loads/gantry-load")
-            neighbour = Program([load, "matrixMul", "--obey", "--no-profile"], daemon.environment(), core, "the neighbour").ready()
+            neighbour = Program([load, *LOADS["matrixMul"], "--obey", "--no-profile"], daemon.environment(), core, "the neighbour").ready()
             program = subprocess.Popen(["taskset", "-c", core, os.path.join(context.build, "bench/moves/changing"), *sizes],
                                        env=daemon.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             try:

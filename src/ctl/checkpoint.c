@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct saving {
     json_t *reply;
     struct gn_error err;
     int rc;
+    _Atomic bool answered; /* by that thread, last: what is above is there */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -71,7 +73,13 @@ static int write_all(int fd, const void *bytes, size_t n)
     return 0;
 }
 
-/* Until the worker has written all, or has given up. 0 or -errno. */
+static json_int_t said_bytes(const struct saving *s)
+{
+    return json_integer_value(json_object_get(json_object_get(s->reply, "checkpoint"), "bytes"));
+}
+
+/* Until the worker has written all, or has given up; or gantryd says so, since what a worker does with its end is its own affair. 0 or
+ * -errno. */
 static int take_chunks(struct saving *s, struct gn_chunks *chunks)
 {
     for (;;) {
@@ -79,6 +87,9 @@ static int take_chunks(struct saving *s, struct gn_chunks *chunks)
         size_t n;
         if (interrupted)
             return -EINTR;
+        const bool answered = atomic_load_explicit(&s->answered, memory_order_acquire);
+        if (answered && (s->rc || (json_int_t)s->bytes >= said_bytes(s)))
+            return 0;
         int rc = gn_chunks_next(chunks, LOOK_UP_MS, &bytes, &n);
         if (rc == 1) {
             rc = write_all(s->file.fd, bytes, n);
@@ -87,8 +98,8 @@ static int take_chunks(struct saving *s, struct gn_chunks *chunks)
             if (rc)
                 return rc;
             s->bytes += n;
-        } else if (rc != -ETIMEDOUT) {
-            return rc;
+        } else if (rc != -ETIMEDOUT || answered) {
+            return rc == -ETIMEDOUT ? 0 : rc;
         }
     }
 }
@@ -97,6 +108,7 @@ static void *ask(void *arg)
 {
     struct saving *s = arg;
     s->rc = gn_ctl_ask_on(s->link, s->request, &s->reply, &s->err);
+    atomic_store_explicit(&s->answered, true, memory_order_release);
     return NULL;
 }
 
@@ -136,10 +148,9 @@ static int receive(struct saving *s, struct gn_error *err)
         *err = s->err;
         return s->rc;
     }
-    const json_t *c = json_object_get(s->reply, "checkpoint");
-    if (!json_is_object(c))
+    if (!json_is_object(json_object_get(s->reply, "checkpoint")))
         return gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"checkpoint\"");
-    if (json_integer_value(json_object_get(c, "bytes")) != (json_int_t)s->bytes)
+    if (said_bytes(s) != (json_int_t)s->bytes)
         return gn_fail(err, EIO, "try again", "the worker says that it wrote more than came");
     return 0;
 }

@@ -248,8 +248,15 @@ bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, con
     /* With TLS the handshake with the worker is the proof. */
     if (!a || a->vgpu || a->stream_fd >= 0 || (!a->secure && !gn_secret_same(a->ticket, proof, sizeof a->ticket)))
         return false;
-    a->stream_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return a->stream_fd >= 0 && send(fd, &taken, sizeof taken, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof taken;
+    const int mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (mine < 0)
+        return false;
+    if (send(fd, &taken, sizeof taken, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof taken) {
+        close(mine); /* another may come */
+        return false;
+    }
+    a->stream_fd = mine;
+    return true;
 }
 
 int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)

@@ -48,13 +48,13 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
         gn_admit_refused(c, false, &err);
     else /* as the rules are now, whatever they were at the greeting */
         tenant = gn_admit(c, a->tenant[0] ? a->tenant : c->tenant->rules.name, &rc, &err);
-    if (tenant && a->mode == GN_LINK_MODE_PASSTHROUGH && c->process.fd < 0 && !c->remote)
+    if (tenant && a->mode == GN_LINK_MODE_PASSTHROUGH && !c->remote)
         gn_conn_watch_program(c);
     if (tenant)
         rc = gn_vgpus_start(c, tenant, seq, a, stdio, &err);
     if (rc)
         gn_conn_refuse(c, seq, rc, &err);
-    else if (c->process.fd < 0 && !c->remote)
+    else if (!c->remote)
         gn_conn_watch_program(c);
 }
 

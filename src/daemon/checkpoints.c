@@ -82,6 +82,7 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         .what = GN_MOVE_SAVE, .from = v, .asker = c, .seq = seq, .how = save, .stream_fd = -1, .asked = true, .began_ns = gn_now_ns()};
     explicit_bzero(save.key, sizeof save.key);
     v->move = m;
+    v->leaving = true;
     set_deadline(m, (uint64_t)drain_timeout_ms * 1000000u + FILE_NS);
     return 0;
 }
@@ -128,10 +129,7 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
 
 void gn_checkpoint_given_up(struct gn_move *m)
 {
-    struct gn_vgpu_record *v = m->from;
-    close_session(v); /* where the worker is dead, the program now hears that it is */
-    if (m->saved && v->process.fd < 0)
-        gn_vgpus_lost(v);
+    close_session(m->from); /* where the worker is dead, the program now hears that it is */
 }
 
 int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)

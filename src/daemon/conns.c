@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/secret.h"
 #include "daemon/arrivals.h"
 #include "daemon/daemon.h"
 
@@ -65,6 +66,13 @@ void gn_conn_close(struct gn_conn *c)
         d->listening = true;
         gn_loop_change(&d->loop, &d->listener, EPOLLIN);
     }
+}
+
+void gn_conns_close(struct gn_daemon *d)
+{
+    /* No walk: who is told of the end of one and does not hear it is closed meanwhile, and may be the next. */
+    while (!gn_list_empty(&d->conns))
+        gn_conn_close(gn_list_first(&d->conns, struct gn_conn, link));
 }
 
 static void fault(struct gn_conn *c, const char *what)
@@ -198,6 +206,9 @@ static void program_gone(struct gn_source *s, uint32_t events)
 void gn_conn_watch_program(struct gn_conn *c)
 {
     socklen_t n = sizeof c->process.fd;
+    /* A second one would leave the first in the loop for ever. */
+    if (c->socket.fd < 0 || c->process.fd >= 0)
+        return;
     if (getsockopt(c->socket.fd, SOL_SOCKET, SO_PEERPIDFD, &c->process.fd, &n) < 0)
         c->process.fd = c->pid > 0 ? (int)syscall(SYS_pidfd_open, c->pid, 0) : -1;
     if (c->process.fd >= 0 && gn_loop_add(&c->daemon->loop, &c->process, EPOLLIN, program_gone) < 0)
@@ -226,6 +237,9 @@ static void take_return(struct gn_conn *c, const struct gn_frame *f)
         return;
     }
     struct gn_vgpu_record *v = gn_vgpus_by_session(c->daemon, r.session, r.key);
+    /* The session's name goes in the clear where its connections begin; here no handshake shows that its key is known. */
+    if (v && (!gn_secret_same(v->key, r.key, sizeof v->key) || (v->secure && !c->peer.secure)))
+        v = NULL;
     int rc = v ? gn_vgpus_return(v, c, &err) : gn_fail(&err, ENODEV, NULL, "there is no such session any more");
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);

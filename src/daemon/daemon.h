@@ -216,10 +216,10 @@ void gn_conns_take(struct gn_daemon *d, int fd);
 /* One of another machine's program's; fd is as above. */
 void gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);
+void gn_conns_close(struct gn_daemon *d);
 /* Frames to the program; a program that does not read is closed. */
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds);
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
-
 /* A control request's reply. */
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
 

@@ -42,8 +42,8 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "  --tcp-grace SECONDS  keep a vGPU this long when its connection breaks (5)\n"
                            "  --device SELECTOR  offer this device only; may be repeated.\n"
                            "                     NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator]\n"
-                           "  --policy NAME      who gets a device next: none (the default: no turns, all at\n"
-                           "                     once), fair, credit, credit-hs, strict, rr or xenocredit\n"
+                           "  --policy NAME      who gets a device next: fair (the default), credit, credit-hs, strict,\n"
+                           "                     rr, xenocredit or none (no turns, all at once)\n"
                            "  --slice MS         how long a vGPU has a device while others wait (6)\n"
                            "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
                            "  --breach-pause MS  a tenant whose programs break one vGPU after the other starts one in\n"
@@ -68,6 +68,17 @@ static int die(int rc, const struct gn_error *err, int status)
     return status;
 }
 
+/* One whose program may yet come back. With one of them another may leave: that of a move between them. */
+static struct gn_vgpu_record *awaited(struct gn_daemon *d)
+{
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        if (v->return_by_ns)
+            return v;
+    }
+    return NULL;
+}
+
 static void signalled(struct gn_source *s, uint32_t events)
 {
     struct gn_daemon *d = gn_container_of(s, struct gn_daemon, signals);
@@ -86,8 +97,9 @@ static void signalled(struct gn_source *s, uint32_t events)
     gn_loop_close(&d->loop, &d->listener);
     gn_tcp_listener_stop(d->tcp);
     d->tcp = NULL;
-    gn_list_for_each(c, &d->conns, struct gn_conn, link) gn_conn_close(c);
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns) gn_vgpus_leave(v);
+    gn_conns_close(d);
+    for (struct gn_vgpu_record *v; (v = awaited(d));)
+        gn_vgpus_leave(v);
     if (gn_list_empty(&d->vgpus))
         gn_loop_stop(&d->loop);
 }
@@ -151,12 +163,12 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
     uint32_t n_devices = 0;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++)
         n_devices += d->machine.platforms[i].n_devices;
-    d->takes_turns = config->policy != NULL;
+    const struct gn_sched_policy *policy = config->policy_set ? config->policy : gn_sched_policy_at(0);
+    d->takes_turns = policy != NULL;
     d->overrun.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (d->overrun.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start the scheduler: %s", strerror(errno));
-    return gn_scheduler_start(&d->scheduler, config->policy ? config->policy : gn_sched_policy_at(0),
-                              config->slice_ns ? config->slice_ns : SLICE_NS,
+    return gn_scheduler_start(&d->scheduler, policy ? policy : gn_sched_policy_at(0), config->slice_ns ? config->slice_ns : SLICE_NS,
                               config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, n_devices, d->overrun.fd, err);
 }
 

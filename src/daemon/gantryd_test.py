@@ -20,6 +20,7 @@ from gantryd_harness import (ATTACH, ATTACHED, CONTROL, ERROR, HELLO, PATIENCE, 
                              Gantryd, attach, children, cmdline, count_fds, frame, hello, wait_gone)
 
 F_GET_SEALS = 1034
+WAIT = 26
 SEALED = 1 | 2 | 4  # SEAL, SHRINK, GROW
 FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}
 
@@ -149,7 +150,7 @@ class Attaching(unittest.TestCase):
         a = self.attached(tenant=b"blue.team-1", weight=7, memory=4096)
         v = vgpus(a.client)
         self.assertEqual(len(v), 1)
-        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False, "used": False}
+        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False, "used": False, "share": 0, "entitled": 0}
         self.assertEqual(v[0], {"id": "%08x" % a.id, "tenant": "blue.team-1", "program": "test", "pid": os.getpid(),
                                 "worker_pid": a.worker, "platform": "Fake Platform", "link": "shm", "mode": "remote",
                                 "state": "idle", "weight": 7, "memory_bytes": 0, "leased_bytes": 0, "memory_limit_bytes": 4096,
@@ -159,6 +160,25 @@ class Attaching(unittest.TestCase):
         self.assertEqual([(x["name"], x["type"], x["present_as"], x["vgpus"]) for x in d],
                          [("Fake Device One", "gpu", "gpu", 1), ("Fake Device Two", "accelerator", "accelerator", 1)])
         self.assertIn("error", json.loads(a.client.control(b"what?")))
+
+    def pidfds(self):
+        folder = "/proc/%d/fd" % self.gantryd.process.pid
+        return sum(os.readlink(os.path.join(folder, fd)) == "anon_inode:[pidfd]" for fd in os.listdir(folder))
+
+    def test_a_program_is_watched_once(self):
+        other, c = self.attached(), self.gantryd.client()
+        before = self.pidfds()
+        self.assertEqual(c.attach(zero=1).op, ERROR)  # passthrough, which is not allowed
+        self.assertEqual(self.pidfds(), before + 1)
+        ring = other.segments[0]
+        c.send(frame(WAIT, 2, struct.pack("<IIIIQ32s", 0, 0, 0, 0, 0, b"")), (2, ring))
+        while len(vgpus(other.client)) == 1:
+            pass
+        self.assertEqual(self.pidfds(), before + 1)
+        c.close()
+        while len(vgpus(other.client)) == 2:
+            pass
+        self.assertEqual(self.pidfds(), before)
 
     def test_attaches_that_cannot_be_are_refused_and_the_connection_goes_on(self):
         c = self.gantryd.client()

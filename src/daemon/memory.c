@@ -20,6 +20,8 @@ static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
 static void bound(struct gn_vgpu_record *v)
 {
     const struct gn_daemon *d = v->daemon;
+    if (v->hosted) /* what else its program's process holds is not the lease's affair */
+        return;
     gn_walls_follow_lease(&d->walls, &d->machine.platforms[v->platform], v->process.fd, v->worker_pid, v->lease.leased_bytes);
 }
 
@@ -101,6 +103,16 @@ void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *
         send_held(c);
 }
 
+static struct gn_conn *first_over(struct gn_daemon *d, uint64_t now_ns)
+{
+    gn_list_for_each(c, &d->conns, struct gn_conn, link)
+    {
+        if (c->held && (now_ns >= c->held_until_ns || is_settled(c->held_for)))
+            return c;
+    }
+    return NULL;
+}
+
 /* ---- time */
 
 void gn_memory_settle(struct gn_daemon *d)
@@ -115,16 +127,12 @@ void gn_memory_settle(struct gn_daemon *d)
         if (at && (!next || at < next))
             next = at;
     }
+    /* Sending closes who does not read, and with him perhaps others: no walk goes on after it. */
+    struct gn_conn *over;
+    while (d->n_held && (over = first_over(d, now)))
+        send_held(over);
     if (d->n_held) {
-        gn_list_for_each(c, &d->conns, struct gn_conn, link)
-        {
-            if (!c->held)
-                continue;
-            if (now >= c->held_until_ns || is_settled(c->held_for))
-                send_held(c);
-            else if (!next || c->held_until_ns < next)
-                next = c->held_until_ns;
-        }
+        gn_list_for_each(c, &d->conns, struct gn_conn, link) if (c->held && (!next || c->held_until_ns < next)) next = c->held_until_ns;
     }
     if (next == d->lease_timer_ns)
         return;

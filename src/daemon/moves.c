@@ -67,7 +67,7 @@ static void undo(struct gn_move *m, const struct gn_error *err)
         [GN_MOVE_RESTORE] = "the vGPU was not restored, and its program waits on",
     };
     struct gn_vgpu_record *v = m->from;
-    const bool lost = m->what != GN_MOVE_RESTORE && !m->saved && v->process.fd < 0;
+    const bool lost = m->what != GN_MOVE_RESTORE && v->process.fd < 0;
     const char *failure = lost ? "the vGPU is lost" : failures[m->what];
     gn_log(GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, failure, err->what);
     gn_move_answer(m, gn_control_error(failure, err->what, err->fix[0] ? err->fix : NULL));
@@ -77,14 +77,14 @@ static void undo(struct gn_move *m, const struct gn_error *err)
         gn_checkpoint_given_up(m);
     const bool restore = m->what == GN_MOVE_RESTORE, away = m->what == GN_MOVE_AWAY;
     const uint32_t number = m->number;
-    const bool deserted = away && m->saved && v->process.fd < 0;
+    const bool deserted = lost && m->saved;
     gn_move_drop(m);
     if (restore)
         gn_restore_given_up(v, err);
     if (away)
         gn_away_called_off(v, number, err);
     if (deserted)
-        gn_vgpus_lost(v); /* its worker died while it was the program's to say */
+        gn_vgpus_lost(v); /* its worker died while another was to say how it goes on */
 }
 
 /* The old worker goes on. */
@@ -169,7 +169,7 @@ static void commit(struct gn_move *m)
 bool gn_move_said(const struct gn_frame *f, int n_fds, struct gn_worker_moved *ret)
 {
     return f->n_fds <= n_fds && gn_frame_payload(f, ret, sizeof *ret) && gn_frame_string_ok(ret->what, sizeof ret->what) &&
-           gn_frame_string_ok(ret->fix, sizeof ret->fix) && ret->error <= 0;
+           gn_frame_string_ok(ret->fix, sizeof ret->fix) && ret->error <= 0 && ret->error >= -INT32_MAX;
 }
 
 static void failed(struct gn_move *m, const struct gn_worker_moved *said)
@@ -329,6 +329,11 @@ void gn_move_ask_save(struct gn_move *m)
     m->stream_fd = -1;
 }
 
+bool gn_move_has_all(const struct gn_vgpu_record *v)
+{
+    return v->move && v->move->saved && v->move->what != GN_MOVE_RESTORE;
+}
+
 /* It may not have been heard yet, and its worker ends with it. */
 static bool has_program(const struct gn_vgpu_record *v)
 {
@@ -382,7 +387,8 @@ void gn_move_left(struct gn_vgpu_record *v)
         undo(v->takes_from->move, &err);
     } else if (v->move) {
         struct gn_vgpu_record *n = v->move->to;
-        gn_move_answer(v->move, gn_control_error("it was given up", "its program has ended", NULL));
+        const char *why = v->return_by_ns ? "its program has not come back" : "its program has ended";
+        gn_move_answer(v->move, gn_control_error("it was given up", why, NULL));
         gn_move_drop(v->move);
         if (n)
             gn_vgpus_leave(n);
@@ -514,6 +520,9 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
     int stream[2];
     if (gn_move_may_begin(v, err))
         return -1;
+    /* Its end ends a vGPU, maybe v, and an answer that cannot be written is its end: nothing of that is wanted in the middle of a move. */
+    if (c->vgpu)
+        return gn_fail(err, EINVAL, "ask on another", "this is a connection by which a program has its vGPU");
     if (judge_mode(v, to, err))
         return -1;
     if (wish->device && to != GN_MOVE_TO_LOCAL)

@@ -23,6 +23,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "daemon/arrivals.h"
+#include "daemon/moves.h"
 #include "daemon/vgpus_inside.h"
 #include "shm/counters.h"
 
@@ -168,8 +169,8 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v)
 void gn_vgpus_leave(struct gn_vgpu_record *v)
 {
     v->conn = NULL;
-    v->return_by_ns = 0;
     gn_move_left(v);
+    v->return_by_ns = 0;
     gn_holder_ending(&v->lease);
     drop_program_side(v);
     gn_vgpus_end_worker(v);
@@ -329,7 +330,7 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
             refuse(v, ENOMEM, (gn_fail(&err, ENOMEM, NULL, "cannot watch a worker"), &err));
             return;
         }
-        gn_vgpus_free_if_over(v);
+        gn_vgpus_leave(v); /* who is to have another's place may be waited for */
         return;
     }
     /* The grace ran out, or the worker left its socket, before there was somebody to kill. */
@@ -365,13 +366,16 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     if (v->booted && is_breach(status, ended_by))
         gn_breaches_note(&v->tenant->breaches, v->daemon->breach_pause_ns, gn_now_ns());
     gn_worker_log_drain(&v->log); /* its last words before those on its end */
+    char lost[GN_LINK_NAME_BYTES + 64] = "";
+    /* Unless another has, or had all the time, what this one had. */
+    if ((v->conn || v->booted) && !gn_move_has_all(v))
+        snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program, (int)v->program_pid);
     /* What the filter of system calls has ended is told even when its program left as quickly. */
     if (ended_by && (!v->ending || ended_by == SIGSYS))
-        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s; \"%s\" (%d) has lost its device", v->id, (int)v->worker_pid,
-               ended_by, ended_by == SIGSYS ? ", for a system call that no driver makes" : "", v->program, (int)v->program_pid);
+        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s", v->id, (int)v->worker_pid, ended_by,
+               ended_by == SIGSYS ? ", for a system call that no driver makes" : "", lost);
     else if (!v->ending && WEXITSTATUS(status))
-        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d; \"%s\" (%d) has lost its device", v->id, (int)v->worker_pid,
-               WEXITSTATUS(status), v->program, (int)v->program_pid);
+        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d%s", v->id, (int)v->worker_pid, WEXITSTATUS(status), lost);
     gn_vgpus_free_if_over(v);
 }
 

@@ -16,7 +16,7 @@
 
 #define MAX_ITEMS (1u << 21)
 #define GATHER    8
-#define RUN_BYTES (32u << 10) /* a run of small records that is longer is not made longer still: it would never be free */
+#define RUN_BYTES (32u << 10) /* of small records: a run makes room only when all of it is acknowledged */
 #define ACK_BYTES (8u << 10)  /* worth telling when something goes out anyhow */
 #define IOVS      (2 * GATHER)
 
@@ -65,8 +65,9 @@ static int append_all_locked(struct gn_stream_out *o, const struct gn_out_part *
     }
     if (o->stopped)
         return -EPIPE;
-    /* A record as long as a piece of bulk data is not taken for one that waits in a ring. */
-    if (long_one || bytes > GN_OUT_RING_BYTES / 2)
+    /* A record as long as a piece of bulk data is not taken for one that waits in a ring; and what the other side need not have
+     * acknowledged, half a ring and the rest of a run, leaves room for what may be appended. */
+    if (long_one || bytes > GN_OUT_RING_BYTES / 2 - RUN_BYTES)
         return -EMSGSIZE;
     if (bytes > GN_OUT_RING_BYTES - (o->ring_end - o->ring_freed))
         return -EAGAIN;
@@ -208,6 +209,8 @@ static bool stage_run_locked(struct gn_stream_out *o)
         last->bytes = o->ring + at;
         last->in_ring = true;
     }
+    if (n > RUN_BYTES - last->n_bytes)
+        n = RUN_BYTES - last->n_bytes;
     last->n_bytes += (uint32_t)n;
     last->counted += (uint32_t)n;
     o->position += n;

@@ -220,6 +220,48 @@ static void what_is_not_acknowledged_fills_up(void **state)
     close_end(&b);
 }
 
+/* As a worker does: no word of what it has taken before that is due. */
+static void take_all(struct end *e)
+{
+    while (gn_in_read(&e->in) > 0)
+        if (gn_out_ack_due(&e->out, e->in.received, e->in.small))
+            gn_out_owe_ack(&e->out, e->in.received, e->in.small);
+    (void)gn_out_flush(&e->out);
+}
+
+static void a_ring_that_was_filled_before_it_was_sent_gets_room(void **state)
+{
+    (void)state;
+    static const unsigned char payload[GN_OUT_RING_BYTES / 2];
+    static const uint32_t sizes[] = {100, 4096, 65536};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(sizes); i++) {
+        static struct end a, b;
+        struct gn_stream_record r = {sizes[i], GN_RECORD_DATA, 0, 0};
+        open_end(&a);
+        open_end(&b);
+        while (!gn_out_append(&a.out, &r, payload))
+            ;
+        join(&a, &b);
+        for (int n = 0; n < 4000; n++) {
+            const int rc = gn_out_flush(&a.out);
+            assert_true(rc == 0 || rc == -EAGAIN);
+            take_all(&b);
+            take_all(&a);
+        }
+        /* All has come, and whatever may be appended at all can be. */
+        assert_int_equal(b.in.received, a.out.position);
+        const struct gn_out_part parts[] = {{{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload},
+                                            {{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload},
+                                            {{200000, GN_RECORD_DATA, 0, 0}, payload}, {{200000, GN_RECORD_DATA, 0, 0}, payload}};
+        int rc = -EMSGSIZE;
+        for (int n = GN_ARRAY_SIZE(parts); n && rc == -EMSGSIZE; n--)
+            rc = gn_out_append_all(&a.out, parts, n);
+        assert_int_equal(rc, 0);
+        close_end(&a);
+        close_end(&b);
+    }
+}
+
 /* What is due while so many bytes come, all in the sender's ring or not. */
 static unsigned acknowledgements(bool in_ring, uint64_t bytes)
 {
@@ -437,7 +479,7 @@ int main(void)
         cmocka_unit_test(what_is_not_acknowledged_fills_up),    cmocka_unit_test(malformed_records_are_faults),
         cmocka_unit_test(bulk_is_acknowledged_seldom),          cmocka_unit_test(only_small_records_count_as_small),
         cmocka_unit_test(forgotten_bytes_are_not_looked_at),    cmocka_unit_test(another_goes_on_in_its_place),
-        cmocka_unit_test(what_is_kept_must_be_a_stream),
+        cmocka_unit_test(what_is_kept_must_be_a_stream),        cmocka_unit_test(a_ring_that_was_filled_before_it_was_sent_gets_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

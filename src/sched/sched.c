@@ -109,8 +109,10 @@ static void place(struct gn_sched *s, struct gn_sched_tenant *t, uint64_t now_ns
 {
     const bool wants = t->n_ready && (!s->running || s->running->tenant != t);
     const bool capped = wants && keeps_off(s, t, now_ns);
-    gn_list_remove(&t->waiting);
-    if (capped)
+    /* Who stays there keeps its place: whoever walks along them comes to an end. */
+    if (!capped)
+        gn_list_remove(&t->waiting);
+    else if (gn_list_empty(&t->waiting))
         gn_list_append(&s->capped, &t->waiting);
     if (wants && !capped)
         set_ready(&s->queue, &t->node, now_ns);

@@ -303,6 +303,22 @@ static void a_cap_holds_even_alone(void **state)
     }
 }
 
+static void caps_of_several_hold_beside_each_other(void **state)
+{
+    struct world w;
+    struct gn_sched_tenant *t[3];
+    (void)state;
+    world_init(&w, "fair");
+    for (size_t i = 0; i < GN_ARRAY_SIZE(t); i++) {
+        t[i] = tenant(&w, 100);
+        prog(&w, t[i], 100, 200 * US, 0);
+        assert_int_equal(gn_sched_tenant_set_cap(&w.s, t[i], 100000, 0), 0);
+    }
+    run(&w, 10 * S);
+    for (size_t i = 0; i < GN_ARRAY_SIZE(t); i++)
+        assert_near(share(&w, t[i], 0, w.now), 0.1, 0.005);
+}
+
 /* Each change of hands costs the device something. */
 static void a_capped_tenant_has_whole_slices(void **state)
 {
@@ -592,6 +608,7 @@ int main(void)
         cmocka_unit_test(who_comes_late_neither_catches_up_nor_waits),
         cmocka_unit_test(a_changed_weight_holds_at_once),
         cmocka_unit_test(a_cap_holds_even_alone),
+        cmocka_unit_test(caps_of_several_hold_beside_each_other),
         cmocka_unit_test(what_a_cap_leaves_is_the_others),
         cmocka_unit_test(a_floor_is_kept_against_any_weight),
         cmocka_unit_test(floors_never_promise_more_than_there_is),

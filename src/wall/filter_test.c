@@ -138,6 +138,14 @@ static int try_cut(void)
 {
     return error_of(open("/dev/null", O_RDONLY | O_TRUNC));
 }
+static int try_cut_without_access(void)
+{
+    return error_of(open("/dev/null", O_ACCMODE | O_TRUNC));
+}
+static int try_no_access(void)
+{
+    return error_of(open("/dev/null", O_ACCMODE));
+}
 static int try_truncate(void)
 {
     return error_of(truncate("/dev/null", 0));
@@ -222,12 +230,30 @@ static void daily_work_goes_on(void **state)
 
 static void what_is_not_for_a_worker_is_refused(void **state)
 {
-    static int (*const tries[])(void) = {try_socket,     try_datagram_pair, try_signal,        try_group,
-                                         try_everybody,  try_tkill,         try_pidfd,         try_cut,
-                                         try_truncate,   try_namespace,     try_unshare,       try_typing,
-                                         try_owner,      try_limit,         try_dumpable,      try_others_processor,
-                                         try_to_outlive, try_memory_file,   try_shared_memory, try_vast_shared_memory,
-                                         try_keys,       try_rings};
+    static int (*const tries[])(void) = {try_socket,
+                                         try_datagram_pair,
+                                         try_signal,
+                                         try_group,
+                                         try_everybody,
+                                         try_tkill,
+                                         try_pidfd,
+                                         try_cut,
+                                         try_truncate,
+                                         try_namespace,
+                                         try_unshare,
+                                         try_typing,
+                                         try_owner,
+                                         try_limit,
+                                         try_dumpable,
+                                         try_others_processor,
+                                         try_to_outlive,
+                                         try_memory_file,
+                                         try_shared_memory,
+                                         try_vast_shared_memory,
+                                         try_keys,
+                                         try_rings,
+                                         try_cut_without_access,
+                                         try_no_access};
     (void)state;
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++)
         assert_returns(in_child(tries[i], false), EPERM);

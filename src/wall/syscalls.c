@@ -219,11 +219,11 @@ static void with_arguments(struct builder *b)
     when(b, SYS_ioctl, 1, WHOLE, ONE_OF(TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD, TIOCCONS, FIOSETOWN, SIOCSPGRP), REFUSE, ALLOW);
     /* clone3's flags lie in memory, where a filter cannot look: it is not there. */
     when(b, SYS_clone, 0, namespaces, ONE_OF(0), ALLOW, REFUSE);
-    /* Old Landlocks let a file that may be read be cut off. openat2 is not there, for the same reason as
-     * clone3. */
-    when(b, SYS_openat, 2, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC), REFUSE, ALLOW);
+    /* Old Landlocks let a file that may be read be cut off, and ask nothing where access is neither to read nor to write. openat2 is not
+     * there, for the same reason as clone3. */
+    when(b, SYS_openat, 2, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE), REFUSE, ALLOW);
 #if defined(__x86_64__)
-    when(b, SYS_open, 1, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC), REFUSE, ALLOW);
+    when(b, SYS_open, 1, O_TRUNC | O_ACCMODE, ONE_OF(O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE), REFUSE, ALLOW);
     number(b, SYS_creat, ALLOW);
 #endif
     /* Signals by way of a descriptor. */

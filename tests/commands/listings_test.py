@@ -77,7 +77,7 @@ class Listings(CommandTest):
         self.assertEqual(set(plain["copies"]), {"two", "mapped", "bypass"})
         for key in ("calls", "sync_calls", "memory_bytes", "leased_bytes"):
             self.assertEqual(plain[key], 0)
-        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False, "used": False}
+        nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False, "used": False, "share": 0, "entitled": 0}
         self.assertEqual(plain["devices"], [dict(nothing, index=0, name="Fake Device One"), dict(nothing, index=1, name="Fake Device Two")])
         self.add_tenant("team.a")
         limited = self.vgpu(self.attach(weight=7, memory=3 << 30, tenant=b"team.a"))
@@ -94,12 +94,19 @@ class Listings(CommandTest):
         rows = {line.split()[0]: line for line in lines[1:]}
         self.assertRegex(first, "^[0-9a-f]{8}$")
         self.assertEqual(rows[first].split()[1:],
-                         ["default", str(os.getpid()), "test", "idle", "100", "-", "0", "-", "0", "0", "shm", "remote", "-", "Fake", "Platform"])
-        self.assertEqual(rows[second].split()[5:9], ["1000", "-", "0", "1.5G"])
+                         ["default", str(os.getpid()), "test", "idle", "100", "0%", "0", "-", "0", "0", "shm", "remote", "-", "Fake", "Platform"])
+        self.assertEqual(rows[second].split()[5:9], ["1000", "0%", "0", "1.5G"])
         # Aligned: each column's words all begin, or all end, where its title does.
         for line in (rows[first], rows[second]):
             for (start, end), (word_start, word_end) in zip(columns(lines[0]), columns(line)):
                 self.assertTrue(start == word_start or end == word_end, lines)
+
+    def test_who_takes_no_turns_has_no_share(self):
+        self.prefix.run("policy", "none", address=self.address, check=True)
+        self.addCleanup(self.prefix.run, "policy", "fair", address=self.address, check=True)
+        it = self.attach()
+        self.assertEqual([d.get("share") for d in self.vgpu(it)["devices"]], [None, None])
+        self.assertEqual(next(line.split()[6] for line in self.table("ls") if line.startswith(it)), "-")
 
     def test_no_vgpu(self):
         with Gantryd(env={"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}) as alone:

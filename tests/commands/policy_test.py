@@ -26,6 +26,7 @@ class Policies(CommandTest):
         reply = self.policy()
         self.assertEqual(set(reply), {"version", "policy", "policies"})
         self.assertEqual([p["name"] for p in reply["policies"]], POLICIES)
+        self.assertEqual(reply["policy"], "fair")  # nobody has chosen one
         for p in reply["policies"]:
             self.assertEqual(set(p), {"name", "about"})
             self.assertTrue(p["about"])

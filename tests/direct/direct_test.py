@@ -413,6 +413,24 @@ class Direct(unittest.TestCase):
                 out, _ = program.communicate(timeout=TIMEOUT_S)
                 self.assertEqual((program.returncode, out), (0, "zero 0\nright\n"), policy)
 
+    def test_who_has_nothing_left_to_do_keeps_nobody_from_the_device(self):
+        for steps in (["copy", "finish"], ["copy 20", "finish"]):
+            with self.subTest(steps), self.daemon("--kernel-limit", "0.5") as daemon:
+                idle = self.start(daemon, HOSTED, "late")
+                other = self.start(daemon, HOSTED, "hold", "300", GANTRY_MODE="remote")
+                self.says(idle, "ready")
+                self.says(other, "ready")
+                for step in ["make", *steps]:
+                    idle.stdin.write(step + "\n")
+                    idle.stdin.flush()
+                    self.says(idle, step.split()[0] + " 0")
+                self.on(other)
+                out, _ = other.communicate(timeout=TIMEOUT_S)
+                self.assertEqual((other.returncode, out), (0, "held 0\nright\n"))
+                self.assertNotIn("keeps others from the device", daemon.log())
+                out, _ = idle.communicate("check\n", timeout=TIMEOUT_S)
+                self.assertEqual((idle.returncode, out), (0, "check 0\nright\n"))
+
     def test_who_keeps_others_from_the_device(self):
         with self.daemon("--policy", "fair", "--kernel-limit", "0.5") as daemon:
             hog = self.start(daemon, HOSTED, "hold", "60000", "2000000000")   # one launch lasts for many seconds

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/moves.h"
 #include "daemon/spawn.h"
 #include "fuzz.h"
 #include "link/worker_wire.h"
@@ -137,6 +138,12 @@ static void turn(void)
 {
     FUZZ_CHECK(gn_loop_turn(&d.loop, 0) >= 0);
     read_template();
+    /* What a worker says late is never taken for an answer to the next that is asked of it. */
+    gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link)
+    {
+        const struct gn_move *m = v->control.fd >= 0 ? v->move : NULL;
+        FUZZ_CHECK(!m || m->what == GN_MOVE_RESTORE || !m->asked || m->saved || m->out.error || v->leaving);
+    }
 }
 
 static void send_some(int fd, uint16_t op, uint16_t flags, uint32_t seq, const void *payload, size_t n, int n_fds)
@@ -245,6 +252,44 @@ static void speak_of_memory(int i, struct fuzz *f)
         send_some(workers[i], GN_WORKER_RETURNED, 0, 0, &back, sizeof back, 0);
 }
 
+/* A worker's words on a move: at the right time, at another, with reasons or without. */
+static void speak_of_move(int i, struct fuzz *f)
+{
+    static const uint16_t ops[] = {GN_WORKER_STOPS, GN_WORKER_SAVED, GN_WORKER_LOADED};
+    const uint8_t how = fuzz_u8(f);
+    const uint16_t op = ops[how % GN_ARRAY_SIZE(ops)];
+    const struct gn_worker_moved said = {.error = op == GN_WORKER_STOPS ? 0 : (int32_t)fuzz_u32(f), .what = "a reason"};
+    send_some(workers[i], op, 0, 0, &said, op == GN_WORKER_STOPS ? 0 : sizeof said, how >> 7);
+}
+
+static void ask_for_move(int i, struct fuzz *f)
+{
+    char text[128];
+    uint8_t which = fuzz_u8(f);
+    gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link)
+    {
+        if (which--)
+            continue;
+        snprintf(text, sizeof text, "{\"version\":1,\"request\":\"migrate\",\"to\":\"local\",\"vgpu\":\"%08x\"}", v->id);
+        send_some(clients[i], GN_LINK_CONTROL, 0, 4, text, strlen(text), 0);
+    }
+}
+
+static void ask_for_checkpoint(int i, struct fuzz *f)
+{
+    char text[128];
+    uint8_t which = fuzz_u8(f);
+    gn_list_for_each(v, &d.vgpus, struct gn_vgpu_record, link)
+    {
+        if (which--)
+            continue;
+        snprintf(text, sizeof text, "{\"version\":1,\"request\":\"checkpoint\",\"stop\":%s,\"vgpu\":\"%08x\"}",
+                 fuzz_u8(f) & 1 ? "true" : "false", v->id);
+        send_some(clients[i], GN_LINK_FILE, 0, 4, NULL, 0, 1);
+        send_some(clients[i], GN_LINK_CONTROL, 0, 4, text, strlen(text), 0);
+    }
+}
+
 static void die(int i)
 {
     uint64_t one = 1;
@@ -267,6 +312,8 @@ static void a_second_later(void)
     {
         v->kill_at_ns = v->kill_at_ns ? 1 : 0;
         v->return_by_ns = v->return_by_ns ? 1 : 0;
+        if (v->move)
+            v->move->until_ns = 1;
     }
     gn_vgpus_grace(&d.grace, EPOLLIN);
     gn_memory_timer(&d.lease_timer, EPOLLIN);
@@ -339,6 +386,14 @@ static void step(uint8_t what, struct fuzz *f)
             speak_of_memory(i, f);
             break;
         }
+        if (how == 6) { /* gantryd is told to end */
+            gn_conns_close(&d);
+            break;
+        }
+        if (how == 2 || how == 4 || how == 8) {
+            (how == 2 ? speak_of_move : how == 4 ? ask_for_move : ask_for_checkpoint)(i, f);
+            break;
+        }
         if (clients[i] >= 0)
             while (recv(clients[i], into, sizeof into, MSG_DONTWAIT) > 0)
                 continue;
@@ -353,7 +408,7 @@ static void all_go(void)
     for (int i = 0; i < N; i++)
         close_end(&clients[i]);
     turn();
-    gn_list_for_each(c, &d.conns, struct gn_conn, link) gn_conn_close(c);
+    gn_conns_close(&d);
     if (template_fd >= 0)
         shutdown(template_fd, SHUT_RDWR);
     for (int i = 0; i < N; i++) {

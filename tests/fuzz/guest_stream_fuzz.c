@@ -54,6 +54,7 @@ static void begin(void)
     r.s = &s;
     s.remote = &r;
     pthread_mutex_init(&r.landings_lock, NULL);
+    pthread_cond_init(&r.landings_wake, NULL);
     pthread_mutex_init(&r.wants_lock, NULL);
     gn_list_init(&r.wants);
     for (uint32_t i = 0; i < MAX_LANDINGS; i++)
@@ -179,6 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (f.left && step(&f))
         ;
     FUZZ_CHECK(forget_wants() <= MAX_WANTS);
+    gn_remote_dropped(&r);
     for (uint32_t i = 0; i < LANDINGS; i++) {
         if (places[i].there)
             gn_remote_landed(&r, &places[i].ref);

@@ -3,7 +3,8 @@
 """Programs that share memory with their vGPUs, which go to a gantryd that is reached over tcp while they run: their link is tcp from then on.
 What they compute is what they compute undisturbed; what cannot go is refused, and goes on.
 
-    far_test.py STAGE PROGRAM BUSY SHARING LOAD     STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load
+    far_test.py STAGE PROGRAM BUSY SHARING LOAD WANDERER    STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load;
+                                                            WANDERER: the program of the tests of tcp
 """
 
 import json
@@ -14,7 +15,7 @@ import sys
 
 from moves_harness import Load, STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, start_again, wait_until
 
-TcpCase.stage, TcpCase.path, BUSY, SHARING, LOAD = (os.path.abspath(p) for p in sys.argv[1:6])
+TcpCase.stage, TcpCase.path, BUSY, SHARING, LOAD, WANDERER = (os.path.abspath(p) for p in sys.argv[1:7])
 TOKEN = "blue-has-a-token-that-is-long-enough"
 
 
@@ -84,6 +85,17 @@ class Far(TcpCase):
                 self.assertEqual(program.stdout.readline().strip(), "goes")
                 self.assertEqual(program.communicate(timeout=TIMEOUT_S)[0], disturbed)
                 self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
+
+    def test_lists_that_are_longer_than_a_record(self):
+        """Of commands that nobody answers, and that were put into the ring as if their vGPU were here."""
+        a, b = self.here(), self.daemon("b")
+        program = self.start(a, WANDERER)
+        self.assertEqual(program.stdout.readline(), "ready 0\n")
+        self.move(a, b)
+        words = ["list 5000", "list 70000", "list 150000", "rounds 3"]
+        out, _ = program.communicate("".join(w + "\n" for w in words), timeout=TIMEOUT_S)
+        self.assertEqual(out.split(), ["0"] * len(words))
+        self.assertEqual(program.returncode, 0)
 
     def test_loads_that_run(self):
         a, b = self.here(), self.daemon("b")
@@ -172,4 +184,4 @@ class Far(TcpCase):
 
 
 if __name__ == "__main__":
-    telling.main(TcpCase.stage, sys.argv[6:])
+    telling.main(TcpCase.stage, sys.argv[7:])

@@ -75,6 +75,19 @@ def start_again(daemon, how=signal.SIGKILL):
     daemon.__enter__()
 
 
+def held(daemon):
+    """The worker of its that stands at the point that $GANTRY_HOLD names, or None: no other process catches this signal (src/base/fault.h)."""
+    for pid in descendants(daemon.process.pid):
+        try:
+            with open("/proc/{}/status".format(pid), encoding="utf-8", errors="replace") as f:
+                caught = next(int(line.split()[1], 16) for line in f if line.startswith("SigCgt:"))
+        except (OSError, StopIteration):
+            continue
+        if caught >> (signal.SIGCONT - 1) & 1:
+            return pid
+    return None
+
+
 def rest_of(process):
     """What a program that went wrong has still said, with its worker where both say it on stdout."""
     if process.stdout.closed:
@@ -184,6 +197,13 @@ class MovesCase(unittest.TestCase):
         program.on()
         self.assertIsNone(program.ends_well())
 
+    def is_lost(self, daemon, program):
+        """It is told so, and nothing is left of it."""
+        out, _ = program.process.communicate("on\n" * 8, timeout=TIMEOUT_S)
+        self.assertNotIn("right", out)
+        self.assertIn("wrong", out)
+        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
+
     def drain(self, here, there, status, *how):
         """What it says, by vGPU."""
         got, said = gantry(here, "drain", self.address_of(there), *how)
@@ -212,7 +232,9 @@ class BusyCase(MovesCase):
 
 
 class TcpCase(MovesCase):
-    """The same with gantryds and programs that reach each other over tcp."""
+    """The same with gantryds and programs that reach each other over tcp. `network` is the tcp suite's relay."""
+
+    network = None
 
     def not_started(self, name, *args, insecure=True, fault=None, env=None):
         listen = ["--listen", "tcp:127.0.0.1:0", *(["--insecure"] if insecure else [])]
@@ -221,6 +243,12 @@ class TcpCase(MovesCase):
 
     def address_of(self, there):
         return there.tcp_address
+
+    def relay(self, port):
+        """A network in the way to that port, and its address."""
+        relay = subprocess.Popen([self.network, str(port)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (relay.kill(), relay.wait(), relay.stdout.close()))
+        return relay, "tcp:127.0.0.1:" + relay.stdout.readline().strip()
 
     def file(self, name, text):
         """Its path. Nobody else can read it, as becomes a token's."""
@@ -294,12 +322,6 @@ class KilledBetweenTwo:
     gantryds that are not started, and where each is to be killed; and at which points the new worker is."""
 
     new_worker = ()
-
-    def is_lost(self, daemon, program):
-        out, _ = program.process.communicate("on\n" * 8, timeout=TIMEOUT_S)
-        self.assertNotIn("right", out)
-        self.assertIn("wrong", out)
-        self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
 
     def again(self, daemon):
         """In the place of one that was killed, so that there is something to look at in the end."""

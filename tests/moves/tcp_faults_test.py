@@ -14,7 +14,7 @@ import sys
 
 from moves_harness import KilledBetweenTwo, STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, wait_until
 
-TcpCase.stage, TcpCase.path, RELAY = (os.path.abspath(p) for p in sys.argv[1:4])
+TcpCase.stage, TcpCase.path, TcpCase.network = (os.path.abspath(p) for p in sys.argv[1:4])
 
 
 class Faults(KilledBetweenTwo, TcpCase):
@@ -22,11 +22,6 @@ class Faults(KilledBetweenTwo, TcpCase):
 
     def pair(self, here=None, there=None):
         return self.not_started("a", fault=here), self.not_started("b", fault=there)
-
-    def relay(self, port):
-        relay = subprocess.Popen([RELAY, str(port)], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (relay.kill(), relay.wait(), relay.stdout.close()))
-        return relay, "tcp:127.0.0.1:" + relay.stdout.readline().strip()
 
     def test_the_old_worker_is_killed(self):
         for point in ("move-begun", "move-ahead", "move-quiet", "move-told", "move-saved"):

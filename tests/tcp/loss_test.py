@@ -9,6 +9,7 @@ import subprocess
 from tcp_harness import STAGE, TcpCase, daemon, main
 
 LOST = -5
+TOKEN = "a-token-that-is-long-enough-for-it"
 
 
 class Loss(TcpCase):
@@ -23,6 +24,22 @@ class Loss(TcpCase):
             self.assertEqual(self.cut_while(p, relay, "bulk 12", 2), 0)
             self.assertEqual([v["id"] for v in gantry.vgpus()], [v["id"] for v in before])
             self.assertEqual(p.end(), 0)
+
+    def test_a_user_event_wakes_who_waits_for_it_alone(self):
+        with self.gantry() as gantry:
+            p = self.program(gantry)
+            self.assertEqual(p.do("user 20"), 0)
+            p.end()
+
+    def test_lists_that_are_longer_than_a_record(self):
+        with self.gantry() as gantry:
+            relay = self.relay(gantry)
+            p = self.program(gantry, relay)
+            for n in (5000, 70000, 150000):
+                self.assertEqual(p.do("list {}".format(n)), 0)
+            self.assertEqual(self.cut_while(p, relay, "list 150000", 1), 0)
+            self.assertEqual(p.do("rounds 3"), 0)
+            p.end()
 
     def test_an_idle_program_comes_back(self):
         with self.gantry() as gantry:
@@ -89,6 +106,22 @@ class Loss(TcpCase):
             gantry.drain.wait()
             # So that leaving the block finds what it expects.
             gantry.__enter__()
+
+
+class ThroughTls(TcpCase):
+    ARGS = []
+
+    def test_what_comes_along_with_an_answer_is_heard(self):
+        token, config = (os.path.join(self.work.name, name) for name in ("token", "conf"))
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write(TOKEN + "\n")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write("[tenant default]\ntoken-file = {}\n".format(token))
+        with self.gantry("--config", config) as gantry:
+            p = self.program(gantry, GANTRY_TOKEN=TOKEN)
+            self.assertEqual(p.do("callbacks 100"), 0)
+            self.assertEqual(p.do("list 70000"), 0)
+            self.assertEqual(p.end(), 0)
 
 
 class Commands(TcpCase):

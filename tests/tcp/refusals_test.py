@@ -13,6 +13,10 @@ import time
 
 from tcp_harness import ANSWER_S, SKIP, STAGE, TcpCase, daemon, main
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "attacks"))
+
+from wire import Wire  # noqa: E402
+
 HELLO = struct.pack("<IHHII", 168, 1, 0, 1, 0) + struct.pack("<IIQII128s", 0x79727467, 1, 0, 1, 0, b"test")
 CLIENT_HELLO = bytes.fromhex("160301008001000 07c0303".replace(" ", ""))
 DATA = b"gtrydata" + struct.pack("<II", 1, 0)
@@ -364,6 +368,34 @@ class Plain(TcpCase):
             self.assertEqual(p.do("rounds 3"), 0)
             self.assertEqual(gantry.log().count("is malformed"), 10, gantry.log())
             p.end()
+
+    def test_no_more_is_put_aside_than_may_be_awaited(self):
+        """Questions whose data are still to come: as many as there are slots for answers, each answered when they have."""
+        wire = Wire(os.path.dirname(STAGE))
+        slots = 256
+        with self.gantry() as gantry:
+            control, data = self.attached(gantry, 0)
+
+            def put_aside(n, batch):
+                question = wire.question()
+                data.sendall(b"".join(record(8, 0, batch, question[:8] + struct.pack("<I", 1 << 8 | i & 255) + question[12:])
+                                      for i in range(n)))
+
+            put_aside(slots, 1)
+            data.sendall(record(3, 0, 0))
+            answered = set()
+            while len(answered) < slots:
+                size, kind, _, at = struct.unpack("<IHHQ", self.received(data, 16))
+                self.received(data, size)
+                if kind == 16:
+                    self.assertEqual(at >> 32, 0)
+                    answered.add(at & 255)
+            put_aside(slots, 2)
+            self.assertTrue(gantry.vgpus()[0]["worker_pid"])
+            put_aside(1, 2)
+            self.assertEqual(data.recv(1), b"")
+            self.until(lambda: "is malformed" in gantry.log(), "no reason in the log")
+            control.close()
 
     def test_a_session_wants_its_key(self):
         with self.gantry() as gantry:

@@ -6,8 +6,11 @@
  *     rounds N    N times: write, launch, read back, all without waiting until the end
  *     bulk N      N times 8 MiB there and back, blocking
  *     query       one call that is answered
+ *     list N      commands that wait for N events each, of which one fails: the first or the last of the list
+ *     callbacks N N times what comes back in one go: a result that is waited for, and ends behind it that callbacks tell of
  *     wait        a thread begins to wait for a marker; `join` tells how that went
  *     join
+ *     user N      N times a thread waits for a user event, which is set when it sleeps
  *     print       a kernel prints; then this process prints
  *
  * With WANDERER_EXIT its last exit handler makes a call, as a static destructor would, and prints the result. WANDERER_EXIT=openssl:
@@ -16,10 +19,15 @@
 #include <CL/cl.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define N    4096
 #define BULK (8u << 20)
@@ -105,11 +113,91 @@ static cl_int one_bulk(int round)
     return r;
 }
 
+static sem_t told;
+
+static void CL_CALLBACK tell(cl_event event, cl_int status, void *arg)
+{
+    (void)arg;
+    if (status == CL_COMPLETE)
+        sem_post(&told);
+    clReleaseEvent(event);
+}
+
+/* Nothing is asked for while the callbacks are waited for: what tells of them must be heard by itself. */
+static cl_int with_callbacks(void)
+{
+    enum { BYTES = 1 << 20, CALLBACKS = 64 };
+    static unsigned char out[BYTES];
+    cl_event last, after;
+    cl_int r, registered = 0;
+    cl_mem m = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &r);
+    cl_event first = r ? NULL : clCreateUserEvent(context, &r);
+    if (!r)
+        r = clEnqueueReadBuffer(queue, m, CL_FALSE, 0, BYTES, out, 1, &first, &last);
+    while (!r && registered < CALLBACKS) {
+        r = clEnqueueMarkerWithWaitList(queue, 0, NULL, &after);
+        if (!r)
+            r = clSetEventCallback(after, CL_COMPLETE, tell, NULL);
+        registered += !r;
+    }
+    if (!r)
+        r = clSetUserEventStatus(first, CL_COMPLETE);
+    if (!r)
+        r = clWaitForEvents(1, &last);
+    while (!r && registered--)
+        r = sem_wait(&told);
+    if (!r)
+        r = clReleaseEvent(first);
+    if (!r)
+        r = clReleaseEvent(last);
+    return r ? r : clReleaseMemObject(m);
+}
+
 static void *wait_for_gate(void *arg)
 {
     (void)arg;
     waited = clWaitForEvents(1, &gate);
     return NULL;
+}
+
+static _Atomic pid_t sleeper;
+
+static void *wait_for_user(void *arg)
+{
+    cl_event event = arg;
+    atomic_store(&sleeper, gettid());
+    return clWaitForEvents(1, &event) ? arg : NULL;
+}
+
+static bool sleeps(pid_t thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    FILE *f = fopen(path, "r");
+    if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    if (f)
+        fclose(f);
+    return state == 'S';
+}
+
+static cl_int user_event(void)
+{
+    cl_int r;
+    void *wrong = NULL;
+    pthread_t thread;
+    cl_event event = clCreateUserEvent(context, &r);
+    atomic_store(&sleeper, 0);
+    if (!r)
+        r = pthread_create(&thread, NULL, wait_for_user, event);
+    if (r)
+        return r;
+    while (!atomic_load(&sleeper) || !sleeps(atomic_load(&sleeper)))
+        sched_yield();
+    r = clSetUserEventStatus(event, CL_COMPLETE);
+    pthread_join(thread, &wrong);
+    clReleaseEvent(event);
+    return r || !wrong ? r : -9999;
 }
 
 static cl_int query(void)
@@ -118,6 +206,32 @@ static cl_int query(void)
     cl_sampler s = clCreateSampler(context, CL_TRUE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &r);
     if (!r)
         clReleaseSampler(s);
+    return r;
+}
+
+/* Nobody answers a marker, so that many of them are under way at once; none may take its list for shorter than it is. */
+static cl_int long_list(cl_uint n, cl_uint failing)
+{
+    cl_event markers[6] = {NULL}, *list = calloc(n, sizeof *list);
+    cl_int r = list ? 0 : CL_OUT_OF_HOST_MEMORY;
+    for (cl_uint i = 0; i < n && !r; i++)
+        list[i] = clCreateUserEvent(context, &r);
+    for (size_t i = 0; i < sizeof markers / sizeof markers[0] && !r; i++)
+        r = clEnqueueMarkerWithWaitList(queue, n, list, &markers[i]);
+    for (cl_uint i = 0; i < n && !r; i++)
+        if (i != failing)
+            r = clSetUserEventStatus(list[i], CL_COMPLETE);
+    if (!r)
+        r = clSetUserEventStatus(list[failing], -1);
+    for (size_t i = 0; i < sizeof markers / sizeof markers[0] && !r; i++)
+        r = clWaitForEvents(1, &markers[i]) == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? 0 : -9999;
+    for (size_t i = 0; i < sizeof markers / sizeof markers[0]; i++)
+        if (markers[i])
+            clReleaseEvent(markers[i]);
+    for (cl_uint i = 0; list && i < n; i++)
+        if (list[i])
+            clReleaseEvent(list[i]);
+    free(list);
     return r;
 }
 
@@ -133,8 +247,15 @@ static cl_int command(char *line)
     } else if (!strcmp(word, "bulk")) {
         for (int i = 0; i < n && !r; i++)
             r = one_bulk(i);
+    } else if (!strcmp(word, "list")) {
+        r = long_list((cl_uint)n, 0);
+        if (!r)
+            r = long_list((cl_uint)n, (cl_uint)n - 1);
     } else if (!strcmp(word, "query")) {
         r = query();
+    } else if (!strcmp(word, "callbacks")) {
+        for (int i = 0; i < n && !r; i++)
+            r = with_callbacks();
     } else if (!strcmp(word, "wait")) {
         cl_event user = clCreateUserEvent(context, &r);
         if (!r)
@@ -143,6 +264,9 @@ static cl_int command(char *line)
             r = pthread_create(&waiter, NULL, wait_for_gate, NULL);
         if (!r)
             r = clSetUserEventStatus(user, CL_COMPLETE);
+    } else if (!strcmp(word, "user")) {
+        for (int i = 0; i < n && !r; i++)
+            r = user_event();
     } else if (!strcmp(word, "join")) {
         pthread_join(waiter, NULL);
         r = waited;
@@ -169,7 +293,7 @@ int main(void)
 {
     char line[64];
     const char *exits = getenv("WANDERER_EXIT");
-    if (exits && atexit(at_exit))
+    if (sem_init(&told, 0, 0) || (exits && atexit(at_exit)))
         return 1;
     if (exits && !strcmp(exits, "openssl"))
         OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, NULL);

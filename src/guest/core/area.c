@@ -101,17 +101,27 @@ static void segment_put(struct gn_area_segment *a, const struct gn_block *b)
     push(a, leaf, order);
 }
 
-/* Takes the segment. Its size is a power of two, or the part that is one is used. */
-static struct gn_area_segment *segment_new(struct gn_segment segment)
+static void books_free(struct gn_area_segment *a)
+{
+    if (!a)
+        return;
+    free(a->order);
+    free(a->taken);
+    free(a->next);
+    free(a->prev);
+    free(a);
+}
+
+/* Of a segment of so many bytes: a power of two, or the part that is one is used. */
+static struct gn_area_segment *books_new(uint64_t bytes)
 {
     struct gn_area_segment *a = calloc(1, sizeof *a);
     if (!a)
         return NULL;
-    a->segment = segment;
     a->leaf_bytes = MIN_LEAF_BYTES;
-    while (segment.bytes / a->leaf_bytes > MAX_LEAVES)
+    while (bytes / a->leaf_bytes > MAX_LEAVES)
         a->leaf_bytes *= 2;
-    while ((a->leaf_bytes << (a->top + 1)) <= segment.bytes)
+    while ((a->leaf_bytes << (a->top + 1)) <= bytes)
         a->top++;
     a->n_leaves = 1u << a->top;
     a->order = calloc(a->n_leaves, sizeof *a->order);
@@ -119,11 +129,7 @@ static struct gn_area_segment *segment_new(struct gn_segment segment)
     a->next = calloc(a->n_leaves, sizeof *a->next);
     a->prev = calloc(a->n_leaves, sizeof *a->prev);
     if (!a->order || !a->taken || !a->next || !a->prev) {
-        free(a->order);
-        free(a->taken);
-        free(a->next);
-        free(a->prev);
-        free(a);
+        books_free(a);
         return NULL;
     }
     for (uint32_t i = 0; i <= MAX_ORDER; i++)
@@ -134,11 +140,14 @@ static struct gn_area_segment *segment_new(struct gn_segment segment)
 
 int gn_area_init(struct gn_session *s, struct gn_segment first)
 {
+    struct gn_area_segment *a = books_new(first.bytes);
     pthread_mutex_init(&s->area.lock, NULL);
     gn_list_init(&s->area.left);
-    s->area.segments[0] = segment_new(first);
-    s->area.n_segments = s->area.segments[0] ? 1 : 0;
-    return s->area.segments[0] ? 0 : -ENOMEM;
+    if (a)
+        a->segment = first;
+    s->area.segments[0] = a;
+    s->area.n_segments = a ? 1 : 0;
+    return a ? 0 : -ENOMEM;
 }
 
 int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes)
@@ -239,13 +248,29 @@ static int move_to_window(struct gn_area *a, struct gn_segment *segment)
     return 0;
 }
 
+/* The next one, or none: its number is not the next one's. */
+static int enter(struct gn_area *area, struct gn_area_segment *a, uint32_t index)
+{
+    int r = -ENOMEM;
+    pthread_mutex_lock(&area->lock);
+    if (index == area->n_segments && index < GN_AREA_SEGMENTS) {
+        area->segments[index] = a;
+        area->n_segments++;
+        if (a->use == GN_AREA_HOME)
+            area->home_bytes += a->segment.bytes;
+        r = 0;
+    }
+    pthread_mutex_unlock(&area->lock);
+    return r;
+}
+
 static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use use)
 {
     struct gn_error err;
-    struct gn_segment segment;
+    struct gn_segment segment = GN_SEGMENT_NONE;
+    struct gn_area_segment *a = NULL;
     uint64_t size = MIN_SEGMENT;
     uint32_t index;
-    int fd;
     while (size < bytes && size < GN_LINK_SEGMENT_LIMIT)
         size *= 2;
     if (gn_session_lost(s))
@@ -256,35 +281,31 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     int r = use != GN_AREA_WINDOW ? 0 : tcp ? -ENOMEM : window_size(&s->area, &size);
     if (use == GN_AREA_HOME)
         size = grown(size, s->area.home_bytes);
+    /* First, since the other side counts the segments it knows of: one that came to nothing here would be counted there. */
+    if (!r && !(a = books_new(size)))
+        r = -ENOMEM;
     if (!r)
-        r = tcp ? gn_remote_segment(tcp, size, &fd, &index) : gn_link_segment(s->link, size, &fd, &index, &err);
+        r = tcp ? gn_remote_segment(tcp, size, &segment, &index) : gn_link_segment(s->link, size, &segment.fd, &index, &err);
     /* gantryd is gone, and the watcher has not heard of it yet. */
     if (r == -EPIPE)
         gn_lost_declare(&s->lost);
     /* A gantryd that is to have the vGPU: its worker must know of it before a message names it. When it is gone, the move is off. */
     if (!r && s->to)
-        (void)gn_link_pass(s->to, index, size, fd);
+        (void)gn_link_pass(s->to, index, size, segment.fd);
+    if (!r && !tcp)
+        r = gn_segment_adopt(segment.fd, GN_LINK_SEGMENT_LIMIT, &segment);
+    if (!r && segment.bytes < size)
+        r = -EPROTO;
+    if (!r && use == GN_AREA_WINDOW)
+        r = move_to_window(&s->area, &segment);
     if (!r) {
-        r = gn_segment_adopt(fd, GN_LINK_SEGMENT_LIMIT, &segment);
-        if (r) {
-            close(fd);
-        } else if (use == GN_AREA_WINDOW && (r = move_to_window(&s->area, &segment))) {
-            gn_segment_fini(&segment);
-        } else {
-            struct gn_area_segment *a = segment_new(segment);
-            if (a)
-                a->use = use;
-            pthread_mutex_lock(&s->area.lock);
-            if (!a || index != s->area.n_segments || index >= GN_AREA_SEGMENTS) {
-                r = -ENOMEM;
-            } else {
-                s->area.segments[index] = a;
-                s->area.n_segments++;
-                if (use == GN_AREA_HOME)
-                    s->area.home_bytes += size;
-            }
-            pthread_mutex_unlock(&s->area.lock);
-        }
+        a->segment = segment;
+        a->use = use;
+        r = enter(&s->area, a, index);
+    }
+    if (r) {
+        books_free(a);
+        gn_segment_fini(&segment);
     }
     pthread_mutex_unlock(&s->link_lock);
     return r;

@@ -153,6 +153,13 @@ static void put_blocks(struct gn_call *c)
     c->n_blocks = 0;
 }
 
+/* What was to be sent is not. */
+static void give_up(struct gn_call *c)
+{
+    gn_remote_unship();
+    put_blocks(c);
+}
+
 #define GN_SERVED 0u /* where a message ends that took no place in the ring */
 
 static int send(struct gn_call *c, uint64_t *ret_end)
@@ -204,7 +211,7 @@ int gn_call_wait(struct gn_call *c)
     if (!result && gn_reply_take(replies, &token))
         result = GN_RESULT_LOST;
     if (result) {
-        put_blocks(c);
+        give_up(c);
         return result;
     }
     msg->reply = token;
@@ -225,7 +232,11 @@ int gn_call_wait(struct gn_call *c)
 int gn_call_post(struct gn_call *c)
 {
     uint64_t end = 0;
-    int result = c->failed ? c->failed : send(c, &end);
+    if (c->failed) {
+        give_up(c);
+        return c->failed;
+    }
+    int result = send(c, &end);
     /* Another machine has its own copy, or will have it before the next use of the block is told there. */
     if (c->session->remote || (!result && end == GN_SERVED))
         put_blocks(c);

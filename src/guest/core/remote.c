@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define INLINE_BYTES    (16u << 10) /* inputs up to this go before their message, larger ones as bulk data beside it */
+#define COPIED_BYTES    (64u << 10) /* of a record: larger inputs that are copied go in several */
 #define FLUSH_BYTES     (16u << 10) /* this much is sent without waiting for more */
 #define FLUSH_NS        100000u     /* and nothing waits longer than this */
 #define SPIN_NS         20000u
@@ -113,8 +114,10 @@ static void *place(void *context, const struct gn_stream_record *record)
     pthread_mutex_lock(&r->landings_lock);
     for (uint32_t i = 0; i < MAX_LANDINGS && !to; i++) {
         const struct landing *l = &r->landings[i];
-        if (l->segment == record->part && record->at >= l->offset && gn_range_ok(record->at - l->offset, record->bytes, l->bytes))
+        if (l->segment == record->part && record->at >= l->offset && gn_range_ok(record->at - l->offset, record->bytes, l->bytes)) {
             to = l->to + (record->at - l->offset);
+            atomic_store_explicit(&r->receiving, l, memory_order_relaxed);
+        }
     }
     pthread_mutex_unlock(&r->landings_lock);
     return to ? to : area_at(r->s, record->part, record->at, record->bytes);
@@ -136,9 +139,25 @@ bool gn_remote_land(struct gn_remote *r, const struct gn_area_ref *ref, void *to
 void gn_remote_landed(struct gn_remote *r, const struct gn_area_ref *ref)
 {
     pthread_mutex_lock(&r->landings_lock);
-    for (uint32_t i = 0; i < MAX_LANDINGS; i++)
-        if (r->landings[i].segment == ref->segment - 1 && r->landings[i].offset == ref->offset)
-            r->landings[i].segment = GN_NO_BLOCK;
+    for (uint32_t i = 0; i < MAX_LANDINGS; i++) {
+        struct landing *l = &r->landings[i];
+        if (l->segment != ref->segment - 1 || l->offset != ref->offset)
+            continue;
+        l->segment = GN_NO_BLOCK;
+        /* Over in the middle of a record of its bytes: so ends no honest worker's. The rest may not come to the program's memory. */
+        if (atomic_load_explicit(&r->receiving, memory_order_acquire) == l)
+            gn_remote_broke(r);
+        while (atomic_load_explicit(&r->receiving, memory_order_acquire) == l)
+            pthread_cond_wait(&r->landings_wake, &r->landings_lock);
+    }
+    pthread_mutex_unlock(&r->landings_lock);
+}
+
+void gn_remote_dropped(struct gn_remote *r)
+{
+    pthread_mutex_lock(&r->landings_lock);
+    atomic_store_explicit(&r->receiving, NULL, memory_order_relaxed);
+    pthread_cond_broadcast(&r->landings_wake);
     pthread_mutex_unlock(&r->landings_lock);
 }
 
@@ -215,6 +234,7 @@ static int take(void *context, const struct gn_stream_record *record, const void
     switch (record->type) {
     case GN_RECORD_DATA:
     case GN_RECORD_DATA_END:
+        atomic_store_explicit(&r->receiving, NULL, memory_order_release);
         return 0;
     case GN_RECORD_ACK:
         rc = gn_out_acknowledged(&r->out, record->at);
@@ -281,7 +301,7 @@ static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uin
 static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen)
 {
     uint64_t spin_ns = r->s->waiter.policy.spin_ns < SPIN_NS ? r->s->waiter.policy.spin_ns : SPIN_NS;
-    uint64_t until = gn_spin_is_worth(&r->habit) ? gn_now_ns() + spin_ns : 0;
+    uint64_t until = gn_spin_is_worth(&r->habit) ? gn_now_ns() + spin_ns : 0, nudges;
     uint32_t looks = 0;
     while (!is_over(r, word, seen)) {
         int rc = read_once(r);
@@ -295,12 +315,14 @@ static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32
                 gn_spin_pause();
             continue;
         }
-        struct pollfd p = {.fd = r->tcp.fd, .events = POLLIN | (blocked ? POLLOUT : 0)};
+        struct pollfd p[2] = {{.fd = r->tcp.fd, .events = POLLIN | (blocked ? POLLOUT : 0)}, {.fd = r->nudge_fd, .events = POLLIN}};
         atomic_store_explicit(&r->room_watched, blocked, memory_order_seq_cst);
         gn_spin_was_not(&r->habit, looks > 0);
-        (void)poll(&p, 1, -1);
-        if (p.revents & POLLOUT)
+        (void)poll(p, 2, -1);
+        if (p[0].revents & POLLOUT)
             send_some(r, true);
+        if (p[1].revents)
+            (void)!read(r->nudge_fd, &nudges, sizeof nudges);
         looks = 0;
         until = 0;
     }
@@ -360,6 +382,12 @@ static void park(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
 
 const struct gn_wait_hook gn_remote_hook = {look, park};
 
+void gn_remote_nudge(struct gn_remote *r)
+{
+    const uint64_t one = 1;
+    (void)!write(r->nudge_fd, &one, sizeof one);
+}
+
 void gn_remote_look(struct gn_remote *r)
 {
     gn_remote_flush(r);
@@ -396,6 +424,21 @@ static void flush_soon(struct gn_remote *r)
         gn_remote_arm(r->flush_fd, FLUSH_NS);
 }
 
+/* Before the message that they are for: bytes whose place may be used again when this returns. Until then it is nobody else's, so that what
+ * others append may come in between. */
+static int append_copied(struct gn_remote *r, uint16_t segment, uint64_t at, const void *from, uint64_t bytes)
+{
+    int rc = 0;
+    for (uint64_t done = 0; done < bytes && !rc;) {
+        const uint32_t n = bytes - done < COPIED_BYTES ? (uint32_t)(bytes - done) : COPIED_BYTES;
+        const struct gn_out_part part = {{n, GN_RECORD_DATA, segment, at + done}, (const char *)from + done};
+        rc = append_all(r, &part, 1);
+        done += n;
+        flush_soon(r);
+    }
+    return rc;
+}
+
 int gn_remote_send(struct gn_remote *r, struct gn_call *c)
 {
     struct gn_out_part parts[GN_CALL_MAX_BLOCKS + 1];
@@ -407,9 +450,10 @@ int gn_remote_send(struct gn_remote *r, struct gn_call *c)
         const struct gn_block *b = &c->blocks[i];
         if (c->out_blocks & 1u << i)
             continue;
-        /* Without an answer the block is used again at once, so that its bytes must be copied. */
-        if (b->bytes <= INLINE_BYTES || msg->reply == GN_NO_REPLY)
+        if (b->bytes <= INLINE_BYTES)
             parts[n++] = (struct gn_out_part){{(uint32_t)b->bytes, GN_RECORD_DATA, (uint16_t)b->segment, b->offset}, b->base};
+        else if (msg->reply == GN_NO_REPLY) /* the block is used again at once */
+            rc = append_copied(r, (uint16_t)b->segment, b->offset, b->base, b->bytes);
         else
             rc = gn_out_bulk(&r->out, (uint16_t)b->segment, b->offset, b->base, b->bytes, true, &batch);
     }
@@ -432,8 +476,10 @@ int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_byt
         const void *from = p->ref.segment ? area_at(r->s, segment, p->ref.offset, p->bytes) : NULL;
         if (!from)
             return -EPROTO;
-        if (p->bytes <= INLINE_BYTES || p->copied)
+        if (p->bytes <= INLINE_BYTES)
             parts[n_parts++] = (struct gn_out_part){{(uint32_t)p->bytes, GN_RECORD_DATA, segment, p->ref.offset}, from};
+        else if (p->copied)
+            rc = append_copied(r, segment, p->ref.offset, from, p->bytes);
         else
             rc = gn_out_bulk(&r->out, segment, p->ref.offset, from, p->bytes, true, &batch);
     }
@@ -468,6 +514,11 @@ int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const voi
     return append_all(r, &part, 1);
 }
 
+void gn_remote_unship(void)
+{
+    my_batch = 0;
+}
+
 void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes)
 {
     gn_out_forget(&r->out, from, bytes);
@@ -479,19 +530,21 @@ void gn_remote_free(struct gn_remote *r, uint32_t segment, uint64_t offset, uint
     (void)gn_out_append(&r->out, &record, &bytes); /* without room the pages stay until they are used again */
 }
 
-int gn_remote_segment(struct gn_remote *r, uint64_t bytes, int *ret_fd, uint32_t *ret_index)
+int gn_remote_segment(struct gn_remote *r, uint64_t bytes, struct gn_segment *ret, uint32_t *ret_index)
 {
     struct gn_segment segment;
     int rc = r->n_segments + 1 < GN_AREA_SEGMENTS ? gn_segment_create("gantry-data", bytes, &segment) : -ENOMEM;
     if (rc)
         return rc;
     struct gn_out_part part = {{0, GN_RECORD_SEGMENT, (uint16_t)(r->n_segments + 1), segment.bytes}, NULL};
-    rc = append_all(r, &part, 1);
+    rc = gn_segment_map(&segment);
+    if (!rc)
+        rc = append_all(r, &part, 1);
     if (rc) {
         gn_segment_fini(&segment);
         return rc;
     }
     *ret_index = ++r->n_segments;
-    *ret_fd = segment.fd;
+    *ret = segment;
     return 0;
 }

@@ -49,13 +49,15 @@ void gn_remote_forked(struct gn_remote *r);
 
 /* Sends a message with its inputs; waits only while too much is under way. 0 or a GN_RESULT_*. */
 int gn_remote_send(struct gn_remote *r, struct gn_call *c);
-/* A data segment of this process's, made known to the worker. */
-int gn_remote_segment(struct gn_remote *r, uint64_t bytes, int *ret_fd, uint32_t *ret_index);
+/* A data segment of this process's, mapped, made known to the worker. */
+int gn_remote_segment(struct gn_remote *r, uint64_t bytes, struct gn_segment *ret, uint32_t *ret_index);
 /*
  * The bytes at `ref` are what the calling thread's next message is about. They are taken from `from`, memory of the program's,
  * or, when that is NULL, from the area itself, and must stay there until the command is over.
  */
 int gn_remote_ship(struct gn_remote *r, const struct gn_area_ref *ref, const void *from, uint64_t bytes);
+/* That message is not sent: what has been shipped for it is of no other. */
+void gn_remote_unship(void);
 /*
  * What the worker writes at `ref` comes to `to` instead, memory of the program's, until gn_remote_landed. False: it comes to the
  * area, as ever. A loss ends the writing there before any wait tells of it.
@@ -68,6 +70,8 @@ uint32_t gn_remote_pieces(struct gn_remote *r, uint32_t least, uint32_t most, ui
 void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes);
 /* Nobody needs what lies there any more, here or in the worker. */
 void gn_remote_free(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes);
+/* This process has ended an event by itself: a thread that waits for it may be reading. After the event's end. */
+void gn_remote_nudge(struct gn_remote *r);
 /* Pushes on what waits to be sent. */
 void gn_remote_flush(struct gn_remote *r);
 /* Takes in what has come, without waiting: for programs that ask again and again instead of waiting. */

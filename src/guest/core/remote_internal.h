@@ -18,6 +18,7 @@ struct gn_remote {
     struct gn_session *s;
     uint64_t grace_ns;
     int epoll_fd, wake_fd, flush_fd, lease_fd;
+    int nudge_fd;             /* polled by whoever reads, but for the watcher */
     pthread_mutex_t dialling; /* whoever uses the session's link */
     struct gn_stream_out out;
     _Atomic uint64_t clock_ahead; /* of the worker's, against ours */
@@ -27,7 +28,9 @@ struct gn_remote {
         uint32_t segment; /* GN_NO_BLOCK: unused */
         uint64_t offset, bytes;
         char *to;
-    } landings[MAX_LANDINGS]; /* landings_lock */
+    } landings[MAX_LANDINGS];                /* landings_lock */
+    pthread_cond_t landings_wake;            /* landings_lock */
+    const struct landing *_Atomic receiving; /* what the record comes into that is being read; landings_lock to begin, NULL: none */
     /* whoever has the role */
     struct gn_tcp tcp;
     struct gn_stream_in in;
@@ -71,6 +74,8 @@ void gn_remote_leave_role(struct gn_remote *r);
 void gn_remote_wake_all(struct gn_remote *r);
 /* The connection is no more: the watcher sees to a new one. */
 void gn_remote_broke(struct gn_remote *r);
+/* With the role, of a connection that is not read from any more: what it was in the middle of is off. */
+void gn_remote_dropped(struct gn_remote *r);
 extern const struct gn_in_ops gn_remote_in_ops;
 extern const struct gn_wait_hook gn_remote_hook;
 

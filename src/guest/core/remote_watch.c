@@ -90,6 +90,7 @@ int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
     r->s = s;
     r->tcp = (struct gn_tcp)GN_TCP_NONE;
     pthread_mutex_init(&r->landings_lock, NULL);
+    pthread_cond_init(&r->landings_wake, NULL);
     pthread_mutex_init(&r->wants_lock, NULL);
     pthread_mutex_init(&r->dialling, NULL);
     gn_list_init(&r->wants);
@@ -99,7 +100,8 @@ int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     r->lease_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    int rc = r->epoll_fd < 0 || r->wake_fd < 0 || r->flush_fd < 0 || r->lease_fd < 0 ? -EMFILE : 0;
+    r->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = r->epoll_fd < 0 || r->wake_fd < 0 || r->flush_fd < 0 || r->lease_fd < 0 || r->nudge_fd < 0 ? -EMFILE : 0;
     if (!rc)
         rc = gn_out_init(&r->out);
     if (!rc)
@@ -164,7 +166,7 @@ void gn_remote_bye(struct gn_remote *r)
 
 void gn_remote_forked(struct gn_remote *r)
 {
-    const int fds[] = {r->tcp.fd, r->epoll_fd, r->wake_fd, r->flush_fd, r->lease_fd};
+    const int fds[] = {r->tcp.fd, r->epoll_fd, r->wake_fd, r->flush_fd, r->lease_fd, r->nudge_fd};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -262,6 +264,8 @@ static bool come_back(struct gn_remote *r)
     }
     gn_out_disconnect(&r->out);
     gn_tcp_close(&r->tcp);
+    gn_in_connect(&r->in, &r->tcp);
+    gn_remote_dropped(r);
     const bool goes_over = atomic_exchange_explicit(&r->gone_over, false, memory_order_seq_cst);
     /* What the old worker has said has come, all of it; what it has not taken the new one takes. */
     if (goes_over)
@@ -297,6 +301,7 @@ static void lose(struct gn_remote *r)
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
+    gn_remote_dropped(r);
     gn_remote_leave_role(r);
     gn_session_declare_lost(r->s);
     gn_remote_wake_all(r);
@@ -356,6 +361,9 @@ void *gn_remote_watch(void *session)
             watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);
             armed = wanted;
         }
+        /* Through TLS whoever read last may have taken more out of the socket than he looked at, of which epoll knows nothing. */
+        if (reads && gn_tcp_has_more(&r->tcp))
+            gn_remote_look(r);
         int n = epoll_wait(r->epoll_fd, events, GN_ARRAY_SIZE(events), -1);
         for (int i = 0; i < n; i++) {
             int fd = events[i].data.fd;

@@ -124,6 +124,7 @@ cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type, void(CL_CA
         return CL_INVALID_EVENT;
     if (!pfn_notify || (type != CL_COMPLETE && type != CL_RUNNING && type != CL_SUBMITTED))
         return CL_INVALID_VALUE;
+    struct gn_session *session = e->o.session;
     struct gn_cl_session *s = gn_cl_session_of(&e->o);
     struct watch *w = calloc(1, sizeof *w);
     if (!w)
@@ -136,9 +137,10 @@ cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type, void(CL_CA
     uint64_t cookie = w->cookie = ++s->next_cookie;
     gn_list_append(&s->watches, &w->link);
     pthread_mutex_unlock(&s->watch_lock);
-    gn_send_WatchEvent(e->o.session, (cl_uint)e->o.id, type, cookie);
-    if (gn_session_lost(e->o.session))
-        gn_heard(e->o.session, 0, NULL, 0);
+    gn_send_WatchEvent(session, (cl_uint)e->o.id, type, cookie);
+    /* From here on the callback may let go of the event. */
+    if (gn_session_lost(session))
+        gn_heard(session, 0, NULL, 0);
     return CL_SUCCESS;
 }
 

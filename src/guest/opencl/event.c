@@ -206,7 +206,11 @@ cl_int CL_API_CALL gn_clSetUserEventStatus(cl_event event, cl_int execution_stat
         return CL_INVALID_VALUE;
     if (atomic_exchange_explicit(&e->set, true, memory_order_relaxed))
         return CL_INVALID_OPERATION;
-    gn_send_UserEventStatus(e->o.session, (cl_uint)e->o.id, execution_status);
+    struct gn_session *s = e->o.session;
+    gn_send_UserEventStatus(s, (cl_uint)e->o.id, execution_status);
     gn_event_finish(entry_of(e), execution_status, NULL);
-    return gn_session_lost(e->o.session) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    /* From here on whoever waits for it may let go of it. */
+    if (s->remote)
+        gn_remote_nudge(s->remote);
+    return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }

@@ -254,13 +254,15 @@ static bool enter_event_locked(struct gn_command *c)
 void gn_command_enter_waits_locked(struct gn_command *c, const uint32_t *waits)
 {
     for (uint32_t i = 0; i < c->n_waits; i++) {
-        struct gn_vevent *e = gn_vevent_at(c->vgpu, waits[i]);
+        /* Once: the program may write to it meanwhile. */
+        const uint32_t event = __atomic_load_n(&waits[i], __ATOMIC_RELAXED);
+        struct gn_vevent *e = gn_vevent_at(c->vgpu, event);
         gn_list_init(&c->blockers[i].link);
         if (!e)
             continue;
         if (e->state == GN_EVENT_PENDING) {
             c->blockers[i].command = c;
-            c->blockers[i].event = waits[i];
+            c->blockers[i].event = event;
             gn_list_append(&e->blocked, &c->blockers[i].link);
             c->n_blockers++;
         } else if (e->state == GN_EVENT_GIVEN && e->producer) {

@@ -309,6 +309,9 @@ void gn_vgpu_flush(struct gn_vgpu *v)
         if (!d->blocks)
             flush_device(d, 1);
         pthread_mutex_unlock(&d->role);
+        /* In a program's own thread nobody comes after it. */
+        if (v->hosted && atomic_load_explicit(&d->turn.rests, memory_order_seq_cst))
+            gn_turn_rest(d);
     }
 }
 

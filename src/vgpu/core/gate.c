@@ -39,6 +39,7 @@ void gn_gate_stand(struct gn_vgpu *v)
     gn_vgpu_flush(v);
     pthread_mutex_lock(&g->lock);
     g->ring_stands = true;
+    g->n_ends++;
     pthread_cond_broadcast(&g->wake);
     /* In a program that hosts it, this thread outlives its vGPU. */
     while (atomic_load_explicit(&g->closed, memory_order_relaxed) && !(v->hosted && gn_lost_is(&v->lost)))
@@ -52,6 +53,7 @@ void gn_gate_stands(struct gn_vgpu *v, bool stands)
     struct gn_gate *g = &v->gate;
     pthread_mutex_lock(&g->lock);
     g->ring_stands = stands;
+    g->n_ends++;
     pthread_cond_broadcast(&g->wake);
     pthread_mutex_unlock(&g->lock);
 }
@@ -76,6 +78,7 @@ bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary)
     bool deaf = g->deaf && at_boundary;
     if (g->deafened != deaf) {
         g->deafened = deaf;
+        g->n_ends++;
         pthread_cond_broadcast(&g->wake);
     }
     pthread_mutex_unlock(&g->lock);

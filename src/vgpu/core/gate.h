@@ -28,7 +28,7 @@ struct gn_gate {
     bool ring_stands;    /* the ring thread is at the gate */
     bool draining;       /* a thread waits for the driver, maybe of an earlier try */
     bool deaf, deafened; /* the control thread is to let the session's socket be; it does */
-    uint64_t n_ends;     /* goes up when something is over while the gate is closed */
+    uint64_t n_ends;     /* goes up when something is over, or stands, while the gate is closed */
     /* who closes; CLOCK_MONOTONIC, of the last time */
     uint64_t stood_ns, drained_ns; /* no request was being served; the driver had nothing to do */
 };

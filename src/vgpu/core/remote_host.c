@@ -370,6 +370,9 @@ static int take_message(struct gn_remote_host *h, const struct gn_stream_record 
         serve(h, payload, record->bytes, record->at);
         return 0;
     }
+    /* Who waits for an answer has a slot for it. */
+    if (h->n_held == GN_REPLY_SLOTS)
+        return -EPROTO;
     struct gn_remote_held *held = malloc(sizeof *held + record->bytes);
     if (!held)
         return -ENOMEM;
@@ -377,6 +380,7 @@ static int take_message(struct gn_remote_host *h, const struct gn_stream_record 
     held->n_bytes = record->bytes;
     memcpy(held->bytes, payload, record->bytes);
     gn_list_append(&h->held, &held->link);
+    h->n_held++;
     return 0;
 }
 
@@ -389,6 +393,7 @@ static void batch_came(struct gn_remote_host *h)
         if (held->batch > h->n_batches)
             continue;
         gn_list_remove(&held->link);
+        h->n_held--;
         serve(h, held->bytes, held->n_bytes, 0);
         free(held);
     }

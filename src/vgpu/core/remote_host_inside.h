@@ -36,6 +36,7 @@ struct gn_remote_host {
     struct gn_spin_habit habit;
     uint64_t n_batches; /* that are complete */
     struct gn_list held;
+    uint32_t n_held;
     unsigned char *touched[GN_MAX_SEGMENTS]; /* of each segment, a bit a chunk; NULL: nothing yet */
     uint64_t touched_bytes, most_touched;
     struct {
