@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -334,11 +335,29 @@ bool gn_move_has_all(const struct gn_vgpu_record *v)
     return v->move && v->move->saved && v->move->what != GN_MOVE_RESTORE;
 }
 
-/* It may not have been heard yet, and its worker ends with it. */
+/* One that is ending closes what it has one after the other: its worker may have heard of it, and be gone, before gantryd can. */
+static bool is_ending(pid_t pid)
+{
+    enum { PF_EXITING = 4 }; /* the kernel's; proc(5) has it in `flags` */
+    char path[32], text[512];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false; /* another namespace's */
+    const ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n < 0 ? 0 : n] = 0;
+    const char *after_name = strrchr(text, ')');
+    return after_name && sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & PF_EXITING);
+}
+
+/* Its end may not have been heard yet, and its worker ends with it. */
 static bool has_program(const struct gn_vgpu_record *v)
 {
     char byte;
-    return !v->conn || recv(v->conn->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+    const struct gn_conn *c = v->conn;
+    return !c || (recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 && (c->remote || !is_ending(c->pid)));
 }
 
 bool gn_move_worker_died(struct gn_vgpu_record *v)
@@ -501,7 +520,7 @@ int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     if (v->remote && !v->conn)
         return gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
-    if (!v->conn)
+    if (!v->conn || (!v->remote && !has_program(v)))
         return gn_fail(err, ENOENT, NULL, "its program has ended");
     if (v->move)
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");

@@ -13,11 +13,28 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
+import gantryd_harness  # noqa: E402
 from gantryd_harness import ATTACH, ATTACHED, ERROR, Client, attach, children, frame  # noqa: E402
 from moves_harness import MovesCase, TIMEOUT_S, command, gantry, telling, start_again, wait_until  # noqa: E402
 
 MovesCase.stage, MovesCase.path, BUSY = (os.path.abspath(p) for p in sys.argv[1:4])
 MOVE = 11
+# Its first thread has ended, as when a process is ending; what it has of gantryd is closed one after the other, the connection never.
+ENDS = """
+import ctypes, os, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+from gantryd_harness import Client
+client = Client(sys.argv[2])
+reply = client.attach()
+client.receive()
+def rest():
+    while open("/proc/self/stat").read().split(")")[1].split()[0] != "Z":
+        time.sleep(0.01)
+    reply.close()
+    time.sleep(600)
+threading.Thread(target=rest).start()
+ctypes.CDLL(None).syscall({"x86_64": 60}.get(os.uname().machine, 93), 0)
+"""
 REFUSAL = "this gantryd is being emptied, and takes in no new programs"
 
 
@@ -217,6 +234,18 @@ class Drain(MovesCase):
         self.assertEqual((drain.returncode, errors), (0, ""), out)
         self.assertRegex(out.splitlines()[0], "^" + vgpu + ".* has ended meanwhile$")
         self.assertIn("0 moved to ", out)
+
+    def test_who_is_just_ending_is_no_failure(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        program = subprocess.Popen([sys.executable, "-c", ENDS, os.path.dirname(gantryd_harness.__file__), a.socket])
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
+        vgpu, = self.at(a)
+        drain = self.started(a, "drain", "--quiet", b.address)
+        out, errors = drain.communicate(timeout=TIMEOUT_S)
+        self.assertEqual((drain.returncode, errors), (0, ""), out)
+        self.assertRegex(out.splitlines()[0], "^" + vgpu + ".* has ended meanwhile$")
 
     def test_who_was_let_in_before_goes_too(self):
         a, b = self.daemon("a"), self.daemon("b")
