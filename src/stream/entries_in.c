@@ -68,7 +68,7 @@ static int check_entry(struct gn_stream_reader *r, const unsigned char *at, uint
 int gn_stream_check_entries(struct gn_stream_reader *r)
 {
     uint64_t left = r->body.n, bytes = 0;
-    if (left > r->announce.entries_bytes - r->entries_bytes)
+    if (!gn_range_ok(r->entries_bytes, left, r->announce.entries_bytes))
         return gn_stream_refused(r, "its %llu bytes of entries are more than was announced", (unsigned long long)left);
     r->entries_bytes += left;
     for (const unsigned char *at = r->body.bytes; left; at += bytes, left -= bytes)

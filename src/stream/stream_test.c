@@ -130,6 +130,33 @@ static void every_bit_counts(void **state)
     gn_sample_free(&f);
 }
 
+/* What has come counts against the last announcement, whatever the ones before allowed. */
+static void less_announced_than_came_allows_nothing_more(void **state)
+{
+    static struct loaded l;
+    static unsigned char much[8192];
+    struct gn_sample_file f = {0};
+    struct gn_stream_sink sink = gn_sample_sink(&f);
+    struct gn_stream_announce most = {.entries_bytes = 4096};
+    const struct gn_stream_options o = {.purpose = GN_STREAM_CHECKPOINT, .api = "opencl", .creator = "gantry test"};
+    const struct gn_stream_limits limits = {.entries_bytes = 4096, .body_bytes = 1u << 20};
+    struct gn_stream_writer *w;
+    assert_int_equal(gn_stream_writer_create(&sink, &o, &w, NULL), 0);
+    assert_int_equal(gn_stream_announce(w, &most), 0);
+    gn_stream_entry_begin(w, GN_STREAM_SESSION, 1, 0, NULL, 0);
+    assert_int_equal(gn_stream_entry_end(w), 0);
+    most.entries_bytes = 0;
+    assert_int_equal(gn_stream_announce(w, &most), 0);
+    gn_stream_entry_begin(w, GN_STREAM_SESSION, 2, 0, NULL, 0);
+    gn_stream_part(w, GN_PART_STATE, much, sizeof much);
+    gn_stream_entry_end(w);
+    assert_int_equal(gn_stream_commit(w), 0);
+    gn_stream_writer_destroy(w);
+    assert_int_equal(load(&f, &limits, &l), -EDQUOT);
+    assert_true(is_a_sentence(&l.err));
+    gn_sample_free(&f);
+}
+
 /* All variants that this processor has agree, at every length. */
 static void hashes_agree(void **state)
 {
@@ -156,7 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hashes_agree),      cmocka_unit_test(raw_comes_back),
         cmocka_unit_test(packed_comes_back), cmocka_unit_test(cut_anywhere_is_refused),
-        cmocka_unit_test(every_bit_counts),
+        cmocka_unit_test(every_bit_counts),  cmocka_unit_test(less_announced_than_came_allows_nothing_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
