@@ -219,15 +219,10 @@ int gn_sched_add(struct gn_sched *s, struct gn_sched_tenant *t, struct gn_sched_
 void gn_sched_remove(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_ns)
 {
     struct gn_sched_tenant *t = e->tenant;
-    if (s->running == e)
+    gn_sched_sleep(s, e, now_ns);
+    if (s->running == e) {
         s->running = NULL;
-    if (e->node.ready) {
-        set_unready(&t->queue, &e->node, now_ns);
-        count_ready(s, t, -1);
-    }
-    if (!t->n_ready) {
-        gn_list_remove(&t->waiting);
-        set_unready(&s->queue, &t->node, now_ns);
+        place(s, t, now_ns);
     }
     if (s->policy->forget)
         s->policy->forget(&t->queue, &e->node);

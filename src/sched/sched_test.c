@@ -487,6 +487,21 @@ static void nobody_is_lost_under_any_policy(void **state)
     }
 }
 
+/* Its others, which waited while it had the device, wait like anybody's. */
+static void who_goes_with_the_device_leaves_its_tenant_in_turn(void **state)
+{
+    struct world w;
+    uint64_t slice, retry;
+    for (unsigned i = 0; gn_sched_policy_at(i); i++) {
+        world_init(&w, gn_sched_policy_at(i)->name);
+        struct gn_sched_tenant *t = tenant(&w, 100);
+        struct prog *a = prog(&w, t, 100, MS, 0), *b = prog(&w, t, 100, MS, 0);
+        assert_ptr_equal(gn_sched_pick(&w.s, w.now, &slice, &retry), &a->e);
+        gn_sched_remove(&w.s, &a->e, w.now);
+        assert_ptr_equal(gn_sched_pick(&w.s, w.now, &slice, &retry), &b->e);
+    }
+}
+
 static void policies_are_found_by_name(void **state)
 {
     assert_ptr_equal(gn_sched_policy_at(0), &gn_sched_fair);
@@ -618,6 +633,7 @@ int main(void)
         cmocka_unit_test(credit_wastes_the_device_while_it_polls_and_credit_hs_does_not),
         cmocka_unit_test(strict_lets_a_program_bring_its_vgpu),
         cmocka_unit_test(nobody_is_lost_under_any_policy),
+        cmocka_unit_test(who_goes_with_the_device_leaves_its_tenant_in_turn),
         cmocka_unit_test(policies_are_found_by_name),
         cmocka_unit_test(the_device_is_kept_by_what_turns_cost_lately),
         cmocka_unit_test(the_least_loaded_device_is_that_with_the_least_to_share),
