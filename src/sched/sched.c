@@ -63,14 +63,17 @@ static int64_t part_of(uint64_t ns, uint32_t part)
     return (int64_t)(ns / GN_SCHED_WHOLE * part + ns % GN_SCHED_WHOLE * part / GN_SCHED_WHOLE);
 }
 
+/* *at_ns: until when it has been reckoned. What is worth no whole nanosecond yet is left for the next time. */
 static void fill(int64_t *bucket, uint64_t *at_ns, uint32_t part, uint64_t now_ns)
 {
     const int64_t most = part_of(WINDOW_NS, part);
-    if (now_ns > *at_ns)
-        *bucket += part_of(now_ns - *at_ns, part);
+    if (now_ns > *at_ns) {
+        const uint64_t ns = now_ns - *at_ns;
+        *bucket += part_of(ns, part);
+        *at_ns = now_ns - ns % GN_SCHED_WHOLE * part % GN_SCHED_WHOLE / part;
+    }
     if (*bucket > most)
         *bucket = most;
-    *at_ns = now_ns;
 }
 
 /* What it is owed grows only while it has work. */
@@ -78,7 +81,8 @@ static void fill_floor(struct gn_sched_tenant *t, uint64_t now_ns)
 {
     if (t->n_ready || t->node.ready)
         fill(&t->floor_ns, &t->floor_at_ns, t->floor, now_ns);
-    t->floor_at_ns = now_ns;
+    else
+        t->floor_at_ns = now_ns;
 }
 
 /* What a capped tenant must have before it is let on: a slice, or all that its cap ever lets it have. In smaller pieces, changing hands

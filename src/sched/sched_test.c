@@ -349,6 +349,21 @@ static void what_a_cap_leaves_is_the_others(void **state)
     assert_true(share(&w, capped, before, w.now - start) > 0.74);
 }
 
+/* Time that is worth less than a nanosecond of it is not lost when others' turns are short. */
+static void a_small_cap_fills_however_often_it_is_looked_at(void **state)
+{
+    struct world w;
+    world_init(&w, "fair");
+    struct gn_sched_tenant *small = tenant(&w, 1000), *other = tenant(&w, 1);
+    assert_int_equal(gn_sched_tenant_set_cap(&w.s, small, 100, 0), 0);
+    prog(&w, small, 1, 1 * US, 0);
+    prog(&w, other, 1, 5 * US, 1);
+    run(&w, 10 * S);
+    const double part = (double)small->used_ns / (double)w.now;
+    if (part < 0.000095 || part > 0.000105)
+        fail_msg("capped at 0.0001, it has %g of the device", part);
+}
+
 static void a_floor_is_kept_against_any_weight(void **state)
 {
     struct world w;
@@ -625,6 +640,7 @@ int main(void)
         cmocka_unit_test(a_cap_holds_even_alone),
         cmocka_unit_test(caps_of_several_hold_beside_each_other),
         cmocka_unit_test(what_a_cap_leaves_is_the_others),
+        cmocka_unit_test(a_small_cap_fills_however_often_it_is_looked_at),
         cmocka_unit_test(a_floor_is_kept_against_any_weight),
         cmocka_unit_test(floors_never_promise_more_than_there_is),
         cmocka_unit_test(rr_does_not_know_weights),
