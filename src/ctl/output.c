@@ -7,11 +7,17 @@
 
 #include "control/control.h"
 #include "ctl/ctl.h"
+#include "ctl/text.h"
 
 int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what, const struct gn_error *err)
 {
-    fprintf(stderr, "gantry%s%s: %s%s%s\n", args->command ? " " : "", args->command ? args->command : "", err->what,
-            err->fix[0] ? "; " : "", err->fix);
+    char line[sizeof *err + 64];
+    snprintf(line, sizeof line, "gantry%s%s: %s%s%s", args->command ? " " : "", args->command ? args->command : "", err->what,
+             err->fix[0] ? "; " : "", err->fix);
+    /* They may be a worker's words, or another machine's. */
+    char *plain = gn_text_printable(line);
+    fprintf(stderr, "%s\n", plain ? plain : "gantry: out of memory");
+    free(plain);
     if (args->json) {
         char *object = gn_control_error(what, err->what, err->fix);
         if (object)

@@ -219,6 +219,18 @@ class NoDaemon(CommandTest):
         self.assertIn("a?[2Jb?\u00e9\u4e2dc", lines[1])
         self.assertEqual(lines[2].split()[:4], ["-"] * 4)
 
+    def test_nor_can_what_somebody_says_who_refuses(self):
+        path = os.path.join(self.dir, "s")
+        words = "a\x1b[2Jb\n\u00e9\u4e2dc"
+        reply = json.dumps({"version": 1, "error": {"what": "w", "why": words, "fix": words}})
+
+        def answer(op, seq):
+            return FakeGantryd.greeting(op, seq) if op == HELLO else frame(CONTROL, seq, reply.encode())
+        with FakeGantryd(path, answer):
+            self.refused(1, "w: a?[2Jb?\u00e9\u4e2dc; a?[2Jb?\u00e9\u4e2dc", "ls", address="unix:" + path)
+            p = self.prefix.run("ls", "--json", address="unix:" + path)
+        self.assertEqual(json.loads(p.stdout)["error"]["fix"], words)
+
 
 class Usage(CommandTest):
     def test_wrong_command_lines(self):
