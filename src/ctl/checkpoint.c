@@ -49,10 +49,11 @@ static void interrupt(int number)
     interrupted = 1;
 }
 
-/* Ctrl-C must leave nothing half-written; a file that grows too large is an error, not our end. */
+/* Ctrl-C must leave nothing half-written, and the second one ends us, though gantryd says nothing; a file that grows too large is an
+ * error, not our end. */
 static void set_signals(void)
 {
-    const struct sigaction stop = {.sa_handler = interrupt}, ignored = {.sa_handler = SIG_IGN};
+    const struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, ignored = {.sa_handler = SIG_IGN};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGXFSZ, &ignored, NULL);

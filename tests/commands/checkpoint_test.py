@@ -5,13 +5,17 @@ word is the last one."""
 
 import json
 import os
+import select
+import signal
 import socket
 import struct
+import subprocess
+import threading
 import unittest
 
 from commands_harness import CommandTest, FakeGantryd
 
-from gantryd_harness import CONTROL, frame
+from gantryd_harness import CONTROL, PATIENCE, frame
 
 FILE = 24
 
@@ -19,10 +23,10 @@ FILE = 24
 class Holding(FakeGantryd):
     """Keeps what it is sent."""
 
-    def __init__(self, path, reply):
-        self.kept = []
+    def __init__(self, path, reply, silent=False):
+        self.kept, self.has_file = [], threading.Event()
         text = json.dumps({"version": 1, **reply}).encode()
-        super().__init__(path, lambda op, seq: FakeGantryd.greeting(op, seq) or (b"" if op == FILE else frame(CONTROL, seq, text)))
+        super().__init__(path, lambda op, seq: FakeGantryd.greeting(op, seq) or (b"" if op == FILE or silent else frame(CONTROL, seq, text)))
 
     def _talk(self, c):
         while True:
@@ -32,6 +36,8 @@ class Holding(FakeGantryd):
                 return
             size, op, _, seq, _ = struct.unpack("<IHHII", head)
             c.recv(size - 16, socket.MSG_WAITALL)
+            if op == FILE:
+                self.has_file.set()
             c.sendall(self.answer(op, seq))
 
     def __exit__(self, *exc):
@@ -50,6 +56,24 @@ class Checkpoint(CommandTest):
                     self.refused(1, says, "checkpoint", "--quiet", "1", os.path.join(self.dir, "a.ckpt"), *how, address="unix:" + path)
                     self.assertEqual(len(fake.kept), 1)
                 os.unlink(path)
+
+    def test_a_gantryd_that_says_nothing_is_not_waited_for_after_a_second_interrupt(self):
+        path, to = os.path.join(self.dir, "s"), os.path.join(self.dir, "a.ckpt")
+        with Holding(path, {}, silent=True) as fake:
+            p = subprocess.Popen([self.prefix.gantry, "checkpoint", "--quiet", "1", to], env=self.prefix.env("unix:" + path),
+                                 stdin=subprocess.DEVNULL)
+            try:
+                self.assertTrue(fake.has_file.wait(PATIENCE))
+                p.send_signal(signal.SIGINT)
+                given_up = select.poll()
+                given_up.register(fake.kept[0], 0)
+                self.assertTrue(given_up.poll(PATIENCE * 1000))
+                p.send_signal(signal.SIGINT)
+                self.assertEqual(p.wait(PATIENCE), -signal.SIGINT)
+            finally:
+                p.kill()
+                p.wait()
+        self.assertEqual(os.listdir(self.dir), ["s"])
 
 
 if __name__ == "__main__":
