@@ -16,8 +16,8 @@ static char *dump(json_t *root)
 
 char *gn_control_checkpoint_request(const struct gn_control_wish *wish)
 {
-    return dump(json_pack("{s:i,s:s,s:s,s:b,s:I}", "version", GN_CONTROL_VERSION, "request", "checkpoint", "vgpu", wish->vgpu, "stop",
-                          wish->stop, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms));
+    return dump(json_pack("{s:i,s:s,s:o,s:b,s:I}", "version", GN_CONTROL_VERSION, "request", "checkpoint", "vgpu",
+                          gn_json_string(wish->vgpu), "stop", wish->stop, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms));
 }
 
 char *gn_control_checkpoint_reply(const struct gn_control_checkpoint *c)
@@ -100,5 +100,6 @@ char *gn_control_take_restore(const struct gn_control_source *source, const stru
         return strdup("");
     if (!absent)
         return refused("cannot restore the vGPU", &err);
-    return dump(json_pack("{s:i,s:{s:s,s:s}}", "version", GN_CONTROL_VERSION, "restore", "result", "absent", "why", err.what));
+    return dump(
+        json_pack("{s:i,s:{s:s,s:o}}", "version", GN_CONTROL_VERSION, "restore", "result", "absent", "why", gn_json_string(err.what)));
 }

@@ -15,23 +15,6 @@
 
 #include "base/part.h"
 
-/* Names come from programs and drivers; one that is no UTF-8 is shown with its odd bytes replaced. */
-static json_t *text(const char *s)
-{
-    json_t *j = json_string(s);
-    if (j)
-        return j;
-    char *plain = strdup(s);
-    if (!plain)
-        return NULL;
-    for (char *p = plain; *p; p++)
-        if ((unsigned char)*p >= 0x80)
-            *p = '?';
-    j = json_string(plain);
-    free(plain);
-    return j;
-}
-
 #define REPLY_DIGITS 6 /* of shares */
 
 static json_t *number(uint64_t n)
@@ -55,13 +38,13 @@ static char *error_reply(const char *what, const char *why, const char *fix, con
         json_decref(e);
         return NULL;
     }
-    json_object_set_new(e, "what", text(what));
+    json_object_set_new(e, "what", gn_json_string(what));
     if (why && *why)
-        json_object_set_new(e, "why", text(why));
+        json_object_set_new(e, "why", gn_json_string(why));
     if (fix && *fix)
-        json_object_set_new(e, "fix", text(fix));
+        json_object_set_new(e, "fix", gn_json_string(fix));
     if (kind)
-        json_object_set_new(e, "kind", text(kind));
+        json_object_set_new(e, "kind", gn_json_string(kind));
     json_object_set_new(root, "error", e);
     return gn_json_text(root, REPLY_DIGITS);
 }
@@ -80,7 +63,7 @@ char *gn_control_request(const char *name)
 {
     json_t *root = object();
     if (root)
-        json_object_set_new(root, "request", text(name));
+        json_object_set_new(root, "request", gn_json_string(name));
     return gn_json_text(root, REPLY_DIGITS);
 }
 
@@ -90,7 +73,7 @@ char *gn_control_policy_request(const char *name)
     if (!root)
         return NULL;
     json_object_set_new(root, "request", json_string("policy-set"));
-    json_object_set_new(root, "name", text(name));
+    json_object_set_new(root, "name", gn_json_string(name));
     return gn_json_text(root, REPLY_DIGITS);
 }
 
@@ -103,7 +86,7 @@ static json_t *part(uint32_t millionths)
 static void add_share(json_t *list, const struct gn_control_share *s)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "name", text(s->name));
+    json_object_set_new(o, "name", gn_json_string(s->name));
     json_object_set_new(o, "index", number(s->index));
     if (s->share >= 0) {
         json_object_set_new(o, "share", json_real(s->share));
@@ -121,10 +104,10 @@ static void add_share(json_t *list, const struct gn_control_share *s)
 static void add_moving(json_t *to, const struct gn_control_moving *m)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "what", text(m->what));
+    json_object_set_new(o, "what", gn_json_string(m->what));
     if (m->to)
-        json_object_set_new(o, "to", text(m->to));
-    json_object_set_new(o, "phase", text(m->phase));
+        json_object_set_new(o, "to", gn_json_string(m->to));
+    json_object_set_new(o, "phase", gn_json_string(m->phase));
     json_object_set_new(o, "round", number(m->round));
     json_object_set_new(o, "done_bytes", number(m->done_bytes));
     json_object_set_new(o, "total_bytes", number(m->total_bytes));
@@ -139,18 +122,18 @@ static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
     char id[16];
     snprintf(id, sizeof id, "%08x", v->id);
     json_object_set_new(o, "id", json_string(id));
-    json_object_set_new(o, "tenant", text(v->tenant));
-    json_object_set_new(o, "program", text(v->program));
+    json_object_set_new(o, "tenant", gn_json_string(v->tenant));
+    json_object_set_new(o, "program", gn_json_string(v->program));
     if (v->pid)
         json_object_set_new(o, "pid", number(v->pid));
     if (v->worker_pid)
         json_object_set_new(o, "worker_pid", number(v->worker_pid));
-    json_object_set_new(o, "platform", text(v->platform));
-    json_object_set_new(o, "link", text(v->link));
-    json_object_set_new(o, "mode", text(v->mode));
+    json_object_set_new(o, "platform", gn_json_string(v->platform));
+    json_object_set_new(o, "link", gn_json_string(v->link));
+    json_object_set_new(o, "mode", gn_json_string(v->mode));
     if (v->driver_stays)
         json_object_set_new(o, "driver_stays", json_true());
-    json_object_set_new(o, "state", text(v->state));
+    json_object_set_new(o, "state", gn_json_string(v->state));
     if (v->moving)
         add_moving(o, v->moving);
     json_object_set_new(o, "weight", number(v->weight));
@@ -173,21 +156,21 @@ static void add_vgpu(void *arg, const struct gn_control_vgpu *v)
 static void add_device(void *arg, const struct gn_control_device *d)
 {
     json_t *list = arg, *o = json_object();
-    json_object_set_new(o, "name", text(d->name));
+    json_object_set_new(o, "name", gn_json_string(d->name));
     json_object_set_new(o, "index", number(d->index));
-    json_object_set_new(o, "vendor", text(d->vendor));
-    json_object_set_new(o, "api", text(d->api));
-    json_object_set_new(o, "platform", text(d->platform));
+    json_object_set_new(o, "vendor", gn_json_string(d->vendor));
+    json_object_set_new(o, "api", gn_json_string(d->api));
+    json_object_set_new(o, "platform", gn_json_string(d->platform));
     json_object_set_new(o, "platform_index", number(d->platform_index));
-    json_object_set_new(o, "type", text(d->type));
-    json_object_set_new(o, "present_as", text(d->present_as));
+    json_object_set_new(o, "type", gn_json_string(d->type));
+    json_object_set_new(o, "present_as", gn_json_string(d->present_as));
     json_object_set_new(o, "compute_units", number(d->compute_units));
     json_object_set_new(o, "clock_mhz", number(d->clock_mhz));
     json_object_set_new(o, "memory_bytes", number(d->memory_bytes));
     json_object_set_new(o, "max_allocation_bytes", number(d->max_allocation_bytes));
     json_object_set_new(o, "local_memory_bytes", number(d->local_memory_bytes));
-    json_object_set_new(o, "version", text(d->version));
-    json_object_set_new(o, "driver_version", text(d->driver_version));
+    json_object_set_new(o, "version", gn_json_string(d->version));
+    json_object_set_new(o, "driver_version", gn_json_string(d->driver_version));
     json_object_set_new(o, "vgpus", number(d->n_vgpus));
     json_object_set_new(o, "leased_bytes", number(d->leased_bytes));
     json_array_append_new(list, o);
@@ -196,8 +179,8 @@ static void add_device(void *arg, const struct gn_control_device *d)
 static void add_driver(void *arg, const struct gn_control_driver *d)
 {
     json_t *list = arg, *o = json_object();
-    json_object_set_new(o, "api", text(d->api));
-    json_object_set_new(o, "library", text(d->library));
+    json_object_set_new(o, "api", gn_json_string(d->api));
+    json_object_set_new(o, "library", gn_json_string(d->library));
     json_object_set_new(o, "devices", number(d->n_devices));
     json_array_append_new(list, o);
 }
@@ -206,7 +189,7 @@ static json_t *texts(uint32_t n, const char *const *items)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(list, text(items[i]));
+        json_array_append_new(list, gn_json_string(items[i]));
     return list;
 }
 
@@ -229,7 +212,7 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     if (to->only && strcmp(to->only, t->name) != 0)
         return;
     json_t *o = json_object();
-    json_object_set_new(o, "name", text(t->name));
+    json_object_set_new(o, "name", gn_json_string(t->name));
     json_object_set_new(o, "weight", number(t->weight));
     if (t->cap)
         json_object_set_new(o, "cap", part(t->cap));
@@ -240,7 +223,7 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     json_object_set_new(o, "leased_bytes", number(t->leased_bytes));
     if (t->memory_limit_bytes)
         json_object_set_new(o, "memory_limit_bytes", number(t->memory_limit_bytes));
-    json_object_set_new(o, "uids", t->any_uid ? text("any") : numbers(t->n_uids, t->uids));
+    json_object_set_new(o, "uids", t->any_uid ? gn_json_string("any") : numbers(t->n_uids, t->uids));
     json_object_set_new(o, "gids", numbers(t->n_gids, t->gids));
     json_object_set_new(o, "token", json_boolean(t->token));
     json_object_set_new(o, "modes", texts(t->n_modes, t->modes));
@@ -289,11 +272,11 @@ static void add_policy(void *arg, const struct gn_control_policy *p)
 {
     struct policy_list *to = arg;
     json_t *o = json_object();
-    json_object_set_new(o, "name", text(p->name));
-    json_object_set_new(o, "about", text(p->about));
+    json_object_set_new(o, "name", gn_json_string(p->name));
+    json_object_set_new(o, "about", gn_json_string(p->about));
     json_array_append_new(to->list, o);
     if (p->in_force && !to->in_force)
-        to->in_force = text(p->name);
+        to->in_force = gn_json_string(p->name);
 }
 
 static char *policy_reply(const struct gn_control_source *source)
@@ -333,15 +316,15 @@ static char *status_reply(const struct gn_control_source *source)
     struct gn_control_status s = {.version = "", .walls_mode = "", .walls_have = "", .walls_missing = ""};
     json_t *all = object(), *o = json_object(), *drivers = json_array(), *walls = json_object();
     source->status(source->ctx, &s);
-    json_object_set_new(o, "version", text(s.version));
+    json_object_set_new(o, "version", gn_json_string(s.version));
     json_object_set_new(o, "pid", number(s.pid));
     json_object_set_new(o, "uid", number(s.uid));
     json_object_set_new(o, "platforms", number(s.n_platforms));
     json_object_set_new(o, "devices", number(s.n_devices));
     json_object_set_new(o, "vgpus", number(s.n_vgpus));
-    json_object_set_new(walls, "mode", text(s.walls_mode));
-    json_object_set_new(walls, "have", text(s.walls_have));
-    json_object_set_new(walls, "missing", text(s.walls_missing));
+    json_object_set_new(walls, "mode", gn_json_string(s.walls_mode));
+    json_object_set_new(walls, "have", gn_json_string(s.walls_have));
+    json_object_set_new(walls, "missing", gn_json_string(s.walls_missing));
     json_object_set_new(o, "walls", walls);
     if (s.draining)
         json_object_set_new(o, "draining", json_true());

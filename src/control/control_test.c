@@ -250,6 +250,23 @@ static void a_request_is_made_and_understood(void **state)
     free(reply);
 }
 
+/* A word of a command line that is no UTF-8 is asked for all the same, and refused like any that nobody knows. */
+static void no_word_of_a_wish_is_left_out(void **state)
+{
+    const struct gn_control_wish wish = {.vgpu = "caf\xe9", .to = "local", .device = "GeForce\xff", .drain_timeout_ms = 1};
+    char *move = gn_control_move_request(&wish), *save = gn_control_checkpoint_request(&wish), *about = gn_control_about_request(wish.vgpu);
+    assert_non_null(move);
+    assert_non_null(save);
+    assert_non_null(about);
+    assert_non_null(strstr(move, "\"vgpu\":\"caf?\""));
+    assert_non_null(strstr(move, "\"device\":\"GeForce?\""));
+    assert_non_null(strstr(save, "\"vgpu\":\"caf?\""));
+    assert_non_null(strstr(about, "\"vgpu\":\"caf?\""));
+    free(move);
+    free(save);
+    free(about);
+}
+
 static void bad_requests_get_an_error(void **state)
 {
     static const char *const bad[] = {
@@ -465,6 +482,7 @@ int main(void)
         cmocka_unit_test(a_change_is_made_and_understood),
         cmocka_unit_test(changes_that_are_none_change_nothing),
         cmocka_unit_test(a_policy_is_shown_and_changed),
+        cmocka_unit_test(no_word_of_a_wish_is_left_out),
         cmocka_unit_test(bad_requests_get_an_error),
         cmocka_unit_test(errors_have_their_three_parts),
         cmocka_unit_test(nothing_of_an_answer_is_kept),

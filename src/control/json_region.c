@@ -76,6 +76,22 @@ size_t gn_json_region_bytes(void)
     return region.bytes;
 }
 
+struct json_t *gn_json_string(const char *s)
+{
+    json_t *j = json_string(s);
+    if (j)
+        return j;
+    char *plain = strdup(s);
+    if (!plain)
+        return NULL;
+    for (char *p = plain; *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    j = json_string(plain);
+    free(plain);
+    return j;
+}
+
 char *gn_json_text(struct json_t *root, unsigned digits)
 {
     json_malloc_t ignored;

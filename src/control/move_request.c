@@ -12,13 +12,14 @@
 
 char *gn_control_move_request(const struct gn_control_wish *wish)
 {
-    json_t *root = json_pack("{s:i,s:s,s:s,s:s,s:I,s:I,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", wish->vgpu, "to",
-                             wish->to, "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms, "rounds", (json_int_t)wish->rounds,
-                             "bandwidth_bytes", (json_int_t)wish->bandwidth_bytes);
+    json_t *root =
+        json_pack("{s:i,s:s,s:o,s:o,s:I,s:I,s:I}", "version", GN_CONTROL_VERSION, "request", "migrate", "vgpu", gn_json_string(wish->vgpu),
+                  "to", gn_json_string(wish->to), "drain_timeout_ms", (json_int_t)wish->drain_timeout_ms, "rounds",
+                  (json_int_t)wish->rounds, "bandwidth_bytes", (json_int_t)wish->bandwidth_bytes);
     if (root && wish->ticket)
         json_object_set_new(root, "ticket", json_string(wish->ticket));
     if (root && wish->device)
-        json_object_set_new(root, "device", json_string(wish->device));
+        json_object_set_new(root, "device", gn_json_string(wish->device));
     if (root && wish->name)
         json_object_set_new(root, "name", json_string(wish->name));
     if (root && wish->secure)

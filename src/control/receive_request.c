@@ -35,19 +35,12 @@ void gn_control_print_hex(const unsigned char *bytes, size_t n, char *ret)
 
 char *gn_control_about_request(const char *vgpu)
 {
-    return gn_json_text(json_pack("{s:i,s:s,s:s}", "version", GN_CONTROL_VERSION, "request", "about", "vgpu", vgpu), 0);
+    return gn_json_text(json_pack("{s:i,s:s,s:o}", "version", GN_CONTROL_VERSION, "request", "about", "vgpu", gn_json_string(vgpu)), 0);
 }
 
 char *gn_control_receive_request(struct json_t *about)
 {
     return gn_json_text(json_pack("{s:i,s:s,s:O}", "version", GN_CONTROL_VERSION, "request", "receive", "about", about), 0);
-}
-
-/* A name of a driver's, which may be anything. */
-static json_t *text(const char *s)
-{
-    json_t *value = json_string(s);
-    return value ? value : json_string("?");
 }
 
 char *gn_control_take_about(const struct gn_control_source *source, const struct json_t *request)
@@ -64,17 +57,19 @@ char *gn_control_take_about(const struct gn_control_source *source, const struct
     json_t *devices = json_array();
     for (uint32_t i = 0; i < a.n_devices; i++) {
         const struct gn_control_about_device *d = &a.devices[i];
-        json_array_append_new(devices, json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I}", "name", text(d->name), "vendor", text(d->vendor),
-                                                 "version", text(d->version), "driver_version", text(d->driver_version), "present_as",
-                                                 text(d->shown_as), "memory_bytes", (json_int_t)d->memory_bytes, "max_allocation_bytes",
+        json_array_append_new(devices, json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I}", "name", gn_json_string(d->name), "vendor",
+                                                 gn_json_string(d->vendor), "version", gn_json_string(d->version), "driver_version",
+                                                 gn_json_string(d->driver_version), "present_as", gn_json_string(d->shown_as),
+                                                 "memory_bytes", (json_int_t)d->memory_bytes, "max_allocation_bytes",
                                                  (json_int_t)d->max_allocation_bytes, "local_memory_bytes",
                                                  (json_int_t)d->local_memory_bytes, "compute_units", (json_int_t)d->compute_units));
     }
     snprintf(id, sizeof id, "%08x", a.id);
     return gn_json_text(json_pack("{s:i,s:{s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:b,s:b,s:o}}", "version", GN_CONTROL_VERSION, "about", "id", id,
-                                  "tenant", a.tenant, "program", text(a.program), "api", text(a.api), "platform", text(a.platform),
-                                  "weight", (json_int_t)a.weight, "need_bytes", (json_int_t)a.need_bytes, "memory_limit_bytes",
-                                  (json_int_t)a.limit_bytes, "remote", a.remote, "secure", a.secure, "devices", devices),
+                                  "tenant", a.tenant, "program", gn_json_string(a.program), "api", gn_json_string(a.api), "platform",
+                                  gn_json_string(a.platform), "weight", (json_int_t)a.weight, "need_bytes", (json_int_t)a.need_bytes,
+                                  "memory_limit_bytes", (json_int_t)a.limit_bytes, "remote", a.remote, "secure", a.secure, "devices",
+                                  devices),
                         0);
 }
 

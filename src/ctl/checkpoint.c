@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "control/control.h"
+#include "control/json_region.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
 #include "ctl/whole_file.h"
@@ -201,7 +202,7 @@ static int report(struct saving *s, uint64_t total_ns, uint64_t sync_ns)
     char size[16], rate[16];
     json_t *c = json_object_get(s->reply, "checkpoint");
     if (s->args->json) {
-        json_object_set_new(c, "file", json_string(s->path));
+        json_object_set_new(c, "file", gn_json_string(s->path));
         json_object_set_new(c, "total_ns", json_integer((json_int_t)total_ns));
         json_object_set_new(json_object_get(c, "phases_ns"), "sync", json_integer((json_int_t)sync_ns));
         json_incref(s->reply);

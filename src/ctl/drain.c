@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "control/control.h"
+#include "control/json_region.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
 #include "ctl/text.h"
@@ -109,8 +110,8 @@ static void ends(struct drain *d, struct item *it, enum state state)
         json_object_set(it->shown, "downtime_ns", downtime);
         snprintf(what, sizeof what, "moved; it stood still for %.1f ms", (double)json_integer_value(downtime) / 1e6);
     } else if (state == STAYS) {
-        json_object_set_new(it->shown, "why", json_string(it->err.what));
-        json_object_set_new(it->shown, "fix", json_string(it->err.fix));
+        json_object_set_new(it->shown, "why", gn_json_string(it->err.what));
+        json_object_set_new(it->shown, "fix", gn_json_string(it->err.fix));
     }
     if (!d->args->json)
         say(d, stdout, it, what, state == STAYS ? it->err.what : "", state == STAYS ? it->err.fix : "");
@@ -444,12 +445,13 @@ static int report(struct drain *d, int rc, const struct gn_error *err)
         free(it);
     }
     int status = rc || n_stay || d->interrupted ? GN_EXIT_FAILED : GN_EXIT_OK;
-    json_t *all = json_pack("{s:i,s:{s:s,s:i,s:i,s:b,s:o}}", "version", GN_CONTROL_VERSION, "drain", "to", d->to, "moved", (int)n_moved,
-                            "stay", (int)n_stay, "interrupted", d->interrupted, "vgpus", list);
+    json_t *all = json_pack("{s:i,s:{s:o,s:i,s:i,s:b,s:o}}", "version", GN_CONTROL_VERSION, "drain", "to", gn_json_string(d->to), "moved",
+                            (int)n_moved, "stay", (int)n_stay, "interrupted", d->interrupted, "vgpus", list);
     if (rc) {
         const struct gn_ctl_args plain = {.command = d->args->command};
         gn_ctl_fail(&plain, GN_EXIT_FAILED, failure, err);
-        json_object_set_new(all, "error", json_pack("{s:s,s:s,s:s}", "what", failure, "why", err->what, "fix", err->fix));
+        json_object_set_new(all, "error",
+                            json_pack("{s:s,s:o,s:o}", "what", failure, "why", gn_json_string(err->what), "fix", gn_json_string(err->fix)));
     }
     int printed;
     if (d->args->json) {
