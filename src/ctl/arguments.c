@@ -109,6 +109,8 @@ static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_erro
     int rc = args->no_memory_limit ? 0 : gn_size_parse(value, &args->memory_bytes, err);
     if (rc == 0 && !args->no_memory_limit && args->memory_bytes == 0)
         rc = gn_fail(err, EINVAL, "write --memory none for no limit", "a memory limit of 0 leaves nothing");
+    if (rc == 0 && args->memory_bytes > INT64_MAX)
+        rc = gn_fail(err, EINVAL, "write --memory none for no limit", "\"%.100s\" is more than any device has", value);
     return rc;
 }
 

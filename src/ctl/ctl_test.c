@@ -149,6 +149,7 @@ static void wrong_words_get_a_sentence(void **state)
         {&tenant, {"--floor", "half"}, "is not a part of a device"},
         {&run, {"--memory", "0", "x"}, "leaves nothing"},
         {&run, {"--memory", "lots", "x"}, "not a size"},
+        {&tenant, {"--memory", "8388608T"}, "more than any device has"},
         {&run, {"--mode", "local", "x"}, "not a mode"},
         {&run, {"--mode", "fast", "x"}, "not a mode"},
     };
