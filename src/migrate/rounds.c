@@ -173,8 +173,10 @@ static void finish_locked(struct gn_rounds *r, struct slot *s)
 {
     s->ready = true;
     r->n_ready++;
-    if (s->error && !r->error)
+    if (s->error && !r->error) {
         r->error = s->error;
+        pthread_cond_signal(&r->ready); /* the limit may hold the sender back for long */
+    }
     if (s->v.batch.n_pages >= 8)
         gn_sample_note(&r->choice, &s->v.batch);
     gn_verify_stats_add(&r->sum, &s->v.stats);

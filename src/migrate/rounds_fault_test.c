@@ -3,6 +3,8 @@
  * reason, nobody touches anything afterwards, nothing leaks (under ASan), and the next attempt brings everything over. */
 #include "migrate/rounds_world.h"
 
+#include <semaphore.h>
+
 #define PAGE 4096u
 
 /* The linker leads these calls of the code under test here. */
@@ -16,6 +18,12 @@ void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t each);
 void *__wrap_aligned_alloc(size_t align, size_t n);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
+int __real_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until);
+
+/* Posted with the lock held that only the wait itself gives up. */
+static sem_t held_back;
+static bool tell_held_back;
 
 static bool fails(long *at)
 {
@@ -40,6 +48,13 @@ void *__wrap_aligned_alloc(size_t align, size_t n)
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg)
 {
     return fails(&fail_thread_at) ? EAGAIN : __real_pthread_create(t, a, f, arg);
+}
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
+{
+    if (tell_held_back)
+        sem_post(&held_back);
+    return __real_pthread_cond_timedwait(c, m, until);
 }
 
 static void build(struct world *w, unsigned threads, uint64_t seed)
@@ -224,6 +239,34 @@ static void cancelled_while_held_back(void **state)
     world_fini(&w);
 }
 
+/* The limit holds the sender back for days: only who fails can end that. */
+static int fail_when_the_sender_is_held_back(void *ctx, uint64_t offset, void *dst, uint64_t n)
+{
+    if (!offset)
+        return world_read(ctx, offset, dst, n);
+    while (sem_wait(&held_back) < 0)
+        assert_int_equal(errno, EINTR);
+    return -EIO;
+}
+
+static void a_source_that_fails_while_the_sender_is_held_back(void **state)
+{
+    struct world w;
+    struct gn_round_options o = LIVE;
+    world_init(&w, GN_PAGE_HASH_NH, PAGE, 1, 6);
+    struct buffer *b = world_add(&w, 2 * GN_PAGE_GROUP * PAGE, true, READ);
+    memset(b->here, 1, b->bytes);
+    memset(b->here + PAGE, 0, PAGE); /* so the first group goes out in two runs: the second one is held back */
+    w.items[0].source.read = fail_when_the_sender_is_held_back;
+    o.bytes_per_s = 1;
+    sem_init(&held_back, 0, 0);
+    tell_held_back = true;
+    assert_int_equal(world_round(&w, o, NULL), -EIO);
+    tell_held_back = false;
+    sem_destroy(&held_back);
+    world_fini(&w);
+}
+
 static void nothing_leaks_when_making_fails(void **state)
 {
     for (long n = 1, r = -ENOMEM; r; n++) {
@@ -273,6 +316,7 @@ int main(void)
         cmocka_unit_test(no_memory_in_a_round),
         cmocka_unit_test(cancelled_at_any_point),
         cmocka_unit_test(cancelled_while_held_back),
+        cmocka_unit_test(a_source_that_fails_while_the_sender_is_held_back),
         cmocka_unit_test(nothing_leaks_when_making_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
