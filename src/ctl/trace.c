@@ -35,67 +35,91 @@ struct tracer {
     uint64_t began_ns, now_ns, n_events, n_turns, n_lost;
 };
 
-/* One request about tracing; *ret_more: there is more to be had at once. */
-static int fetch(struct tracer *t, char *text, bool *ret_more, struct gn_error *err)
+/* One request about tracing; takes its text. */
+static int ask(struct tracer *t, char *text, json_t **ret, struct gn_error *err)
 {
-    json_t *reply = NULL, *e;
-    size_t i;
-    int rc = text ? gn_ctl_ask_on(t->link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = text ? gn_ctl_ask_on(t->link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
-    const json_t *trace = json_object_get(reply, "trace");
-    if (rc == 0 && !trace)
+    if (rc == 0 && !json_object_get(*ret, "trace"))
         rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"trace\"");
-    if (rc == 0) {
-        const uint64_t before_ns = t->now_ns, lost = (uint64_t)json_integer_value(json_object_get(trace, "dropped"));
-        t->now_ns = (uint64_t)json_integer_value(json_object_get(trace, "now_ns"));
-        if (!t->began_ns)
-            t->began_ns = t->now_ns;
-        json_array_foreach(json_object_get(trace, "events"), i, e)
-        {
-            struct gn_trace_event event;
-            const bool known = gn_trace_event_read(e, &event);
-            if (rc == 0 && known &&
-                ((t->line && gn_timeline_add(t->line, &event)) || (t->recording && gn_recording_add(t->recording, &event))))
-                rc = gn_fail(err, ENOMEM, "trace one vGPU alone", "out of memory");
-            t->n_events++;
-        }
-        /* What several threads put stands in order up to the last time that nothing was left. */
-        if (t->line)
-            gn_timeline_settle(t->line, before_ns);
-        if (lost && t->line)
-            gn_timeline_lost(t->line, lost, t->now_ns);
-        t->n_lost += lost;
-        *ret_more = json_is_true(json_object_get(trace, "more"));
+    return rc;
+}
+
+/* What it says; *ret_more: there is more to be had at once. */
+static int take(struct tracer *t, const json_t *reply, bool *ret_more, struct gn_error *err)
+{
+    const json_t *trace = json_object_get(reply, "trace");
+    const uint64_t before_ns = t->now_ns, lost = (uint64_t)json_integer_value(json_object_get(trace, "dropped"));
+    json_t *e;
+    size_t i;
+    int rc = 0;
+    t->now_ns = (uint64_t)json_integer_value(json_object_get(trace, "now_ns"));
+    if (!t->began_ns)
+        t->began_ns = t->now_ns;
+    json_array_foreach(json_object_get(trace, "events"), i, e)
+    {
+        struct gn_trace_event event;
+        const bool known = gn_trace_event_read(e, &event);
+        if (rc == 0 && known && ((t->line && gn_timeline_add(t->line, &event)) || (t->recording && gn_recording_add(t->recording, &event))))
+            rc = gn_fail(err, ENOMEM, "trace one vGPU alone", "out of memory");
+        t->n_events++;
     }
-    json_decref(reply);
+    /* What several threads put stands in order up to the last time that nothing was left. */
+    if (t->line)
+        gn_timeline_settle(t->line, before_ns);
+    if (lost && t->line)
+        gn_timeline_lost(t->line, lost, t->now_ns);
+    t->n_lost += lost;
+    *ret_more = json_is_true(json_object_get(trace, "more"));
     return rc;
 }
 
 /* All that there is now. */
-static int fetch_all(struct tracer *t, char *text, struct gn_error *err)
+static int fetch_all(struct tracer *t, const char *request, struct gn_error *err)
 {
-    bool more = false;
-    int rc = fetch(t, text, &more, err);
-    while (rc == 0 && more)
-        rc = fetch(t, gn_control_request("trace-read"), &more, err);
+    bool more = true;
+    int rc = 0;
+    for (; rc == 0 && more; request = "trace-read") {
+        json_t *reply = NULL;
+        rc = ask(t, gn_control_request(request), &reply, err);
+        if (rc == 0)
+            rc = take(t, reply, &more, err);
+        json_decref(reply);
+    }
     return rc;
 }
 
-static int begin(struct tracer *t, bool recording, const char *vgpu, struct gn_error *err)
+/* Where the file is written anew, now that there is something to write. */
+static int open_file(struct tracer *t, const struct gn_ctl_args *args, uint64_t began_ns, const json_t *devices, struct gn_error *err)
+{
+    t->to = strcmp(args->output, "-") == 0 ? stdout : fopen(args->output, "we");
+    if (!t->to)
+        return gn_fail(err, errno, NULL, "cannot write %.300s: %s", args->output, strerror(errno));
+    if (args->recording)
+        t->recording = gn_recording_begin(t->to, began_ns);
+    else
+        t->line = gn_timeline_begin(t->to, began_ns, devices);
+    return t->line || t->recording ? 0 : gn_fail(err, ENOMEM, NULL, "out of memory");
+}
+
+static int begin(struct tracer *t, const struct gn_ctl_args *args, struct gn_error *err)
 {
     char *text = gn_control_request("devices");
-    json_t *devices = NULL;
+    json_t *devices = NULL, *reply = NULL;
+    bool more = false;
     int rc = text ? gn_ctl_ask_on(t->link, text, &devices, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     /* The first reply already holds events: what is written begins with now, which is before them. */
-    if (rc == 0 && recording)
-        t->recording = gn_recording_begin(t->to, gn_now_ns());
-    else if (rc == 0)
-        t->line = gn_timeline_begin(t->to, gn_now_ns(), json_object_get(devices, "devices"));
-    if (rc == 0 && !t->line && !t->recording)
-        rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+    const uint64_t began_ns = gn_now_ns();
+    if (rc == 0)
+        rc = ask(t, gn_control_trace_request(args->vgpu), &reply, err);
+    if (rc == 0)
+        rc = open_file(t, args, began_ns, json_object_get(devices, "devices"), err);
+    if (rc == 0)
+        rc = take(t, reply, &more, err);
     json_decref(devices);
-    return rc ? rc : fetch_all(t, gn_control_trace_request(vgpu), err);
+    json_decref(reply);
+    return rc || !more ? rc : fetch_all(t, "trace-read", err);
 }
 
 static int follow(struct tracer *t, uint64_t until_ns, struct gn_error *err)
@@ -105,7 +129,7 @@ static int follow(struct tracer *t, uint64_t until_ns, struct gn_error *err)
     while (rc == 0 && !ended && gn_now_ns() < until_ns) {
         const uint64_t left = until_ns - gn_now_ns(), pause = left < POLL_NS ? left : POLL_NS;
         nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL); /* a signal ends it */
-        rc = fetch_all(t, gn_control_request("trace-read"), err);
+        rc = fetch_all(t, "trace-read", err);
         if (shows)
             fprintf(stderr, "\rgantry trace: %.1f s, %llu events", (double)(t->now_ns - t->began_ns) / 1e9,
                     (unsigned long long)t->n_events);
@@ -117,6 +141,8 @@ static int follow(struct tracer *t, uint64_t until_ns, struct gn_error *err)
 
 static int finish(struct tracer *t, const char *path, struct gn_error *err)
 {
+    if (!t->to)
+        return 0;
     if (t->line)
         gn_timeline_end(t->line, t->now_ns);
     if (t->recording)
@@ -142,21 +168,16 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }
     int rc = gn_link_connect_control(args->connect, &t.link, &err);
-    if (rc == 0 && !(t.to = to_stdout ? stdout : fopen(path, "we")))
-        rc = gn_fail(&err, errno, NULL, "cannot write %.300s: %s", path, strerror(errno));
-    if (rc) {
-        if (t.link)
-            gn_link_close(t.link);
+    if (rc)
         return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
-    }
     sigaction(SIGINT, &how, NULL);
     sigaction(SIGTERM, &how, NULL);
     sigaction(SIGHUP, &how, NULL);
-    rc = begin(&t, args->recording, args->vgpu, &err);
+    rc = begin(&t, args, &err);
     if (rc == 0)
         rc = follow(&t, args->delay_ns ? gn_now_ns() + args->delay_ns : UINT64_MAX, &err);
     if (rc == 0)
-        rc = fetch_all(&t, gn_control_request("trace-stop"), &err);
+        rc = fetch_all(&t, "trace-stop", &err);
     /* What there is is written, whatever went wrong. */
     if (finish(&t, to_stdout ? "to stdout" : path, &other) && rc == 0) {
         rc = -EIO;

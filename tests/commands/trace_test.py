@@ -219,6 +219,14 @@ class Trace(CommandTest):
         p = self.prefix.run("trace", "-o", "/dev/full", "--seconds", "0.1", address=self.address)
         self.sentence(p, 1, "gantry trace", "No space left")
 
+    def test_who_is_refused_leaves_the_file_as_it_was(self):
+        old = self.file("turns.json", "an older one")
+        p = self.start("-o", os.path.join(self.dir, "other.json"))
+        self.refused(1, "somebody else", "trace", "-o", old, address=self.address)
+        self.finish(p)
+        with open(old, encoding="utf-8") as f:
+            self.assertEqual(f.read(), "an older one")
+
     def test_others_may_not(self):
         self.ask("tenant-set", name="default", uids="any")
         os.chmod(self.gantryd.dir, 0o755)
