@@ -263,6 +263,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "                     that is a terminal, a line now and then elsewhere\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "A checkpoint without --stop is to look at (gantry inspect): a program that has gone\n"
      "on cannot be taken back. What cannot be moved cannot be saved: gantry help migrate.\n"
+     "A program that is attached over tcp cannot be stopped yet; gantry migrate takes it\n"
+     "to another gantryd instead.\n"
      "\n"
      "Examples:\n"
      "  gantry checkpoint 1f render.ckpt\n"

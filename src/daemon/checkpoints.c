@@ -48,8 +48,10 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     struct gn_worker_save save = {
         .drain_timeout_ms = drain_timeout_ms, .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0), .vgpu_id = v->id};
     if (v->remote && stop)
-        return gn_fail(err, EOPNOTSUPP, "leave --stop out: then the program goes on",
-                       "its program is attached over tcp, and cannot wait for its vGPU yet");
+        return gn_fail(
+            err, EOPNOTSUPP,
+            "gantry migrate VGPU tcp:HOST:PORT takes it to another gantryd; without --stop it goes on, and the file is to look at",
+            "its program is attached over tcp, and cannot wait for its vGPU yet");
     if (v->remote && !v->conn)
         return gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
     if (v->hosted)

@@ -122,6 +122,25 @@ class Far(TcpCase):
         self.move(a, b, "--token-file", token)
         self.ends_well(program)
 
+    def test_into_a_file(self):
+        """Once it is over there its program cannot wait for it; the way out that is named is one."""
+        a, b = self.here(), self.daemon("b")
+        files = os.path.join(self.work, "files")
+        os.mkdir(files)
+        file = os.path.join(files, "a.ckpt")
+        program = self.shared(a)
+        self.assertEqual(program.at(), STEPS[0])
+        self.move(a, b)
+        vgpu = b.vgpus()[0]["id"]
+        self.refused(b, "gantry migrate VGPU tcp:HOST:PORT", "checkpoint", vgpu, file, "--stop")
+        self.assertEqual(os.listdir(files), [])
+        status, said = gantry(b, "checkpoint", vgpu, file)
+        self.assertEqual(status, 0, said)
+        self.assertEqual((said["checkpoint"]["state"], said["checkpoint"]["bytes"]), ("running", os.path.getsize(file)))
+        self.refused(b, "without --stop", "restore", file)
+        self.move(b, a, link="tcp")
+        self.ends_well(program)
+
     def test_what_cannot_go_is_refused(self):
         a, b = self.here(), self.daemon("b")
         for word, why in (("svm", "shared virtual memory"), ("maps", "mapping or copying")):
