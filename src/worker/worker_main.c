@@ -19,6 +19,14 @@ static int usage(void)
     return 2;
 }
 
+/* Not return, nor exit(): what drivers do at exit has been seen to crash, and gantryd, which has heard all that there is to hear, may kill
+ * us in the middle of it. */
+static _Noreturn void end(int status)
+{
+    fflush(NULL);
+    _exit(status);
+}
+
 int main(int argc, char **argv)
 {
     int type;
@@ -32,14 +40,14 @@ int main(int argc, char **argv)
     if (poll(&parent, 1, 0) == 1)
         return 0;
     if (strcmp(argv[1], "--list-drivers") == 0 && argc == 2)
-        return gn_worker_list_drivers(GN_WORKER_SOCKET);
+        end(gn_worker_list_drivers(GN_WORKER_SOCKET));
     if (strcmp(argv[1], "--probe") == 0 && argc == 4)
-        return gn_worker_probe(GN_WORKER_SOCKET, argv[2], argv[3]);
+        end(gn_worker_probe(GN_WORKER_SOCKET, argv[2], argv[3]));
     if (strcmp(argv[1], "--walls") == 0 && argc == 3)
-        return gn_worker_try_walls(GN_WORKER_SOCKET, (enum gn_wall_mode)atoi(argv[2]));
+        end(gn_worker_try_walls(GN_WORKER_SOCKET, (enum gn_wall_mode)atoi(argv[2])));
     if (strcmp(argv[1], "--template") == 0 && argc == 5)
-        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), false, argv[1]);
+        end(gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), false, argv[1]));
     if (strcmp(argv[1], "--late-template") == 0 && argc == 5)
-        return gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), true, argv[1]);
+        end(gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), true, argv[1]));
     return usage();
 }
