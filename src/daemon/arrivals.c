@@ -19,6 +19,7 @@
 #include "base/secret.h"
 #include "control/control.h"
 #include "daemon/moves.h"
+#include "daemon/remote_vgpus.h"
 #include "shm/session_layout.h"
 
 #define TICKET_NS    UINT64_C(60000000000)

@@ -15,6 +15,7 @@
 #include "base/secret.h"
 #include "daemon/arrivals.h"
 #include "daemon/daemon.h"
+#include "daemon/remote_vgpus.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

@@ -274,20 +274,6 @@ void gn_hosted_watch(struct gn_daemon *d, uint64_t now_ns);
 void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from, int control_fd);
 /* From now on the program at c's end is to v what a worker is. 0 or -errno. */
 int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
-/* remote_vgpus.c: vGPUs whose programs are on other machines. */
-int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
-/* A tenant's token as a key for TLS, by that key's name; or the key of a vGPU that comes, or has come, from elsewhere. 0 or -ENOENT. */
-int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret);
-/* Has any tenant a token? */
-bool gn_tenants_have_tokens(const struct gn_daemon *d);
-/* NULL: there is none, or who names it cannot prove that it is his. */
-struct gn_vgpu_record *gn_vgpus_by_session(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof);
-/* Hands a data connection to the worker, or lets go of it when there is none. fd stays the caller's. */
-void gn_vgpus_link(struct gn_vgpu_record *v, int fd);
-/* The program asks for its session on this connection. 0 or -errno. */
-int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err);
-/* The connection broke. True: the vGPU is kept for a while. */
-bool gn_vgpus_keep(struct gn_vgpu_record *v);
 /* The program is gone: the vGPU ends, its worker within the grace. */
 void gn_vgpus_leave(struct gn_vgpu_record *v);
 void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd);

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/arrivals.h"
+#include "daemon/remote_vgpus.h"
 #include "daemon/tls_shuttle.h"
 #include "link/frame.h"
 #include "link/address.h"

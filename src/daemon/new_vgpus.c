@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "daemon/arrivals.h"
 #include "daemon/device_choice.h"
+#include "daemon/remote_vgpus.h"
 #include "daemon/vgpus_inside.h"
 #include "shm/counters.h"
 #include "shm/event_table.h"

@@ -15,6 +15,7 @@
 #include "daemon/arrivals.h"
 #include "daemon/daemon.h"
 #include "daemon/moves.h"
+#include "daemon/remote_vgpus.h"
 
 int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
