@@ -4,6 +4,7 @@
 Each failure is one sentence on stderr, an exit status, and nothing changed. Wants GANTRYD, GANTRY_WORKER and
 FAKE_VENDOR_LIBRARY in the environment.
 """
+import fcntl
 import json
 import os
 import shutil
@@ -147,6 +148,14 @@ class Refusals(unittest.TestCase):
         with Gantryd(env={"OCL_ICD_VENDORS": FAKE}, socket_path=self.socket) as g:
             self.refused(1, "already listens", "--socket", self.socket)
             Client(g.path).close()  # and is none the worse
+
+    def test_a_directory_that_somebody_else_has_locked(self):
+        held = os.open(self.dir, os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        try:
+            self.refused(1, "is locked by somebody else", "--socket", self.socket)
+        finally:
+            os.close(held)
 
     def test_told_to_end_while_probing(self):
         g = Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False)

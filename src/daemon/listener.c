@@ -14,13 +14,17 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "daemon/daemon.h"
 #include "link/address.h"
 
-#define BACKLOG   4096
-#define TEMPORARY ".gantryd-"
+#define BACKLOG       4096
+#define TEMPORARY     ".gantryd-"
+#define LOCK_NS       UINT64_C(2000000000)
+#define LOCK_PAUSE_NS 5000000
 
 static const char *name_of(const char *path)
 {
@@ -122,6 +126,19 @@ static int bind_temporary(struct gn_listener *l, struct gn_error *err)
     return 0;
 }
 
+/* Others hold it for as long as starting takes them; who holds it longer is no gantryd that starts, and may hold it for ever. */
+static int lock_directory(const struct gn_listener *l, struct gn_error *err)
+{
+    const uint64_t until = gn_now_ns() + LOCK_NS;
+    int rc;
+    while ((rc = flock(l->dir_fd, LOCK_EX | LOCK_NB) < 0 ? errno : 0) == EWOULDBLOCK && gn_now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
+    if (rc == EWOULDBLOCK)
+        return gn_fail(err, rc, "end who holds it (lsof shows him), or give another --socket",
+                       "the directory of %s is locked by somebody else", l->path);
+    return rc ? gn_fail(err, rc, NULL, "cannot lock the directory of %s: %s", l->path, strerror(rc)) : 0;
+}
+
 int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err)
 {
     size_t n = strlen(path);
@@ -137,8 +154,8 @@ int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, str
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->fd < 0)
         return gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
-    if (flock(l->dir_fd, LOCK_EX) < 0)
-        return gn_fail(err, errno, NULL, "cannot lock the directory of %s: %s", path, strerror(errno));
+    if ((rc = lock_directory(l, err)))
+        return rc;
     rc = bind_temporary(l, err);
     flock(l->dir_fd, LOCK_UN);
     return rc;
@@ -146,9 +163,9 @@ int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, str
 
 int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
 {
-    int rc;
-    if (flock(l->dir_fd, LOCK_EX) < 0)
-        return gn_fail(err, errno, NULL, "cannot lock the directory of %s: %s", l->path, strerror(errno));
+    int rc = lock_directory(l, err);
+    if (rc)
+        return rc;
     rc = check_free(l->dir_fd, l->path, err);
     if (rc == 0 && renameat(l->dir_fd, l->temporary, l->dir_fd, name_of(l->path)) < 0)
         rc = gn_fail(err, errno, NULL, "cannot make the socket %s: %s", l->path, strerror(errno));
