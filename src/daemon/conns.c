@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/secret.h"
 #include "daemon/arrivals.h"
 #include "daemon/daemon.h"
 #include "daemon/remote_vgpus.h"
@@ -237,9 +236,8 @@ static void take_return(struct gn_conn *c, const struct gn_frame *f)
         fault(c, "sent a malformed wish to return");
         return;
     }
-    struct gn_vgpu_record *v = gn_vgpus_by_session(c->daemon, r.session, r.key);
-    /* The session's name goes in the clear where its connections begin; here no handshake shows that its key is known. */
-    if (v && (!gn_secret_same(v->key, r.key, sizeof v->key) || (v->secure && !c->peer.secure)))
+    struct gn_vgpu_record *v = gn_vgpus_by_key(c->daemon, r.session, r.key);
+    if (v && v->secure && !c->peer.secure)
         v = NULL;
     int rc = v ? gn_vgpus_return(v, c, &err) : gn_fail(&err, ENODEV, NULL, "there is no such session any more");
     if (rc)

@@ -132,7 +132,7 @@ static void route(struct greeting *g)
         leave(g);
         return;
     }
-    v = gn_vgpus_by_session(g->owner->daemon, g->name.session, g->name.proof);
+    v = gn_vgpus_for_data(g->owner->daemon, g->name.session, g->name.proof);
     if (!v) {
         refuse(g, "a data connection that names no session of ours");
         return;

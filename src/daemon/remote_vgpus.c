@@ -26,32 +26,39 @@ int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
     return 0;
 }
 
-struct gn_vgpu_record *gn_vgpus_by_session(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof)
+/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+static struct gn_vgpu_record *by_name(const struct gn_daemon *d, const unsigned char *session)
 {
     struct gn_vgpu_record *found = NULL;
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
     {
-        /* With TLS the handshake with the worker is the proof. */
-        if (v->remote && gn_secret_same(v->session, session, sizeof v->session) &&
-            (v->secure || gn_secret_same(v->key, proof, sizeof v->key)))
+        if (v->remote && gn_secret_same(v->session, session, sizeof v->session))
             found = v;
     }
     return found;
 }
 
+struct gn_vgpu_record *gn_vgpus_by_key(struct gn_daemon *d, const unsigned char *session, const unsigned char *key)
+{
+    struct gn_vgpu_record *v = by_name(d, session);
+    return v && gn_secret_same(v->key, key, sizeof v->key) ? v : NULL;
+}
+
+struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof)
+{
+    struct gn_vgpu_record *v = by_name(d, session);
+    return v && v->secure ? v : gn_vgpus_by_key(d, session, proof);
+}
+
 /* A program that has come from another gantryd need not know a token of this one. */
 static int find_session_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
 {
-    int rc = -ENOENT;
-    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
-    {
-        if (v->remote && v->secure && gn_secret_same(v->session, name, sizeof v->session)) {
-            memcpy(ret->identity, v->session, sizeof ret->identity);
-            memcpy(ret->key, v->key, sizeof ret->key);
-            rc = 0;
-        }
-    }
-    return rc;
+    const struct gn_vgpu_record *v = by_name(d, name);
+    if (!v || !v->secure)
+        return -ENOENT;
+    memcpy(ret->identity, v->session, sizeof ret->identity);
+    memcpy(ret->key, v->key, sizeof ret->key);
+    return 0;
 }
 
 int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret)
