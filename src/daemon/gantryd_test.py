@@ -4,6 +4,7 @@
 The workers are those of idle_vgpu.c: they print and echo what comes over the session socket and end as they must.
 Wants GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the environment.
 """
+import ctypes
 import fcntl
 import json
 import os
@@ -20,6 +21,7 @@ from gantryd_harness import (ATTACH, ATTACHED, CONTROL, ERROR, HELLO, PATIENCE, 
                              Gantryd, attach, children, cmdline, count_fds, frame, hello, wait_gone)
 
 F_GET_SEALS = 1034
+PTRACE_SEIZE = 0x4206
 WAIT = 26
 SEALED = 1 | 2 | 4  # SEAL, SHRINK, GROW
 FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}
@@ -420,6 +422,28 @@ class Deaths(unittest.TestCase):
         self.assertNotEqual(g.template(), old)
         a.close()
         b.close()
+
+    def test_a_template_that_cannot_be_reaped_is_not_waited_for(self):
+        g = self.start()
+        old = g.template()
+        # Whoever traces it is told first of its end; until he has heard of it gantryd is not.
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+        if libc.ptrace(PTRACE_SEIZE, old, None, None):
+            self.skipTest("may not trace: %s" % os.strerror(ctypes.get_errno()))
+        pidfd = os.pidfd_open(old)
+        try:
+            os.kill(old, signal.SIGKILL)
+            self.assertTrue(wait_gone(pidfd))
+            c = g.client()
+            reply = c.attach()
+            self.assertEqual(reply.op, ATTACHED)
+            reply.close()
+            c.close()
+            self.assertEqual(g.stop()[0], 0)
+        finally:
+            os.close(pidfd)
+            os.waitpid(old, 0)
 
     def test_what_a_worker_leaves_behind_is_killed(self):
         g = self.start(env={"FAKE_VENDOR": "orphan-in-worker"})

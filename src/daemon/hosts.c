@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A host is a driver's template process, from which its workers are forked. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 /* Requests that a template has not read yet: it forks in milliseconds, so this many waiting is a template
  * that hangs. */
 #define MAX_QUEUED_BYTES (1u << 20)
+#define END_MS           5000 /* for one that was killed */
 
 static void stop(struct gn_host *h)
 {
@@ -93,12 +96,8 @@ static int start(struct gn_host *h, struct gn_error *err)
     char walls[2] = {(char)('0' + h->daemon->walls.mode), 0};
     char *const argv[] = {
         (char[]){"gantry-worker"}, (char[]){"--template"}, (char *)(uintptr_t)d->api, (char *)(uintptr_t)d->library, walls, NULL};
-    int rc;
-    if (h->pid) /* killed, not reaped yet */
-        while ((rc = waitpid(h->pid, NULL, 0)) < 0 && errno == EINTR) {
-        }
-    h->pid = 0;
-    rc = gn_worker_spawn(m->worker, argv, h->daemon->walls.mode, &h->socket.fd, &h->pid, err);
+    /* One that was killed and is not reaped yet is not waited for: gn_hosts_reap takes whatever has ended. */
+    int rc = gn_worker_spawn(m->worker, argv, h->daemon->walls.mode, &h->socket.fd, &h->pid, err);
     if (rc)
         return rc;
     gn_frame_reader_init(&h->reader, h->socket.fd);
@@ -159,13 +158,23 @@ void gn_hosts_reap(struct gn_daemon *d)
     }
 }
 
+/* One that hangs in its driver, where not even SIGKILL reaches it, is left to the system. */
+static void wait_for(pid_t pid)
+{
+    struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    if (end.fd >= 0) {
+        (void)poll(&end, 1, END_MS);
+        close(end.fd);
+    }
+    (void)waitpid(pid, NULL, WNOHANG);
+}
+
 void gn_hosts_fini(struct gn_daemon *d)
 {
     for (uint32_t i = 0; d->hosts && i < d->machine.n_drivers; i++) {
         stop(&d->hosts[i]);
         if (d->hosts[i].pid)
-            while (waitpid(d->hosts[i].pid, NULL, 0) < 0 && errno == EINTR) {
-            }
+            wait_for(d->hosts[i].pid);
     }
     free(d->hosts);
     d->hosts = NULL;
