@@ -8,6 +8,7 @@ import ctypes
 import fcntl
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -604,6 +605,20 @@ class Hostile(unittest.TestCase):
                 c.send(part)
         c.close()
         vgpus(self.good)
+
+    def test_without_descriptors_the_tcp_port_pauses(self):
+        with Gantryd("--listen", "tcp:127.0.0.1:0", "--insecure", env=FAKE) as g:
+            port = int(next(line for line in g.lines if line.startswith("listening tcp:")).rsplit(":", 1)[1])
+            _, hard = resource.prlimit(g.pid, resource.RLIMIT_NOFILE)
+            was = resource.prlimit(g.pid, resource.RLIMIT_NOFILE, (3, hard))
+            c = socket.create_connection(("127.0.0.1", port))
+            c.settimeout(PATIENCE)
+            self.assertTrue(select.select([g.process.stderr], [], [], PATIENCE)[0])
+            self.assertIn("cannot take another connection to tcp:", g.process.stderr.readline().decode())
+            resource.prlimit(g.pid, resource.RLIMIT_NOFILE, was)
+            c.sendall(frame(99, 1, b"x" * 16))
+            self.assertNotEqual(select.select([c], [], [], PATIENCE)[0], [])  # it is heard
+            c.close()
 
     def test_a_peer_that_never_reads(self):
         """It is not listened to any more, until it reads; not one of its answers is lost."""

@@ -30,6 +30,7 @@
 #define TLS_FIRST_BYTE 0x16 /* a handshake record */
 #define LOG_WINDOW_NS  UINT64_C(10000000000)
 #define LINES_A_WINDOW 10u
+#define PAUSE_NS       UINT64_C(5000000000)
 
 struct gn_tcp_listener {
     struct gn_daemon *daemon;
@@ -40,6 +41,7 @@ struct gn_tcp_listener {
     struct gn_config config;
     struct gn_tls_config tls;
     char address[GN_ADDRESS_MAX_HOST + 16];
+    uint64_t resume_ns; /* out of descriptors until then; 0: not */
     uint64_t window_ns; /* of the log */
     uint32_t n_lines, n_unsaid;
 };
@@ -77,11 +79,13 @@ static void refuse_line(struct gn_tcp_listener *l, const char *peer, const char 
 static void set_timer(struct gn_tcp_listener *l)
 {
     struct itimerspec when = {.it_value = {0}};
+    uint64_t first = l->resume_ns;
     if (!gn_list_empty(&l->greetings)) {
-        uint64_t first = gn_list_first(&l->greetings, struct greeting, link)->deadline_ns;
-        when.it_value.tv_sec = (time_t)(first / 1000000000u);
-        when.it_value.tv_nsec = (long)(first % 1000000000u);
+        uint64_t deadline = gn_list_first(&l->greetings, struct greeting, link)->deadline_ns;
+        first = first && first < deadline ? first : deadline;
     }
+    when.it_value.tv_sec = (time_t)(first / 1000000000u);
+    when.it_value.tv_nsec = (long)(first % 1000000000u);
     (void)timerfd_settime(l->timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -262,6 +266,10 @@ static void timed_out(struct gn_source *timer, uint32_t events)
             break;
         refuse(g, g->tls ? "it did not finish its handshake in time" : "it did not say in time what it wants");
     }
+    if (l->resume_ns && l->resume_ns <= now) {
+        l->resume_ns = 0;
+        gn_loop_change(&l->daemon->loop, &l->socket, EPOLLIN);
+    }
     set_timer(l);
 }
 
@@ -270,6 +278,15 @@ static void peer_name(const struct sockaddr_storage *from, socklen_t n, char *re
     char host[48] = "?", port[8] = "?";
     (void)getnameinfo((const struct sockaddr *)from, n, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(ret, n_ret, from->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+static void pause_accepting(struct gn_tcp_listener *l)
+{
+    gn_log(GN_LOG_WARN, "cannot take another connection to tcp:%s: %s; trying again in %u s", l->address, strerror(errno),
+           (unsigned)(PAUSE_NS / 1000000000u));
+    l->resume_ns = gn_now_ns() + PAUSE_NS;
+    gn_loop_change(&l->daemon->loop, &l->socket, 0);
+    set_timer(l);
 }
 
 static void accept_one(struct gn_source *socket, uint32_t events)
@@ -282,8 +299,12 @@ static void accept_one(struct gn_source *socket, uint32_t events)
     if (l->n_greetings == MAX_GREETINGS)
         refuse(gn_list_first(&l->greetings, struct greeting, link), "too many wait to say what they want");
     int fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
-        return; /* out of descriptors, or it has gone again: the next event tries again */
+    if (fd < 0) {
+        /* Who waits keeps the socket ready: without a pause that would be one event after the other. */
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+            pause_accepting(l);
+        return;
+    }
     struct greeting *g = calloc(1, sizeof *g);
     if (!g) {
         close(fd);
