@@ -79,14 +79,19 @@ static int ask_locked(struct gn_lease *l, uint64_t bytes, const struct timespec 
     l->asker = &asker;
     pthread_mutex_unlock(&l->lock);
     rc = send(l, GN_WORKER_LEASE, seq, &ask, sizeof ask);
+    const bool sent = !rc;
     pthread_mutex_lock(&l->lock);
     while (rc == 0 && !asker.answered)
         if (pthread_cond_clockwait(&l->answered, &l->lock, CLOCK_MONOTONIC, until) == ETIMEDOUT)
             rc = -ETIMEDOUT;
     if (asker.answered)
         return asker.taken ? 0 : -ENOMEM;
-    /* Nobody asks anew before the answer is there; what it brings is slack. */
+    /* Nobody asks anew before the answer is there; what it brings is slack. To what was not sent none comes. */
     l->asker = NULL;
+    if (!sent) {
+        l->asking = false;
+        pthread_cond_broadcast(&l->answered);
+    }
     return rc;
 }
 

@@ -326,6 +326,14 @@ static void *churn_all(void *arg)
     return NULL;
 }
 
+static void what_could_not_be_asked_is_asked_anew(void **state)
+{
+    (void)state;
+    assert_int_equal(shutdown(t.worker_fd, SHUT_WR), 0);
+    assert_int_equal(gn_lease_take(&t.lease, MIB, true), -ENOMEM);
+    assert_false(t.lease.asking); /* or the next one would wait for an answer to this */
+}
+
 static void nothing_is_lost_between_threads(void **state)
 {
     const uint64_t limit = 12 * MIB;
@@ -388,6 +396,7 @@ int main(void)
         CASE(what_is_freed_meanwhile_serves_too),
         CASE(while_tight_nothing_stays_unused),
         cmocka_unit_test(a_recall_is_obeyed_once_and_not_before_somebody_does),
+        CASE(what_could_not_be_asked_is_asked_anew),
         CASE(nothing_is_lost_between_threads),
     };
     return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
