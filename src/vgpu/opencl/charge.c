@@ -212,7 +212,8 @@ cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r, const st
     switch (a->param_name) {
     case CL_DEVICE_GLOBAL_MEM_SIZE:
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
-        if (*bytes > limit)
+        /* Not so with what the driver itself says; but what is told of another one may be of any length. */
+        if (a->param_value_size >= sizeof *bytes && *bytes > limit)
             *bytes = limit;
         break;
     case DEVICE_GLOBAL_FREE_MEMORY_AMD:
