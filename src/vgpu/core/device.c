@@ -201,7 +201,7 @@ static void after_asking(struct gn_vdevice *d)
 int gn_device_take(struct gn_vdevice *d, const struct timespec *until)
 {
     atomic_fetch_add_explicit(&d->n_asking, 1, memory_order_seq_cst);
-    const int r = until ? gn_lock_until(&d->role, until) : pthread_mutex_lock(&d->role);
+    const int r = gn_lock_until(&d->role, until);
     atomic_fetch_sub_explicit(&d->n_asking, 1, memory_order_seq_cst);
     if (r)
         after_asking(d);

@@ -360,7 +360,7 @@ void gn_save_free(struct gn_save *s)
         return;
     forget_step(s);
     if (s->follows)
-        gn_vgpu_follow_writes(s->v, false);
+        gn_vgpu_follow_writes_no_more(s->v);
     gn_outgoing_free(s->outgoing);
     gn_known_fini(&s->records);
     gn_known_fini(&s->objects_told);
@@ -440,12 +440,16 @@ int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, 
 {
     const uint64_t began_ns = gn_now_ns();
     struct gn_round_stats stats;
+    int rc = 0;
     err->what[0] = 0;
     if (!s->follows) {
         s->follows = true;
-        gn_vgpu_follow_writes(s->v, true);
+        if (gn_vgpu_follow_writes(s->v, timeout_ns))
+            rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
+                         "the driver took longer over a command than the drain may take");
     }
-    int rc = look(s, err);
+    if (!rc)
+        rc = look(s, err);
     /* What was given to the driver before anybody followed it ends unseen: so before anything is read. */
     if (!rc && !s->settled)
         rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);

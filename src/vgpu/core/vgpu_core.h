@@ -348,7 +348,7 @@ void gn_commands_batch_came(struct gn_vgpu *v, uint64_t batch);
 /* Submits what is ready, or lets the device's thread do it. Any thread that holds no lock and is not the driver's. */
 void gn_device_pump(struct gn_vdevice *d);
 void gn_device_wake(struct gn_vdevice *d);
-/* The role, for something else than to submit: whoever has it gives it up soon. 0 or -ETIMEDOUT; NULL: no end. By CLOCK_MONOTONIC. */
+/* The role, for something else than to submit: whoever has it gives it up soon. 0 or -ETIMEDOUT. By CLOCK_MONOTONIC. */
 int gn_device_take(struct gn_vdevice *d, const struct timespec *until);
 void gn_device_return(struct gn_vdevice *d);
 /* Could some command go to the driver now? vgpu->lock. */

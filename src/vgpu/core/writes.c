@@ -6,6 +6,7 @@
  */
 #include "vgpu/core/writes.h"
 
+#include "base/clock.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>
@@ -90,12 +91,22 @@ void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w)
     gn_writes_unref(w);
 }
 
-void gn_vgpu_follow_writes(struct gn_vgpu *v, bool on)
+int gn_vgpu_follow_writes(struct gn_vgpu *v, uint64_t timeout_ns)
 {
-    atomic_store_explicit(&v->follows_writes, on, memory_order_seq_cst);
+    const uint64_t at_ns = gn_now_ns() + timeout_ns;
+    const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
+    atomic_store_explicit(&v->follows_writes, true, memory_order_seq_cst);
     /* Who had a device's role has given the driver what he had in hand; the next one sees the word. */
-    for (uint32_t i = 0; on && i < v->n_devices; i++) {
-        if (!gn_device_take(&v->devices[i], NULL))
-            gn_device_return(&v->devices[i]);
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        const int rc = gn_device_take(&v->devices[i], &until);
+        if (rc)
+            return rc;
+        gn_device_return(&v->devices[i]);
     }
+    return 0;
+}
+
+void gn_vgpu_follow_writes_no_more(struct gn_vgpu *v)
+{
+    atomic_store_explicit(&v->follows_writes, false, memory_order_seq_cst);
 }

@@ -58,8 +58,10 @@ void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w);
 
 /*
  * While somebody follows writes, every command of the host's that writes is followed to its end. When this returns, each one that
- * is given to the driver from then on is; what the driver has already may not be. Any thread that has no device's role.
+ * is given to the driver from then on is; what the driver has already may not be. Any thread that has no device's role. 0, or
+ * -ETIMEDOUT: a driver has not returned from what it was given in that time; they are followed all the same.
  */
-void gn_vgpu_follow_writes(struct gn_vgpu *v, bool on);
+int gn_vgpu_follow_writes(struct gn_vgpu *v, uint64_t timeout_ns);
+void gn_vgpu_follow_writes_no_more(struct gn_vgpu *v);
 
 #endif

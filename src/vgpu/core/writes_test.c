@@ -227,7 +227,7 @@ static void test_commands_that_write(void **state)
     (void)state;
     give(&writes);
     assert_int_equal(n_given, 0);
-    gn_vgpu_follow_writes(&vgpu, true);
+    assert_int_equal(gn_vgpu_follow_writes(&vgpu, 0), 0);
     give(&reads);
     give(&launches);
     assert_int_equal(n_given, 0);
@@ -235,7 +235,7 @@ static void test_commands_that_write(void **state)
     give(&writes);
     assert_int_equal(n_given, 2);
     assert_int_equal(vgpu.n_followed, 2);
-    gn_vgpu_follow_writes(&vgpu, false);
+    gn_vgpu_follow_writes_no_more(&vgpu);
     gn_command_over(given[0], 0);
     assert_int_equal(n_wrote, 1);
     gn_command_over(given[1], -5);
@@ -243,6 +243,17 @@ static void test_commands_that_write(void **state)
     assert_int_equal(vgpu.n_followed, 0);
     give(&writes);
     assert_int_equal(n_given, 2);
+}
+
+/* A driver that holds who gives it a kernel until that is over holds nobody else for longer than he allows. */
+static void test_a_driver_that_does_not_return(void **state)
+{
+    (void)state;
+    assert_int_equal(pthread_mutex_lock(&vgpu.devices[0].role), 0);
+    assert_int_equal(gn_vgpu_follow_writes(&vgpu, 1000000), -ETIMEDOUT);
+    assert_int_equal(pthread_mutex_unlock(&vgpu.devices[0].role), 0);
+    assert_int_equal(gn_vgpu_follow_writes(&vgpu, 0), 0);
+    gn_vgpu_follow_writes_no_more(&vgpu);
 }
 
 int main(void)
@@ -254,6 +265,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_host_while_it_is_followed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_follows_at_a_time, setup, teardown),
         cmocka_unit_test_setup_teardown(test_commands_that_write, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_driver_that_does_not_return, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
