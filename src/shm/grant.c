@@ -54,12 +54,16 @@ bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
 bool gn_grant_press(struct gn_grant_slot *s)
 {
     atomic_store_explicit(&s->pressed, 1, memory_order_seq_cst); /* G3 */
-    return turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);             /* G4 */
+    if (turn(s, GN_GRANT_RESTING, GN_GRANT_NONE))                /* G4 */
+        return true;
+    gn_futex_wake(&s->pressed, 1, false);
+    return false;
 }
 
 void gn_grant_ease(struct gn_grant_slot *s)
 {
     atomic_store_explicit(&s->pressed, 0, memory_order_seq_cst);
+    gn_futex_wake(&s->pressed, 1, false);
 }
 
 enum gn_grant_state gn_grant_look(const struct gn_grant_slot *s)

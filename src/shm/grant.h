@@ -31,7 +31,7 @@ enum gn_grant_state { GN_GRANT_NONE, GN_GRANT_WANTED, GN_GRANT_HELD, GN_GRANT_RE
 /* Zeros at the start. */
 struct gn_grant_slot {
     _Alignas(64) _Atomic uint32_t state; /* a futex */
-    _Atomic uint32_t pressed;            /* gantryd: somebody waits, or a cap is to be kept */
+    _Atomic uint32_t pressed;            /* gantryd: somebody waits, or a cap is to be kept. A futex for who holds the grant */
     _Atomic uint64_t slice_ns;           /* gantryd, before it hands out: how long, */
     _Atomic uint64_t keep_ns;            /* and how long it is worth waiting for a program that waits as it goes: others' turns are long */
     _Alignas(64) _Atomic uint64_t device_ns; /* worker: what its commands took, as far as it was measured; a claim, for people */
@@ -70,7 +70,7 @@ static inline void gn_grant_set_keep(struct gn_grant_slot *s, uint64_t keep_ns)
 }
 /* Hands it to who wants it, and wakes him. false: he does not want it any more. */
 bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed);
-/* To the holder. true: he rested, and the grant is back. */
+/* To the holder, who may sleep on it. true: he rested, and the grant is back. */
 bool gn_grant_press(struct gn_grant_slot *s);
 /* Nobody waits any more. */
 void gn_grant_ease(struct gn_grant_slot *s);

@@ -48,13 +48,13 @@ void gn_park_without_waitv(bool on)
 }
 
 static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
-                 const _Atomic uint32_t *other, uint32_t other_expected, uint64_t for_ns)
+                 const _Atomic uint32_t *other, uint32_t other_expected, bool private_other, uint64_t for_ns)
 {
     if (!atomic_load_explicit(&no_waitv, memory_order_relaxed)) {
         struct waitv all[3] = {
             {expected, (uint64_t)(uintptr_t)word, WAITV_U32 | (private_word ? WAITV_PRIVATE : 0), 0},
             {0, (uint64_t)(uintptr_t)&lost->word, WAITV_U32 | WAITV_PRIVATE, 0},
-            {other_expected, (uint64_t)(uintptr_t)other, WAITV_U32 | WAITV_PRIVATE, 0},
+            {other_expected, (uint64_t)(uintptr_t)other, WAITV_U32 | (private_other ? WAITV_PRIVATE : 0), 0},
         };
         const uint64_t until_ns = for_ns ? gn_now_ns() + for_ns : 0;
         const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
@@ -66,7 +66,7 @@ static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_w
         /* An old kernel, or a seccomp filter that does not know the call. */
         gn_park_without_waitv(true);
     }
-    const uint64_t piece_ns = other ? GN_PARK_BOTH_PIECE_NS : GN_PARK_PIECE_NS;
+    const uint64_t piece_ns = other && private_other ? GN_PARK_BOTH_PIECE_NS : GN_PARK_PIECE_NS;
     if (!gn_lost_is(lost))
         gn_futex_wait(word, expected, private_word, for_ns && for_ns < piece_ns ? for_ns : piece_ns);
 }
@@ -76,16 +76,22 @@ void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
     if (lost->hook)
         lost->hook->park(lost->hook, word, expected, private_word);
     else
-        park(word, expected, private_word, lost, NULL, 0, 0);
+        park(word, expected, private_word, lost, NULL, 0, false, 0);
 }
 
 void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost, uint64_t for_ns)
 {
-    park(word, expected, private_word, lost, NULL, 0, for_ns);
+    park(word, expected, private_word, lost, NULL, 0, false, for_ns);
 }
 
 void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
                     const _Atomic uint32_t *other, uint32_t other_expected)
 {
-    park(word, expected, private_word, lost, other, other_expected, 0);
+    park(word, expected, private_word, lost, other, other_expected, true, 0);
+}
+
+void gn_park_or_shared(const _Atomic uint32_t *word, uint32_t expected, const struct gn_lost *lost, const _Atomic uint32_t *other,
+                       uint32_t other_expected)
+{
+    park(word, expected, true, lost, other, other_expected, false, 0);
 }

@@ -67,6 +67,11 @@ void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool privat
 
 #define GN_PARK_BOTH_PIECE_NS 1000000u
 
+/* While *word, of this process, == expected, and *other, in shared memory, == other_expected. Without futex_waitv a change of *other is
+ * noticed GN_PARK_PIECE_NS late. */
+void gn_park_or_shared(const _Atomic uint32_t *word, uint32_t expected, const struct gn_lost *lost, const _Atomic uint32_t *other,
+                       uint32_t other_expected);
+
 /* For tests: behave as on a kernel without futex_waitv. */
 void gn_park_without_waitv(bool on);
 

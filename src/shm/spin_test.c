@@ -149,7 +149,7 @@ static void room_lengthens_a_spin_and_never_shortens_it(void **state)
 static void a_park_is_over_when_the_word_differs_or_the_peer_is_lost(void **state)
 {
     struct gn_lost lost;
-    _Atomic uint32_t word = 3;
+    _Atomic uint32_t word = 3, shared = 5;
     for (int without_waitv = 0; without_waitv < 2; without_waitv++) {
         gn_park_without_waitv(without_waitv);
         for (int private_word = 0; private_word < 2; private_word++) {
@@ -160,6 +160,11 @@ static void a_park_is_over_when_the_word_differs_or_the_peer_is_lost(void **stat
             assert_true(gn_lost_is(&lost));
             gn_park(&word, 3, private_word, &lost);
         }
+        gn_lost_init(&lost);
+        gn_park_or_shared(&word, 4, &lost, &shared, 5);
+        gn_park_or_shared(&word, 3, &lost, &shared, 6);
+        gn_lost_declare(&lost);
+        gn_park_or_shared(&word, 3, &lost, &shared, 5);
     }
     gn_park_without_waitv(false);
 }

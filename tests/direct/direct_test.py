@@ -414,7 +414,9 @@ class Direct(unittest.TestCase):
                 self.assertEqual((program.returncode, out), (0, "zero 0\nright\n"), policy)
 
     def test_who_has_nothing_left_to_do_keeps_nobody_from_the_device(self):
-        for steps in (["copy", "finish"], ["copy 20", "finish"]):
+        # What comes after a finish is given without a wait for the grant, by a thread of the program's.
+        for steps in (["copy", "finish"], ["copy 20", "finish"], ["copy"], ["copy 20"], ["copy", "finish", "copy"],
+                      ["copy", "finish", "copy 20"]):
             with self.subTest(steps), self.daemon("--kernel-limit", "0.5") as daemon:
                 idle = self.start(daemon, HOSTED, "late")
                 other = self.start(daemon, HOSTED, "hold", "300", GANTRY_MODE="remote")

@@ -338,11 +338,24 @@ void gn_vgpu_held(struct gn_vgpu *v, bool came)
             gn_turn_held(&v->devices[i], came);
 }
 
+/* In a program nobody else looks for the end of what tells of none, and who has come to wait for the device wants to know. True: look. */
+static bool sleep_on_press(struct gn_vdevice *d)
+{
+    struct gn_turn *t = &d->turn;
+    const uint32_t pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
+    if (pressed == t->seen_pressed)
+        gn_park_or_shared(&d->woken, 0, &d->vgpu->lost, &t->slot->pressed, pressed);
+    /* It may have changed there and back. */
+    t->seen_pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
+    return t->seen_pressed != 0;
+}
+
 /* Until it is woken, or the grant is there that the device waits for. True: the grant. */
 static bool sleep_on(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
-    while (!atomic_exchange_explicit(&d->woken, 0, memory_order_seq_cst)) {
+    bool looks = false;
+    while (!atomic_exchange_explicit(&d->woken, 0, memory_order_seq_cst) && !looks) {
         if (d->vgpu->hosted && gn_lost_is(&d->vgpu->lost))
             return false;
         const bool wanted = atomic_load_explicit(&t->wanted, memory_order_seq_cst);
@@ -350,6 +363,8 @@ static bool sleep_on(struct gn_vdevice *d)
             return true;
         if (wanted)
             gn_park_either(&t->slot->state, GN_GRANT_WANTED, false, &d->vgpu->lost, &d->woken, 0);
+        else if (d->vgpu->hosted && t->slot)
+            looks = sleep_on_press(d);
         else
             gn_park(&d->woken, 0, true, &d->vgpu->lost);
     }

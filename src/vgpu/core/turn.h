@@ -30,6 +30,7 @@ struct gn_turn {
     uint32_t n_untold;                /* given in a row of whose ends the driver is not to tell */
     struct gn_spin_habit hold;        /* whether its program has come back lately while the device was kept for it */
     uint64_t window_ns, window_waits; /* since when synchronous calls are counted, and the count then */
+    uint32_t seen_pressed;            /* the submit thread's: what it has looked for last */
     /* any thread */
     _Atomic bool wanted;            /* the submit thread waits for it */
     _Atomic uint32_t held_up;       /* something ready waits for n_ahead to fall below this; 0: nothing does */
