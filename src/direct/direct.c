@@ -5,6 +5,7 @@
  * was the first to want a device; nothing is printed, and no descriptor or signal of the program's is touched.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -90,18 +91,27 @@ static int host(const char *library, int control_fd, bool loads, struct gn_direc
         close(control_fd);
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     }
+    /* A vGPU that was to be taken over is cleared by a thread of its own when that fails, and its descriptors are closed. */
+    const int our_fd = fcntl(control_fd, F_DUPFD_CLOEXEC, 0);
+    if (our_fd < 0) {
+        const int rc = -errno;
+        close(control_fd);
+        free(d);
+        return gn_fail(err, -rc, NULL, "no descriptor is left for the vGPU: %s", strerror(-rc));
+    }
     d->boot.control_fd = control_fd;
     d->boot.hosted = true;
     int rc = boot(d, library, loads, err);
     if (rc) {
         if (loads)
-            say_why(control_fd, err);
+            say_why(our_fd, err);
         /* gantryd hears of it so; who already listens there closes it himself. */
-        (void)shutdown(control_fd, SHUT_RDWR);
-        return rc;
+        (void)shutdown(our_fd, SHUT_RDWR);
+    } else {
+        *ret = d;
     }
-    *ret = d;
-    return 0;
+    close(our_fd);
+    return rc;
 }
 
 static int open_here(const char *library, int control_fd, struct gn_direct **ret, struct gn_error *err)
