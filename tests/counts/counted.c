@@ -160,10 +160,22 @@ static void write_later(void)
     NEED(clEnqueueWriteBuffer(queue, m, CL_FALSE, 0, 64, host, 0, NULL, NULL));
 }
 
+static void read_later(void)
+{
+    NEED(clEnqueueReadBuffer(queue, m, CL_FALSE, 0, 64, host, 0, NULL, NULL));
+}
+
 static void fill(void)
 {
     cl_uint v = 1;
     NEED(clEnqueueFillBuffer(queue, m, &v, sizeof v, 0, 64, 0, NULL, NULL));
+}
+
+/* There may be something under way, which the write must not overtake. */
+static void write_behind(void)
+{
+    fill();
+    write_later();
 }
 
 static void buffer(void)
@@ -198,6 +210,8 @@ static const struct {
     {"user_event", user_event},
     {"write_small", write_small},
     {"write_later", write_later},
+    {"read_later", read_later},
+    {"write_behind", write_behind},
     {"read_small", read_small},
     {"read_large", read_large},
     {"read_event", read_event},

@@ -47,14 +47,16 @@ MESSAGES = {
     "read_large": (0, 0),
     "map": (0, 0),
     "map_image": (2, 1),     # the driver is asked whether it may be mapped
-    "write_later": (1, 0),
+    "write_later": (0, 0),   # the same, though it does not block
+    "read_later": (0, 0),
+    "write_behind": (2, 0),
     "read_event": (1, 0),    # the wait is for the event
     "fill": (1, 0),
 }
 # How data moves: by two copies through the data area, by one, by none; what is not here moves none.
 TRANSFERS = {"write_small": (0, 1, 0), "read_small": (0, 1, 0), "read_large": (0, 1, 0), "map": (0, 0, 1),
              "map_image": (0, 2, 0),
-             "write_later": (1, 0, 0), "read_event": (1, 0, 0)}
+             "write_later": (0, 1, 0), "read_later": (0, 1, 0), "write_behind": (1, 0, 0), "read_event": (1, 0, 0)}
 
 
 def messages(options, work):

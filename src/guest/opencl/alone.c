@@ -24,21 +24,32 @@ cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits, c
     return result;
 }
 
-cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, struct gn_object **ret_event)
+cl_int gn_marker_new(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, struct gn_object **ret_event)
 {
     struct gn_session *s = q->o.session;
     struct gn_command_show show = {GN_NO_EVENT, 0, GN_SURE};
     struct gn_object *e = gn_event_new(&q->o, type, &show);
-    int32_t error = 0;
     if (!e)
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result = gn_send_marker(q, n, waits, &show);
-    if (result)
+    if (result) {
         gn_event_finish(&s->events[e->id], result, NULL);
-    else if (gn_event_wait(&s->events[e->id], &s->waiter, &error))
-        result = CL_OUT_OF_RESOURCES;
-    else
-        result = gn_blocking_result(error);
+        gn_object_unref(e);
+        return result;
+    }
+    *ret_event = e;
+    return CL_SUCCESS;
+}
+
+cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, struct gn_object **ret_event)
+{
+    struct gn_session *s = q->o.session;
+    struct gn_object *e;
+    int32_t error = 0;
+    cl_int result = gn_marker_new(q, type, n, waits, &e);
+    if (result)
+        return result;
+    result = gn_event_wait(&s->events[e->id], &s->waiter, &error) ? CL_OUT_OF_RESOURCES : gn_blocking_result(error);
     if (!result && ret_event)
         *ret_event = e;
     else
@@ -55,11 +66,31 @@ static void finished(struct gn_cl_queue *q, uint64_t sent)
         ;
 }
 
+static bool only_user(struct gn_cl_queue *q)
+{
+    return atomic_load_explicit(&q->user, memory_order_relaxed) == (uintptr_t)pthread_self();
+}
+
+bool gn_queue_take_idle(struct gn_cl_queue *q, cl_int *result)
+{
+    *result = CL_SUCCESS;
+    if (!only_user(q) || !gn_queue_idle(q))
+        return false;
+    if (gn_session_lost(q->o.session)) {
+        *result = CL_OUT_OF_RESOURCES;
+        return false;
+    }
+    pthread_mutex_lock(&q->user_lock);
+    if (only_user(q))
+        return true;
+    pthread_mutex_unlock(&q->user_lock);
+    return false;
+}
+
 bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, cl_int *result)
 {
-    const uintptr_t me = (uintptr_t)pthread_self();
     *result = CL_SUCCESS;
-    if (atomic_load_explicit(&q->user, memory_order_relaxed) != me)
+    if (!only_user(q))
         return false;
     if (n || !gn_queue_idle(q)) {
         uint64_t sent = atomic_load_explicit(&q->n_sent, memory_order_acquire);
@@ -71,15 +102,7 @@ bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n,
         finished(q, sent + 1);
         gn_settle(q->o.session->detail);
     }
-    if (gn_session_lost(q->o.session)) {
-        *result = CL_OUT_OF_RESOURCES;
-        return false;
-    }
-    pthread_mutex_lock(&q->user_lock);
-    if (atomic_load_explicit(&q->user, memory_order_relaxed) == me)
-        return true;
-    pthread_mutex_unlock(&q->user_lock);
-    return false;
+    return gn_queue_take_idle(q, result);
 }
 
 void gn_queue_leave(struct gn_cl_queue *q)

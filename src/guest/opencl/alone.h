@@ -18,10 +18,14 @@
  * when this can't be had (several threads, or an out-of-order queue that is busy) and nothing has happened.
  */
 bool gn_queue_take_alone(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, cl_int *result);
+/* The same without waiting: false, too, when something in the queue may not be over. */
+bool gn_queue_take_idle(struct gn_cl_queue *q, cl_int *result);
 void gn_queue_leave(struct gn_cl_queue *q);
 
 /* A marker, which waits for what its wait list names, or for everything before it in its queue. */
 cl_int gn_send_marker(struct gn_cl_queue *q, cl_uint n, const cl_event *waits, const struct gn_command_show *show);
+/* Sends one with an event, a reference of the caller's. */
+cl_int gn_marker_new(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, struct gn_object **ret_event);
 /* Sends one and waits for it. *ret_event (may be NULL) is its event, when it ended well. */
 cl_int gn_marker_wait(struct gn_cl_queue *q, cl_command_type type, cl_uint n, const cl_event *waits, struct gn_object **ret_event);
 

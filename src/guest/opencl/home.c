@@ -87,20 +87,21 @@ bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uin
     return true;
 }
 
-bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write, cl_command_type type, cl_uint n,
-                  const cl_event *waits, cl_event *event, cl_int *result)
+bool gn_home_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event,
+                  cl_int *result)
 {
+    char *home = t->mem->home + t->origin[0];
     uint64_t queued_ns = event ? gn_now_ns() : 0;
-    if (!gn_queue_take_alone(q, type, n, waits, result))
+    if (blocking ? !gn_queue_take_alone(q, t->type, n, waits, result) : n || !gn_queue_take_idle(q, result))
         return *result != CL_SUCCESS;
     uint64_t start_ns = event ? gn_now_ns() : 0;
-    memcpy(write ? home : ptr, write ? ptr : home, bytes);
+    memcpy(t->write ? home : t->host.ptr, t->write ? t->host.ptr : home, t->region[0]);
     gn_queue_leave(q);
     gn_session_copied(q->o.session, GN_COPIED_ONCE);
     if (event) {
         /* The vGPU must know an event that others may wait for; its times are those of the copy. */
         struct gn_object *shown;
-        *result = gn_marker_wait(q, type, 0, NULL, &shown);
+        *result = blocking ? gn_marker_wait(q, t->type, 0, NULL, &shown) : gn_marker_new(q, t->type, 0, NULL, &shown);
         if (!*result) {
             struct gn_cl_event *e = (void *)shown;
             e->queued_ns = queued_ns;

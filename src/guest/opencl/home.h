@@ -22,18 +22,19 @@ void gn_home_refused(struct gn_cl_context *c);
  */
 void gn_home_leave(struct gn_cl_mem *m);
 
+struct gn_transfer;
+
 /*
- * A blocking read or write of a buffer by one copy. True: it was done, or failed, and *result is what the
- * call answers. False: nothing has happened; it goes another way (another thread uses the queue, or what lies
- * before it cannot be waited for).
+ * A read or write of a buffer at home by one copy, which is over when this returns. One that does not block is made so only when
+ * there is nothing to wait for. True: it was done, or failed, and *result is what the call answers. False: nothing has happened; it goes
+ * another way (another thread uses the queue, or what lies before it cannot be waited for).
  */
-bool gn_home_copy(struct gn_cl_queue *q, char *home, char *ptr, size_t bytes, bool write, cl_command_type type, cl_uint n,
-                  const cl_event *waits, cl_event *event, cl_int *result);
+bool gn_home_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event,
+                  cl_int *result);
 
 /*
  * The same between machines, for a buffer with a far home: its bytes go straight from the program's memory to the buffer's and back.
  */
-struct gn_transfer;
 bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uint n, const cl_event *waits, cl_int *result);
 #define GN_HOME_FAR_BYTES (512u << 10)
 

@@ -408,9 +408,9 @@ cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool b
     const size_t bytes = t->region[0];
     cl_int result;
     gn_settle(q->o.session->detail);
-    if (blocking && t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE && (!event || bytes > PIECE_BYTES) &&
+    if (t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE && (!event || bytes > PIECE_BYTES) &&
         gn_session_enter_home(q->o.session)) {
-        const bool done = gn_home_copy(q, t->mem->home + t->origin[0], t->host.ptr, bytes, t->write, t->type, n, waits, event, &result);
+        const bool done = gn_home_copy(q, t, blocking, n, waits, event, &result);
         gn_session_leave_home(q->o.session);
         if (done)
             return result;
