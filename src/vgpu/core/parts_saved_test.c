@@ -74,11 +74,11 @@ static void forget_pending(void)
     }
 }
 
-/* A launch with a quarter of it run, behind a gate that holds; saved. */
+/* A launch with a sixth of it run, behind a gate that holds; saved. */
 static void cut_and_save(struct gn_sample_file *f, const struct gn_stream_command_state *lie)
 {
     gn_played_start(true, GN_PLAYED_NO_TURNS);
-    gn_played.groups = 60000;
+    gn_played.groups = 120000;
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
     gn_played_enqueue(&gn_played_other, 1, GN_NO_EVENT);
     assert_int_equal(gn_played.n_parts, 2);
@@ -106,9 +106,9 @@ static void test_the_gate_cuts_it(void **state)
     cut_and_save(&f, NULL);
     /* Nobody took it: it goes on here. */
     hold(false);
-    for (uint32_t i = 2; i < 6; i++)
+    for (uint32_t i = 2; i < 12; i++)
         gn_played_end(i, 0);
-    gn_played_check_once(60000);
+    gn_played_check_once(120000);
     assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_DONE);
     assert_int_equal(gn_played.vgpu.events[0].start_ns, 1000);
     gn_command_over(gn_played.whole[0], 0);
@@ -125,7 +125,7 @@ static void test_its_rest_goes_on_elsewhere(void **state)
     gn_played_stop();
     /* A device on which a group takes longer; the gate is closed while it comes. */
     gn_played_start(true, GN_PLAYED_NO_TURNS);
-    gn_played.groups = 60000;
+    gn_played.groups = 120000;
     gn_played.pace_ps = 4000000;
     atomic_store(&gn_played.vgpu.gate.holds, true);
     pending_events(2);
@@ -137,15 +137,15 @@ static void test_its_rest_goes_on_elsewhere(void **state)
     assert_int_equal(gn_played.n_parts, 2);
     assert_int_equal(gn_played.parts[0].box.first[0], 20000);
     assert_int_equal(gn_played.parts[0].box.n[0], 2500);
-    for (uint32_t i = 0; i < 16; i++)
+    for (uint32_t i = 0; i < 40; i++)
         gn_played_end(i, 0);
-    assert_int_equal(gn_played.n_parts, 16);
-    assert_int_equal(gn_played.parts[15].box.first[0] + gn_played.parts[15].box.n[0], 60000);
+    assert_int_equal(gn_played.n_parts, 40);
+    assert_int_equal(gn_played.parts[39].box.first[0] + gn_played.parts[39].box.n[0], 120000);
     assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_DONE);
     /* It began with its first part, by the clock here, and ended with its last. */
     assert_int_equal(gn_played.vgpu.events[0].submit_ns, 1040);
     assert_int_equal(gn_played.vgpu.events[0].start_ns, 1050);
-    assert_int_equal(gn_played.vgpu.events[0].end_ns, 1000 + 15 * 100 + 90);
+    assert_int_equal(gn_played.vgpu.events[0].end_ns, 1000 + 39 * 100 + 90);
     assert_int_equal(gn_played.n_whole, 1);
     gn_command_over(gn_played.whole[0], 0);
     gn_played_stop();
@@ -156,7 +156,7 @@ static void test_its_rest_goes_on_elsewhere(void **state)
 static void test_a_rest_that_is_none(void **state)
 {
     static const struct gn_stream_command_state lies[] = {
-        {.event = 0, .done = 60000}, /* nothing is left */
+        {.event = 0, .done = 120000}, /* nothing is left */
         {.event = 0, .done = UINT64_MAX},
         {.event = 0, .start_ns = 5}, /* it has not begun */
         {.event = 0, .submit_ns = 5},
@@ -172,7 +172,7 @@ static void test_a_rest_that_is_none(void **state)
         forget_pending();
         gn_played_stop();
         gn_played_start(true, GN_PLAYED_NO_TURNS);
-        gn_played.groups = 60000;
+        gn_played.groups = 120000;
         gn_played.ready = !last; /* it can't be cut here */
         atomic_store(&gn_played.vgpu.gate.holds, true);
         pending_events(2);
@@ -201,7 +201,7 @@ static void test_a_rest_behind_a_part_that_failed(void **state)
     int32_t error = 0;
     (void)state;
     gn_played_start(true, GN_PLAYED_NO_TURNS);
-    gn_played.groups = 60000;
+    gn_played.groups = 120000;
     gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
     hold(true);
     gn_played_end(0, -6);
@@ -210,7 +210,7 @@ static void test_a_rest_behind_a_part_that_failed(void **state)
     forget_pending();
     gn_played_stop();
     gn_played_start(true, GN_PLAYED_NO_TURNS);
-    gn_played.groups = 60000;
+    gn_played.groups = 120000;
     atomic_store(&gn_played.vgpu.gate.holds, true);
     pending_events(1);
     assert_int_equal(load(&f, 0), 0);

@@ -260,7 +260,7 @@ static void test_alone(void **state)
     (void)state;
     for (int turns = 0; turns < 2; turns++) {
         gn_played_start(true, turns ? 0 : GN_PLAYED_NO_TURNS);
-        gn_played.groups = 60000; /* 60 ms */
+        gn_played.groups = 120000; /* 120 ms */
         gn_played_enqueue(&gn_played_launch, 0, GN_NO_EVENT);
         gn_played_enqueue(&gn_played_other, 1, GN_NO_EVENT);
         if (turns) {
@@ -272,18 +272,18 @@ static void test_alone(void **state)
         }
         assert_int_equal(gn_played.n_parts, 2);
         assert_int_equal(gn_played.parts[0].box.n[0], 10000);
-        for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t i = 0; i < 10; i++) {
             assert_int_equal(gn_played.n_whole, 0);
             assert_int_equal(gn_played.n_parts, i + 2);
             gn_played_end(i, 0);
         }
-        assert_int_equal(gn_played.n_parts, 6);
-        gn_played_check_once(60000);
+        assert_int_equal(gn_played.n_parts, 12);
+        gn_played_check_once(120000);
         /* What comes behind it is the driver's to keep in order. */
         assert_int_equal(gn_played.n_whole, 1);
-        gn_played_end(4, 0);
+        gn_played_end(10, 0);
         assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_SUBMITTED);
-        gn_played_end(5, 0);
+        gn_played_end(11, 0);
         assert_int_equal(gn_played_phase(0, NULL), GN_EVENT_DONE);
         gn_command_over(gn_played.whole[0], 0);
         assert_int_equal(atomic_load(&gn_played.counters.pending), 0);
@@ -342,7 +342,7 @@ static void test_alone_and_whole(void **state)
     assert_int_equal(n, 3);
     assert_int_equal(gn_played.n_took, 3);
     gn_played.ready = false;
-    gn_played.groups = 60000;
+    gn_played.groups = 120000;
     for (uint32_t i = 0; i < 3; i++) {
         gn_played.busy = i == 2; /* what it takes can't be known */
         gn_played_enqueue(&gn_played_launch, GN_NO_EVENT, GN_NO_EVENT);
@@ -360,7 +360,7 @@ static void test_alone_it_keeps_nobody_else(void **state)
 {
     (void)state;
     gn_played_start(false, GN_PLAYED_NO_TURNS);
-    gn_played.groups = 60000;
+    gn_played.groups = 120000;
     const uint64_t id = gn_id_make(8, 1), first = gn_played.queue_id;
     struct gn_vobject *second = gn_object_put(&gn_played.vgpu, id, GN_PLAYED_KIND_QUEUE, &gn_played.events[0]);
     assert_non_null(second);
@@ -376,9 +376,9 @@ static void test_alone_it_keeps_nobody_else(void **state)
     gn_played_enqueue(&gn_played_other, 4, GN_NO_EVENT);
     assert_int_equal(gn_played.n_whole, 1);
     gn_played.queue_id = first;
-    for (uint32_t i = 0; i < 12; i++)
+    for (uint32_t i = 0; i < 24; i++)
         gn_played_end(i, 0);
-    assert_int_equal(gn_played.n_parts, 12);
+    assert_int_equal(gn_played.n_parts, 24);
     assert_int_equal(gn_played.n_whole, 3);
     for (uint32_t i = 0; i < 3; i++)
         gn_command_over(gn_played.whole[i], 0);

@@ -16,8 +16,11 @@
 /* A launch costs under 5 % from so many groups on (FairGV table 4): no part has less, and none is left with less. */
 #define GN_SLICE_LEAST_GROUPS 1500u
 
-/* With nobody waiting for the device: what takes longer goes in parts, so that a move waits for no more than what the driver has of it; */
-#define GN_SLICE_LONG_NS 40000000u
+/*
+ * With nobody waiting for the device: what takes longer goes in parts, so that a move, and who comes next, waits for no more than what the
+ * driver has of it. Not sooner, since a part may cost more than its share of the whole: a compiler knows an offset of 0, and no other;
+ */
+#define GN_SLICE_LONG_NS 100000000u
 /* a part takes so long, and one more is in the driver, so that the device does not wait between two. */
 #define GN_SLICE_ALONE_NS 10000000u
 
