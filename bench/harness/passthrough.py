@@ -4,6 +4,7 @@
 Everything is tracked as it is elsewhere, so that the vGPU could be moved: that is what the figure is the price of (Crane, figure 5).
 """
 
+import math
 import os
 import re
 import subprocess
@@ -18,6 +19,8 @@ CLPEAK = "clpeak"
 # What it computes takes a minute a run, and says nothing of the calls before it.
 CLPEAK_COMMAND = [CLPEAK, "--global-bandwidth", "--transfer-bandwidth", "--kernel-latency"]
 CLPEAK_S = 300
+# On a device that works on the host's memory these move nothing: a rate of nothing, inf at times.
+CLPEAK_NOTHING = ("enqueueMapBuffer(for read)", "enqueueUnmap(after write)")
 
 
 class Passthrough(Gantry):
@@ -39,21 +42,30 @@ class Passthrough(Gantry):
 
 
 def clpeak(where):
-    """The geometric mean of all that clpeak prints, as times: what it gives as a rate is turned over."""
+    """What clpeak prints, by name, as times: what it gives as a rate is turned over."""
     out, _ = run(where, CLPEAK_COMMAND, CLPEAK_S)
-    figures = re.findall(r"^ +[\w ()-]+: (\d+\.\d+)( us)?$", out, re.MULTILINE)
-    times = [float(value) if time else 1 / float(value) for value, time in figures if float(value) > 0]
-    if not times:
-        raise BenchError("clpeak printed no figures")
-    return geometric_mean(times)
+    figures = re.findall(r"^ +([\w ()-]+?) *: (\d+\.\d+|inf)( us)?$", out, re.MULTILINE)
+    times = {name: float(value) if time else 1 / float(value) for name, value, time in figures if name not in CLPEAK_NOTHING}
+    nothing = [name for name, time in times.items() if not 0 < time < math.inf]
+    if not times or nothing:
+        raise BenchError("clpeak printed no figure of use" + (f" for {nothing[0]}" if nothing else ""))
+    return times
+
+
+def clpeak_ratios(pairs):
+    """A pair is as many figures; its ratio is their geometric mean."""
+    figures = {name: ratios([(a[name], b[name]) for a, b in pairs]) for name in pairs[0][0]}
+    whole = ratios([tuple(geometric_mean(times.values()) for times in pair) for pair in pairs])
+    return whole, figures
 
 
 def measure_clpeak(context, target):
     for where in (target, context.native):
         clpeak(where)  # compiles its kernels
-    return {"load": CLPEAK, "size": None, "kernel_ns": None,
-            "passthrough": ratios(abba(context.pairs, lambda: clpeak(context.native), lambda: clpeak(target))),
-            "native": ratios(abba(context.pairs, lambda: clpeak(context.native), lambda: clpeak(context.native)))}
+    passthrough, figures = clpeak_ratios(abba(context.pairs, lambda: clpeak(context.native), lambda: clpeak(target)))
+    native, native_figures = clpeak_ratios(abba(context.pairs, lambda: clpeak(context.native), lambda: clpeak(context.native)))
+    return {"load": CLPEAK, "size": None, "kernel_ns": None, "passthrough": passthrough, "native": native,
+            "figures": {name: {"passthrough": figures[name], "native": native_figures[name]} for name in figures}}
 
 
 def measure(context, target, spec):
@@ -74,6 +86,12 @@ def measure(context, target, spec):
             "native": ratios(abba(context.pairs, lambda: once(context.native), lambda: once(context.native)))}
 
 
+def sides(figure):
+    """The cells of a figure's ratios."""
+    return [cell for side in ("passthrough", "native")
+            for cell in (ratio(figure[side]["median"]), f"{figure[side]['min']:.2f}..{figure[side]['max']:.2f}")]
+
+
 def run_section(context):
     if context.stage is None:
         raise BenchError("it needs a staged tree")
@@ -84,10 +102,9 @@ def run_section(context):
         for spec in context.loads or [*DEFAULT, CLPEAK]:
             r = measure(context, target, spec)
             results.append(r)
-            cells = [ns(r["kernel_ns"]) if r["kernel_ns"] else "-"]
-            for side in ("passthrough", "native"):
-                cells += [ratio(r[side]["median"]), f"{r[side]['min']:.2f}..{r[side]['max']:.2f}"]
-            table.row(spec, *cells)
+            table.row(spec, ns(r["kernel_ns"]) if r["kernel_ns"] else "-", *sides(r))
+            for name, figure in r.get("figures", {}).items():
+                table.row(f"  {name}", "-", *sides(figure))
             context.progress(f"{spec}: " + ", ".join(f"{s} {r[s]['median']:.3f}" for s in ("passthrough", "native")))
     mean = geometric_mean([r["passthrough"]["median"] for r in results])
     worst = max(r["passthrough"]["median"] for r in results)
