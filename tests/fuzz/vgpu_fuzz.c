@@ -244,6 +244,7 @@ static void let_go(void)
         gn_segment_fini(&v.segments[i]);
     gn_frame_reader_fini(&ears.control.reader);
     gn_frame_reader_fini(&ears.session);
+    gn_frame_writer_fini(&v.session);
     close(session_end);
     close(control_end);
     close(boot.session_fd);

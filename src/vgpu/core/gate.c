@@ -75,7 +75,7 @@ bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary)
     if (!gn_gate_is_closed(g))
         return false;
     pthread_mutex_lock(&g->lock);
-    bool deaf = g->deaf && at_boundary;
+    bool deaf = g->deaf && (at_boundary || g->deafened);
     if (g->deafened != deaf) {
         g->deafened = deaf;
         g->n_ends++;

@@ -74,7 +74,7 @@ void gn_gate_stands(struct gn_vgpu *v, bool stands);
 bool gn_gate_helpers_rest(struct gn_vgpu *v);
 /* Something that may be waited for is over. Any thread that holds none of the vGPU's locks. */
 void gn_gate_tell(struct gn_vgpu *v);
-/* The control thread: is the session's socket to be let be? at_boundary: no part of a frame has been read. */
+/* The control thread: is the session's socket to be let be? at_boundary: no part of a frame has been read, and none is to be sent. */
 bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary);
 
 /* A lock, by CLOCK_MONOTONIC. 0 or ETIMEDOUT. */

@@ -147,7 +147,7 @@ static void clear(struct gn_vgpu *v)
     if (v->api->leave)
         v->api->leave(v);
     pthread_mutex_lock(&v->session_lock);
-    v->silent = true;
+    gn_frame_writer_fini(&v->session);
     pthread_mutex_unlock(&v->session_lock);
     close(b->session_fd);
     close(b->control_fd);

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TELL_TIMEOUT_MS   5000
+#define UNREAD_BYTES      (UINT64_C(32) << 20) /* notices of callbacks have 40 each: 800,000 that are due */
 #define SEGMENT_LOOK_NS   100000000u
 #define SEGMENT_LOOKS     10  /* a second: it is on its way, or nobody has sent it; */
 #define SEGMENT_LOOKS_MAX 100 /* but on a machine with too much to do a thread may wait for seconds before it hears of it */
@@ -113,8 +113,14 @@ int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *paylo
     if (v->remote)
         return gn_remote_host_frame(v->remote, op, seq, payload, n);
     pthread_mutex_lock(&v->session_lock);
-    int r = v->silent ? -EPIPE : gn_frame_send(v->boot->session_fd, TELL_TIMEOUT_MS, op, 0, seq, payload, n, NULL, 0);
+    const bool behind = gn_frame_writer_pending(&v->session);
+    int r = gn_frame_push(&v->session, op, 0, seq, payload, n, NULL, 0);
+    const bool begins = !behind && gn_frame_writer_pending(&v->session);
     pthread_mutex_unlock(&v->session_lock);
+    if (r == -ENOBUFS || r == -ENOMEM)
+        gn_vgpu_fault(v, "the program does not take what it is told", "session");
+    else if (begins)
+        gn_lease_wake(&v->lease); /* the control thread goes on with it */
     return r;
 }
 
@@ -266,6 +272,16 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
     return r;
 }
 
+/* Goes on with what the program has not taken yet. True: some of it is left. */
+static bool tell_on(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->session_lock);
+    /* Who listens finds out about a program that is gone. */
+    const bool left = !gn_frame_flush(&v->session) && gn_frame_writer_pending(&v->session);
+    pthread_mutex_unlock(&v->session_lock);
+    return left;
+}
+
 void *gn_vgpu_control_thread(void *arg)
 {
     struct gn_vgpu *v = arg;
@@ -274,9 +290,10 @@ void *gn_vgpu_control_thread(void *arg)
     gn_objects_own_thread();
     gn_vgpu_ears_init(&ears, v->boot);
     for (;;) {
+        const bool left = tell_on(v);
         /* While the vGPU is on its way to another worker, what the program says is for that one to hear. */
-        const bool deaf = gn_gate_deaf(v, gn_frame_reader_rests(&ears.session));
-        struct pollfd p[3] = {{.fd = deaf ? -1 : v->boot->session_fd, .events = POLLIN},
+        const bool deaf = gn_gate_deaf(v, !left && gn_frame_reader_rests(&ears.session));
+        struct pollfd p[3] = {{.fd = deaf ? -1 : v->boot->session_fd, .events = (short)(POLLIN | (left ? POLLOUT : 0))},
                               {.fd = v->boot->control_fd, .events = POLLIN},
                               {.fd = v->lease.wake_fd, .events = POLLIN}};
         int n = poll(p, 3, gn_lease_is_recalled(&v->lease) ? SHED_TIMEOUT_MS : -1);
@@ -539,6 +556,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     pthread_mutex_init(&v->segments_lock, NULL);
     pthread_cond_init(&v->segments_wake, NULL);
     pthread_mutex_init(&v->session_lock, NULL);
+    gn_frame_writer_init(&v->session, boot->session_fd, UNREAD_BYTES);
     pthread_mutex_init(&v->helper_lock, NULL);
     pthread_cond_init(&v->helper_wake, NULL);
     init_helper(&v->builder, v);

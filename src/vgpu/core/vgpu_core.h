@@ -3,6 +3,7 @@
 #define GN_VGPU_CORE_H
 
 #include "base/list.h"
+#include "link/frame.h"
 #include "link/tcp.h"
 #include "shm/counters.h"
 #include "shm/event_table.h"
@@ -454,7 +455,6 @@ struct gn_vgpu {
     _Atomic bool away;            /* of a hosted one: another host has it */
     _Atomic uint32_t n_inside;    /* of a hosted one: reports of the driver's that are being heard */
     _Atomic uint32_t n_holds;     /* of what is mapped: the vGPU's own, and of each word that the driver may still have to say */
-    bool silent;                  /* session_lock: the program's socket is another host's */
     _Atomic int fault;            /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
     bool listens;                       /* set once: there is a control thread */
@@ -481,7 +481,8 @@ struct gn_vgpu {
 
     pthread_mutex_t segments_lock;
     pthread_cond_t segments_wake;
-    pthread_mutex_t session_lock; /* one frame at a time */
+    pthread_mutex_t session_lock;
+    struct gn_frame_writer session; /* session_lock: what the program is told over its socket */
     pthread_mutex_t helper_lock;
     pthread_cond_t helper_wake;
     struct gn_helper builder, lessee; /* of slow requests; of those that need a larger lease */
@@ -535,6 +536,10 @@ static inline void gn_count(_Atomic uint64_t *counter, int64_t n)
  * time: nothing is to be read from it twice. */
 void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_t bytes);
 void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what);
+/*
+ * Frames to the program, in their order. Any thread; never waits: what the program does not take now is kept, and a program that leaves
+ * too much of it loses its vGPU. 0, or -errno: nobody will hear it.
+ */
 int gn_vgpu_tell(struct gn_vgpu *v, uint16_t op, const void *payload, size_t n);
 int gn_vgpu_send(struct gn_vgpu *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 /* Serves until the program or gantryd is gone; the api's detail is set. Returns the exit status. */
