@@ -84,6 +84,17 @@ static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg
     return 0;
 }
 
+static void (*while_it_flushes)(void);
+static uint32_t n_flushed;
+
+static void flush(struct gn_vgpu *v, void *queue)
+{
+    (void)v, (void)queue;
+    n_flushed = n_given;
+    if (while_it_flushes)
+        while_it_flushes();
+}
+
 static uint64_t started_ns, ended_ns;
 
 static void ran(struct gn_vgpu *v, void *event, uint64_t *ret_start_ns, uint64_t *ret_end_ns)
@@ -105,6 +116,7 @@ static const struct gn_vgpu_api api = {.when_over = when_over,
                                        .release_event = release_event,
                                        .release = release,
                                        .queue_kind = KIND_QUEUE,
+                                       .flush = flush,
                                        .finish = finish_queue,
                                        .is_over = is_over,
                                        .when_quiet = when_quiet,
@@ -543,6 +555,82 @@ static void test_the_device_is_kept_as_long_as_gantryd_says(void **state)
     unscheduled();
 }
 
+static struct gn_vdevice both[2];
+
+static uint64_t put_queue(uint32_t index, uint32_t of_device)
+{
+    const uint64_t id = gn_id_make(index, 1);
+    struct gn_vobject *queue = gn_object_put(&vgpu, id, KIND_QUEUE, &some_driver_event);
+    assert_non_null(queue);
+    queue->detail = gn_queue_new(&vgpu, queue, of_device, true, false, true);
+    assert_non_null(queue->detail);
+    return id;
+}
+
+static void enqueue_behind(uint64_t queue, uint32_t event, uint32_t wait)
+{
+    struct {
+        struct gn_msg msg;
+        struct gn_command_head head;
+        uint32_t waits[2];
+    } m = {{sizeof m, 0, 0, GN_NO_REPLY, 0}, {queue, {GN_SPAN_INLINE, 4, sizeof m.msg + sizeof m.head}, event, 0}, {wait, 0}};
+    gn_event_arm(&vgpu.events[event]);
+    gn_command_admit(&vgpu, &plain, (const void *)&m, sizeof m, 0);
+}
+
+/* The first device's command waits for the second one's, which waits for the program. */
+static void test_what_another_device_waits_for_wakes_it(void **state)
+{
+    (void)state;
+    start(true);
+    memset(both, 0, sizeof both);
+    for (uint32_t i = 0; i < 2; i++) {
+        both[i].vgpu = &vgpu;
+        gn_list_init(&both[i].queues);
+        pthread_mutex_init(&both[i].role, NULL);
+    }
+    vgpu.devices = both;
+    vgpu.n_devices = 2;
+    const uint64_t first = put_queue(8, 0), second = put_queue(9, 1);
+    assert_int_equal(gn_user_event_new(&vgpu, 0), 0);
+    enqueue_behind(second, 1, 0);
+    enqueue_behind(first, 2, 1);
+    assert_int_equal(gn_user_event_set(&vgpu, 0, 0), 0);
+    assert_int_equal(n_given, 1);
+    assert_int_equal(atomic_load(&both[0].woken), 1);
+    assert_int_equal(atomic_load(&both[1].woken), 0);
+    gn_device_pump(&both[0]);
+    assert_int_equal(n_given, 2);
+    gn_command_over(given[0], 0);
+    gn_command_over(given[1], 0);
+    assert_true(over(1) && over(2));
+    gn_object_take_out(&vgpu, first, KIND_QUEUE);
+    gn_object_take_out(&vgpu, second, KIND_QUEUE);
+    stop();
+}
+
+static void enqueue_one(void)
+{
+    while_it_flushes = NULL;
+    enqueue(&plain, 1);
+}
+
+/* Who comes while another has the role leaves it to him, and to flush it, too. */
+static void test_what_comes_during_a_flush_goes_to_the_driver(void **state)
+{
+    (void)state;
+    start(true);
+    enqueue(&plain, 0);
+    while_it_flushes = enqueue_one;
+    gn_vgpu_flush(&vgpu);
+    assert_null(while_it_flushes);
+    assert_int_equal(n_given, 2);
+    assert_int_equal(n_flushed, 2);
+    gn_command_over(given[0], 0);
+    gn_command_over(given[1], 0);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +649,8 @@ int main(void)
         cmocka_unit_test(test_the_last_end_takes_the_queue_with_it),
         cmocka_unit_test(test_padding_is_zero),
         cmocka_unit_test(test_what_is_dropped_waits_for_no_data),
+        cmocka_unit_test(test_what_another_device_waits_for_wakes_it),
+        cmocka_unit_test(test_what_comes_during_a_flush_goes_to_the_driver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,36 +279,41 @@ static void flush_device(struct gn_vdevice *d, uint32_t at_least)
 }
 
 /*
- * Whoever finds the role taken leaves: its holder looks at `dirty` again after giving the role back, and one of the two
- * orders (dirty set before he looks, or role free before we try) always holds.
+ * Gives what is ready, and flushes the queues in which so many are not. Whoever finds the role taken leaves: its holder looks at `dirty`
+ * again after giving the role back, and one of the two orders (dirty set before he looks, or role free before we try) always holds.
  */
-void gn_device_pump(struct gn_vdevice *d)
+static void work_on(struct gn_vdevice *d, uint32_t flush_at_least)
 {
-    while (atomic_load_explicit(&d->dirty, memory_order_seq_cst)) {
+    do {
         if (is_asked(d) || pthread_mutex_trylock(&d->role))
             return;
         if (d->blocks) {
             pthread_mutex_unlock(&d->role);
-            gn_device_wake(d);
+            if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+                gn_device_wake(d);
             return;
         }
         while (!d->blocks && atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
             drain(d);
-        flush_device(d, FLUSH_EVERY);
+        flush_device(d, flush_at_least);
         pthread_mutex_unlock(&d->role);
         atomic_thread_fence(memory_order_seq_cst);
-    }
+    } while (atomic_load_explicit(&d->dirty, memory_order_seq_cst));
+}
+
+void gn_device_pump(struct gn_vdevice *d)
+{
+    if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+        work_on(d, FLUSH_EVERY);
 }
 
 void gn_vgpu_flush(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
         struct gn_vdevice *d = &v->devices[i];
-        if (!atomic_load_explicit(&d->n_queues, memory_order_relaxed) || pthread_mutex_trylock(&d->role))
+        if (!atomic_load_explicit(&d->n_queues, memory_order_relaxed))
             continue;
-        if (!d->blocks)
-            flush_device(d, 1);
-        pthread_mutex_unlock(&d->role);
+        work_on(d, 1);
         /* In a program's own thread nobody comes after it. */
         if (v->hosted && atomic_load_explicit(&d->turn.rests, memory_order_seq_cst))
             gn_turn_rest(d);

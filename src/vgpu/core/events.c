@@ -66,7 +66,11 @@ static void unblock(struct gn_vevent *e, struct gn_command *producer, int32_t er
             gn_command_follow_locked(b->command, producer);
         if (error < 0)
             b->command->doomed = b->command->vgpu->api->wait_failed;
-        atomic_store_explicit(&b->command->queue->device->dirty, true, memory_order_relaxed);
+        struct gn_vdevice *d = b->command->queue->device;
+        atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
+        /* Who has given the producer to its device looks for what is ready there, and nowhere else. */
+        if (producer && d != producer->queue->device)
+            gn_device_wake(d);
     }
 }
 
