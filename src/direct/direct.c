@@ -41,7 +41,7 @@ static void close_what_is_not_wanted(struct gn_direct *d)
 {
     static const int unwanted[] = {GN_WORKER_BOOT_STDOUT, GN_WORKER_BOOT_STDERR, GN_WORKER_BOOT_LOG};
     for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++)
-        close(d->said.fds[unwanted[i]]);
+        gn_boot_close(&d->said, unwanted[i]);
 }
 
 static int say_booted(struct gn_direct *d, struct gn_error *err)
@@ -83,10 +83,19 @@ static void say_why(int control_fd, const struct gn_error *err)
     (void)gn_frame_send(control_fd, SEND_TIMEOUT_MS, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
 }
 
-/* What a failed start leaves mapped is left: threads may have begun to use it. */
+/* It has no threads. */
+static void drop(struct gn_direct *d)
+{
+    gn_boot_fini(&d->said);
+    gn_vgpu_boot_fini(&d->boot);
+    if (d->boot.platform)
+        d->boot.platform->ops->leave(d->boot.platform);
+    free(d);
+}
+
 static int host(const char *library, int control_fd, bool loads, struct gn_direct **ret, struct gn_error *err)
 {
-    struct gn_direct *d = calloc(1, sizeof *d);
+    struct gn_direct *d = malloc(sizeof *d);
     if (!d) {
         close(control_fd);
         return gn_fail(err, ENOMEM, NULL, "out of memory");
@@ -99,14 +108,25 @@ static int host(const char *library, int control_fd, bool loads, struct gn_direc
         free(d);
         return gn_fail(err, -rc, NULL, "no descriptor is left for the vGPU: %s", strerror(-rc));
     }
-    d->boot.control_fd = control_fd;
-    d->boot.hosted = true;
+    *d = (struct gn_direct){.boot = {.control_fd = control_fd,
+                                     .hosted = true,
+                                     .session_fd = -1,
+                                     .tell_fd = -1,
+                                     .load_fd = -1,
+                                     .file_fd = -1,
+                                     .ring = GN_SEGMENT_NONE,
+                                     .events = GN_SEGMENT_NONE,
+                                     .data = GN_SEGMENT_NONE,
+                                     .counters = GN_SEGMENT_NONE,
+                                     .grants = GN_SEGMENT_NONE}};
     int rc = boot(d, library, loads, err);
     if (rc) {
         if (loads)
             say_why(our_fd, err);
         /* gantryd hears of it so; who already listens there closes it himself. */
         (void)shutdown(our_fd, SHUT_RDWR);
+        if (!d->vgpu)
+            drop(d);
     } else {
         *ret = d;
     }

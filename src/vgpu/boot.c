@@ -3,9 +3,11 @@
 #include "vgpu/boot.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "link/frame.h"
 #include "shm/grant.h"
 #include "shm/segment.h"
@@ -37,6 +39,8 @@ int gn_boot_receive(int control_fd, struct gn_boot *ret)
 {
     struct gn_frame_reader reader;
     struct gn_frame f;
+    for (int i = 0; i < GN_WORKER_BOOT_FDS; i++)
+        ret->fds[i] = -1;
     gn_frame_reader_init(&reader, control_fd);
     int rc = gn_frame_wait(&reader, -1, &f);
     if (rc >= 0)
@@ -45,27 +49,46 @@ int gn_boot_receive(int control_fd, struct gn_boot *ret)
     return rc;
 }
 
-static int map_segments(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
+void gn_boot_close(struct gn_boot *b, int which)
+{
+    if (b->fds[which] >= 0)
+        close(b->fds[which]);
+    b->fds[which] = -1;
+}
+
+void gn_boot_fini(struct gn_boot *b)
+{
+    for (int i = 0; i < GN_WORKER_BOOT_FDS; i++)
+        gn_boot_close(b, i);
+}
+
+static int take_fd(struct gn_boot *b, int which)
+{
+    const int fd = b->fds[which];
+    b->fds[which] = -1;
+    return fd;
+}
+
+static int map_segments(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
 {
     const struct {
-        int fd;
+        int which;
         uint64_t bytes;
         struct gn_segment *to;
     } all[] = {
-        {b->fds[GN_WORKER_BOOT_RING], b->wire.ring_bytes, &v->ring},
-        {b->fds[GN_WORKER_BOOT_EVENTS], b->wire.events_bytes, &v->events},
-        {b->fds[GN_WORKER_BOOT_DATA], b->wire.data_bytes, &v->data},
-        {b->fds[GN_WORKER_BOOT_COUNTERS], b->wire.counters_bytes, &v->counters},
-        {b->fds[GN_WORKER_BOOT_GRANTS], GN_GRANT_BYTES, &v->grants},
+        {GN_WORKER_BOOT_RING, b->wire.ring_bytes, &v->ring}, {GN_WORKER_BOOT_EVENTS, b->wire.events_bytes, &v->events},
+        {GN_WORKER_BOOT_DATA, b->wire.data_bytes, &v->data}, {GN_WORKER_BOOT_COUNTERS, b->wire.counters_bytes, &v->counters},
+        {GN_WORKER_BOOT_GRANTS, GN_GRANT_BYTES, &v->grants},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         /* Of a vGPU that is taken over these come from who has it. */
         if (b->wire.loads && !b->wire.remote && (all[i].to == &v->events || all[i].to == &v->data)) {
-            if (all[i].to == &v->events || b->wire.loads != GN_WORKER_LOADS_FILE)
-                close(all[i].fd);
+            gn_boot_close(b, all[i].which); /* but a file's, which is taken */
             continue;
         }
-        int rc = gn_segment_adopt(all[i].fd, all[i].bytes, all[i].to);
+        int rc = gn_segment_adopt(b->fds[all[i].which], all[i].bytes, all[i].to);
+        if (rc == 0)
+            b->fds[all[i].which] = -1;
         if (rc == 0 && all[i].to->bytes != all[i].bytes)
             rc = -EINVAL;
         if (rc)
@@ -74,7 +97,7 @@ static int map_segments(const struct gn_boot *b, struct gn_vgpu_boot *v, struct 
     return 0;
 }
 
-int gn_boot_map(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
+int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
 {
     v->id = b->wire.vgpu_id;
     v->program = b->wire.program;
@@ -82,12 +105,12 @@ int gn_boot_map(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error
     v->weight = b->wire.weight;
     v->ranks = b->ranks;
     v->memory_limit_bytes = b->wire.memory_limit_bytes;
-    v->session_fd = b->wire.loads ? -1 : b->fds[GN_WORKER_BOOT_SESSION];
-    v->load_fd = b->wire.loads ? b->fds[GN_WORKER_BOOT_SESSION] : -1;
-    v->file_fd = b->wire.loads == GN_WORKER_LOADS_FILE ? b->fds[GN_WORKER_BOOT_DATA] : -1;
+    v->session_fd = b->wire.loads ? -1 : take_fd(b, GN_WORKER_BOOT_SESSION);
+    v->load_fd = b->wire.loads ? take_fd(b, GN_WORKER_BOOT_SESSION) : -1;
+    v->file_fd = b->wire.loads == GN_WORKER_LOADS_FILE ? take_fd(b, GN_WORKER_BOOT_DATA) : -1;
     v->beside = b->wire.loads == GN_WORKER_LOADS_BESIDE;
     v->ring_at = b->wire.ring_at;
-    v->tell_fd = b->fds[GN_WORKER_BOOT_TELL];
+    v->tell_fd = take_fd(b, GN_WORKER_BOOT_TELL);
     v->takes_turns = b->wire.takes_turns != 0;
     v->remote = b->wire.remote != 0;
     v->tls = b->wire.remote == GN_WORKER_REMOTE_TLS;
@@ -97,4 +120,18 @@ int gn_boot_map(const struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error
     memcpy(v->load_name, b->wire.load_name, sizeof v->load_name);
     memcpy(v->load_key, b->wire.load_key, sizeof v->load_key);
     return map_segments(b, v, err);
+}
+
+void gn_vgpu_boot_fini(struct gn_vgpu_boot *v)
+{
+    const int fds[] = {v->session_fd, v->control_fd, v->tell_fd, v->load_fd, v->file_fd};
+    struct gn_segment *const segments[] = {&v->ring, &v->events, &v->data, &v->counters, &v->grants};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    for (size_t i = 0; i < GN_ARRAY_SIZE(segments); i++)
+        gn_segment_fini(segments[i]);
+    for (uint32_t i = 0; i < v->n_more; i++)
+        gn_segment_fini(&v->more[i]);
+    free(v->more);
 }

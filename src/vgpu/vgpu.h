@@ -13,7 +13,7 @@ struct stat;
 
 /*
  * What a vGPU starts from. Who hosts it fills it; descriptors and mappings are the vGPU's from then on, and none of them
- * need be given back: a worker ends with its vGPU, and in a program they go with the program.
+ * need be given back: a worker ends with its vGPU, and in a program they go with the program or with a start that fails.
  */
 struct gn_vgpu_boot {
     uint32_t id;
@@ -63,7 +63,7 @@ int gn_vgpu_serve(const struct gn_vgpu_boot *boot);
  * Passthrough: makes the vGPU in its own program, or, if the boot has a load_fd, takes it over from a worker; then it waits for gantryd,
  * which decides. Its threads are started, with all signals blocked, and it serves; the boot must
  * stay. Nothing ends the process: when gantryd is gone, or takes the vGPU away, the session's socket hangs up and requests are
- * turned away. 0, or -errno with a sentence.
+ * turned away. 0, or -errno with a sentence; then *ret is not NULL if some of its threads are there all the same, and the boot must stay.
  */
 struct gn_vgpu;
 struct gn_error;

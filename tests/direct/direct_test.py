@@ -198,12 +198,48 @@ class Direct(unittest.TestCase):
             program.communicate(timeout=TIMEOUT_S)
             self.assertEqual(program.returncode, 0)
 
-    def test_a_driver_that_can_is_unloaded(self):
-        vendors, report = os.path.join(self.work, "vendors"), os.path.join(self.work, "report")
+    def with_leaving(self):
+        vendors = os.path.join(self.work, "vendors")
         os.mkdir(vendors)
         with open(os.path.join(vendors, "leaving.icd"), "w", encoding="utf-8") as f:
             f.write(LEAVING + "\n")
-        with self.daemon(env={"OCL_ICD_VENDORS": vendors}) as daemon:
+        return self.daemon(env={"OCL_ICD_VENDORS": vendors})
+
+    def stays(self, daemon, why):
+        done = subprocess.run(command(daemon, "mode", daemon.vgpus()[0]["id"], "passthrough"), capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(why, done.stderr)
+        self.assertEqual(daemon.vgpus()[0]["mode"], "remote")
+
+    def test_nothing_is_left_of_a_start_that_fails(self):
+        away = os.path.join(self.work, "away")
+        with self.with_leaving() as daemon:
+            program = self.start(daemon, HOSTED, "buffers", GANTRY_MODE="remote", LEAVING_AWAY=away)
+            self.says(program, "ready")
+            self.step(program)
+
+            def held():
+                proc = "/proc/{}".format(program.pid)
+                with open(proc + "/maps", encoding="utf-8") as f:
+                    return len(os.listdir(proc + "/fd")), sum("memfd:gantry" in line for line in f)
+
+            with open(away, "w", encoding="utf-8"):
+                self.stays(daemon, "no longer has device 0")
+                self.step(program)
+                before = held()   # the libraries have been loaded
+                for _ in range(3):
+                    self.stays(daemon, "no longer has device 0")
+                    self.step(program)
+                self.assertTrue(wait_until(lambda: held() == before, TIMEOUT_S), (before, held()))
+            os.unlink(away)
+            self.switch(daemon, "passthrough")
+            self.step(program)
+            program.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(program.returncode, 0)
+
+    def test_a_driver_that_can_is_unloaded(self):
+        report = os.path.join(self.work, "report")
+        with self.with_leaving() as daemon:
             program = self.start(daemon, HOSTED, "buffers", LEAVING_REPORT=report)
             self.says(program, "ready")
             self.step(program)

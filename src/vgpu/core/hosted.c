@@ -233,13 +233,17 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const str
     const bool loads = boot->load_fd >= 0;
     pthread_t keeper;
     sigset_t all, before;
+    v->lease.wake_fd = -1;
     int rc = loads ? gn_vgpu_take_hand(boot) : 0;
     if (!rc)
         rc = gn_vgpu_open(v, boot, api);
     if (!rc && loads)
         rc = gn_vgpu_begin_load(v);
-    if (rc)
+    if (rc) {
+        if (v->lease.wake_fd >= 0)
+            close(v->lease.wake_fd);
         return rc < 0 ? rc : -EMFILE;
+    }
     v->listens = true;
     gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -413,6 +413,15 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
 
 /* ---- to the new one */
 
+static int adopt(struct gn_frame_reader *reader, int i, uint64_t most_bytes, struct gn_segment *ret)
+{
+    const int fd = gn_frame_take_fd(reader, i);
+    const int rc = gn_segment_adopt(fd, most_bytes, ret);
+    if (rc && fd >= 0)
+        close(fd);
+    return rc;
+}
+
 static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader, uint32_t index)
 {
     struct gn_link_segment_made made;
@@ -422,7 +431,10 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
         return rc < 0 ? rc : -EPROTO;
     if (f.op != GN_WORKER_HAND_SEGMENT || !gn_frame_payload(&f, &made, sizeof made) || made.index != index || f.n_fds != 1)
         return -EPROTO;
-    return gn_segment_adopt(gn_frame_take_fd(reader, 0), GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
+    rc = adopt(reader, 0, GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
+    if (!rc)
+        boot->n_more = index;
+    return rc;
 }
 
 /* A program that hosts its vGPU has its own. */
@@ -467,12 +479,27 @@ static int take_far(struct gn_vgpu_boot *boot)
     return rc;
 }
 
+/* What comes with the first frame. */
+static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader, const struct gn_worker_hand *hand)
+{
+    const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT), gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
+    boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
+    if (boot->file_fd < 0)
+        boot->ring_at = hand->ring_at; /* what a program does not know, a file does */
+    int rc = take_stdio(fds, boot->hosted);
+    boot->more = rc ? NULL : calloc(hand->n_segments, sizeof *boot->more);
+    if (!rc && !boot->more)
+        rc = -ENOMEM;
+    if (!rc)
+        rc = adopt(reader, GN_WORKER_HAND_EVENTS, GN_EVENT_TABLE_BYTES, &boot->events);
+    return rc ? rc : adopt(reader, GN_WORKER_HAND_DATA, GN_LINK_SEGMENT_LIMIT, &boot->data);
+}
+
 int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
 {
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
     struct gn_frame f;
-    int fds[GN_WORKER_HAND_FDS];
     if (boot->remote)
         return take_far(boot);
     gn_frame_reader_init(&reader, boot->load_fd);
@@ -480,23 +507,9 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     if (rc == 1)
         rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
                      hand.n_segments <= GN_MAX_SEGMENTS
-                 ? 0
+                 ? take_session(boot, &reader, &hand)
                  : -EPROTO;
-    if (rc)
-        return rc;
-    for (int i = 0; i < GN_WORKER_HAND_FDS; i++)
-        fds[i] = gn_frame_take_fd(&reader, i);
-    boot->session_fd = fds[GN_WORKER_HAND_SESSION];
-    if (boot->file_fd < 0)
-        boot->ring_at = hand.ring_at; /* what a program does not know, a file does */
-    boot->n_more = hand.n_segments - 1;
-    boot->more = calloc(boot->n_more ? boot->n_more : 1, sizeof *boot->more);
-    rc = boot->more ? take_stdio(&fds[GN_WORKER_HAND_STDOUT], boot->hosted) : -ENOMEM;
-    if (!rc)
-        rc = gn_segment_adopt(fds[GN_WORKER_HAND_EVENTS], GN_EVENT_TABLE_BYTES, &boot->events);
-    if (!rc)
-        rc = gn_segment_adopt(fds[GN_WORKER_HAND_DATA], GN_LINK_SEGMENT_LIMIT, &boot->data);
-    for (uint32_t i = 1; !rc && i <= boot->n_more; i++)
+    for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
         rc = take_segment(boot, &reader, i);
     gn_frame_reader_fini(&reader);
     return rc;

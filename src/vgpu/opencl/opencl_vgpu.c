@@ -317,10 +317,9 @@ int gn_vgpu_host(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_erro
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     memset(v, 0, sizeof *v);
-    /* When it fails some of its threads may be there, and look at it. */
     int rc = gn_vgpu_start_hosted(v, boot, &gn_opencl_vgpu_api);
-    if (rc)
-        return gn_fail(err, -rc, NULL, "cannot start a vGPU in this program: %s", strerror(-rc));
-    *ret = v;
-    return 0;
+    *ret = v->listens ? v : NULL; /* its threads look at it */
+    if (!v->listens)
+        free(v);
+    return rc ? gn_fail(err, -rc, NULL, "cannot start a vGPU in this program: %s", strerror(-rc)) : 0;
 }
