@@ -5,10 +5,8 @@
  * was the first to want a device; nothing is printed, and no descriptor or signal of the program's is touched.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "backend/backend.h"
@@ -74,15 +72,6 @@ static int boot(struct gn_direct *d, const char *library, bool loads, struct gn_
     return rc;
 }
 
-/* Nobody has called for it, so nobody else is told. */
-static void say_why(int control_fd, const struct gn_error *err)
-{
-    struct gn_link_error e = {.code = ECANCELED};
-    gn_frame_string_set(e.what, sizeof e.what, err->what);
-    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
-    (void)gn_frame_send(control_fd, SEND_TIMEOUT_MS, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
-}
-
 /* It has no threads. */
 static void drop(struct gn_direct *d)
 {
@@ -100,14 +89,6 @@ static int host(const char *library, int control_fd, bool loads, struct gn_direc
         close(control_fd);
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     }
-    /* A vGPU that was to be taken over is cleared by a thread of its own when that fails, and its descriptors are closed. */
-    const int our_fd = fcntl(control_fd, F_DUPFD_CLOEXEC, 0);
-    if (our_fd < 0) {
-        const int rc = -errno;
-        close(control_fd);
-        free(d);
-        return gn_fail(err, -rc, NULL, "no descriptor is left for the vGPU: %s", strerror(-rc));
-    }
     *d = (struct gn_direct){.boot = {.control_fd = control_fd,
                                      .hosted = true,
                                      .session_fd = -1,
@@ -120,17 +101,10 @@ static int host(const char *library, int control_fd, bool loads, struct gn_direc
                                      .counters = GN_SEGMENT_NONE,
                                      .grants = GN_SEGMENT_NONE}};
     int rc = boot(d, library, loads, err);
-    if (rc) {
-        if (loads)
-            say_why(our_fd, err);
-        /* gantryd hears of it so; who already listens there closes it himself. */
-        (void)shutdown(our_fd, SHUT_RDWR);
-        if (!d->vgpu)
-            drop(d);
-    } else {
+    if (!rc)
         *ret = d;
-    }
-    close(our_fd);
+    else if (!d->vgpu)
+        drop(d);
     return rc;
 }
 

@@ -26,7 +26,8 @@ struct gn_direct_table {
     int (*open)(const char *library, int control_fd, struct gn_direct **ret, struct gn_error *err);
     /*
      * The same, of a vGPU that a worker has: takes it over, and returns when it may be sent to, or with a failure when it stays where
-     * it is. May take as long as the driver takes to have everything anew.
+     * it is. May take as long as the driver takes to have everything anew. Why it failed is for the caller to tell gantryd, by a
+     * descriptor of his own, unless control_fd has been shut down: then it has been told.
      */
     int (*take_over)(const char *library, int control_fd, struct gn_direct **ret, struct gn_error *err);
     /* A whole message, served by the calling thread; any thread. 0; -EPIPE: the vGPU is gone; -EAGAIN, and nothing has been done: it

@@ -8,6 +8,7 @@ other one learns of it.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -233,6 +234,21 @@ class Direct(unittest.TestCase):
                 self.assertTrue(wait_until(lambda: held() == before, TIMEOUT_S), (before, held()))
             os.unlink(away)
             self.switch(daemon, "passthrough")
+            self.step(program)
+            program.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(program.returncode, 0)
+
+    def test_why_a_start_fails_is_told(self):
+        here, vendors = os.path.join(self.work, "lib"), os.path.join(self.work, "alone")
+        os.mkdir(here)
+        os.mkdir(vendors)
+        library = shutil.copy(os.path.join(STAGE, "lib", "libgantry-opencl.so"), here)   # without the one that belongs beside it
+        with open(os.path.join(vendors, "gantry.icd"), "w", encoding="utf-8") as f:
+            f.write(library + "\n")
+        with self.daemon() as daemon:
+            program = self.start(daemon, HOSTED, "steps", GANTRY_MODE="remote", OCL_ICD_VENDORS=vendors)
+            self.says(program, "ready")
+            self.stays(daemon, "cannot load what passthrough needs")
             self.step(program)
             program.communicate(timeout=TIMEOUT_S)
             self.assertEqual(program.returncode, 0)

@@ -4,17 +4,23 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/signals.h"
 #include "guest/core/guest_core.h"
 #include "link/direct.h"
+#include "link/frame.h"
+#include "link/link_wire.h"
+
+#define SEND_TIMEOUT_MS 10000
 
 struct gn_host_here {
     const struct gn_direct_table *table;
@@ -79,13 +85,31 @@ struct wish {
     char library[GN_LINK_DRIVER_BYTES];
 };
 
+/* Nobody has called for it, so nobody else is told. The vGPU stays where it is. Takes the descriptor. */
+static void refuse(int control_fd, const struct gn_error *err)
+{
+    struct gn_link_error e = {.code = ECANCELED};
+    gn_frame_string_set(e.what, sizeof e.what, err->what);
+    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
+    (void)gn_frame_send(control_fd, SEND_TIMEOUT_MS, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
+    (void)shutdown(control_fd, SHUT_RDWR); /* a forked child may have it, too */
+    close(control_fd);
+}
+
 static void *take_over(void *arg)
 {
     struct wish *w = arg;
     struct gn_host_here *h = NULL;
     struct gn_error err;
-    /* Why not, gantryd has been told; the vGPU stays where it is. */
-    if (!host(true, w->library, w->control_fd, &h, &err)) {
+    /* What is cleared of a vGPU whose take-over has failed closes its own, whenever that is. */
+    const int our_fd = fcntl(w->control_fd, F_DUPFD_CLOEXEC, 0);
+    if (our_fd < 0) {
+        gn_fail(&err, errno, NULL, "no descriptor is left in the program: %s", strerror(errno));
+        refuse(w->control_fd, &err);
+    } else if (host(true, w->library, w->control_fd, &h, &err)) {
+        refuse(our_fd, &err);
+    } else {
+        close(our_fd);
         atomic_store_explicit(&w->session->replies.at_once, true, memory_order_relaxed);
         atomic_store_explicit(&w->session->here, h, memory_order_release);
     }
@@ -96,10 +120,12 @@ static void *take_over(void *arg)
 void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
 {
     struct wish *w = malloc(sizeof *w);
+    struct gn_error err;
     sigset_t all, before;
     pthread_t thread;
     if (!w) {
-        close(control_fd);
+        gn_fail(&err, ENOMEM, NULL, "no memory is left in the program");
+        refuse(control_fd, &err);
         return;
     }
     *w = (struct wish){.session = ctx, .control_fd = control_fd};
@@ -109,7 +135,8 @@ void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
     int rc = pthread_create(&thread, NULL, take_over, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc) {
-        close(control_fd);
+        gn_fail(&err, rc, NULL, "the program can start no thread: %s", strerror(rc));
+        refuse(control_fd, &err);
         free(w);
         return;
     }

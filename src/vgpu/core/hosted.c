@@ -255,6 +255,8 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const str
     if (!rc)
         pthread_detach(keeper);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc && loads)
+        gn_vgpu_cannot_take_in(v, rc);
     if (!rc && loads)
         rc = take_over(v);
     if (loads)

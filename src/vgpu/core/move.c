@@ -614,6 +614,14 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     return rc;
 }
 
+void gn_vgpu_cannot_take_in(struct gn_vgpu *v, int rc)
+{
+    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    struct gn_error err;
+    gn_fail(&err, -rc, NULL, "cannot start the vGPU's threads: %s", strerror(-rc));
+    say(v, GN_WORKER_LOADED, &said, rc, &err);
+}
+
 void gn_vgpu_take_over(struct gn_vgpu *v)
 {
     GN_FAULT("load-go");

@@ -24,6 +24,8 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot);
 int gn_vgpu_begin_load(struct gn_vgpu *v);
 /* Loads, and answers LOADED. 0 or -errno. */
 int gn_vgpu_take_in(struct gn_vgpu *v);
+/* Instead of it: there are no threads for it. Says why, before anything hangs up. */
+void gn_vgpu_cannot_take_in(struct gn_vgpu *v, int rc);
 /* gantryd's GO: the control thread. */
 void gn_vgpu_take_over(struct gn_vgpu *v);
 
