@@ -147,7 +147,8 @@ void gn_out_forget(struct gn_stream_out *o, const void *bytes, uint64_t n)
     pthread_mutex_lock(&o->queue);
     for (uint32_t i = 0; i < o->n_items; i++) {
         struct gn_out_item *item = &o->items[(o->first_item + i) % o->items_capacity];
-        item->forgotten |= item->bytes && item->bytes >= from && item->bytes < from + n;
+        if (item->bytes && item->bytes >= from && item->bytes < from + n)
+            item->n = i ? 0 : o->item_done;
     }
     for (uint32_t i = 0; i < o->n_sent; i++) {
         struct gn_out_sent *s = &o->log[(o->first_sent + i) % o->log_capacity];
@@ -245,7 +246,7 @@ static bool stage_item_locked(struct gn_stream_out *o)
         record.at += o->item_done;
         if (last && item->end)
             record.type = GN_RECORD_DATA_END;
-        s->bytes = item->forgotten ? zeros : item->bytes + o->item_done;
+        s->bytes = item->bytes + o->item_done;
         s->n_bytes = (uint32_t)n;
     } else {
         memcpy(s->head + sizeof record, item->small, n);

@@ -25,7 +25,6 @@ struct gn_out_item { /* of the ordered queue */
     const unsigned char *bytes;
     uint64_t n; /* bulk: of all its pieces; in small ones as in the record */
     bool end;   /* its last piece completes a batch */
-    bool forgotten;
 };
 
 struct gn_out_sent {   /* what was handed to the connection, in that order */
@@ -93,7 +92,8 @@ int gn_out_append_all(struct gn_stream_out *o, const struct gn_out_part *parts, 
  * *ret_batch, given to the message's record, is its number. -ENOBUFS: too many are waiting.
  */
 int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end, uint64_t *ret_batch);
-/* Nobody looks at these bytes again: what is still to be sent of them is zeros. For what has failed, and so will not be used. */
+/* Nobody looks at these bytes again, and but for the piece that is on its way, the rest of which is zeros, nothing more comes to where they
+ * were for: their batch ends there. For what has failed, and so will not be used. */
 void gn_out_forget(struct gn_stream_out *o, const void *bytes, uint64_t n);
 /* In order behind all bulk data that waits; else as gn_out_append. Never -EAGAIN. Payloads of at most GN_OUT_SMALL_BYTES. */
 int gn_out_append_ordered(struct gn_stream_out *o, const struct gn_stream_record *r, const void *payload);

@@ -36,7 +36,7 @@ struct worker {
     struct gn_stream_in in;
     unsigned char area[AREA_BYTES];
     uint32_t n_messages, longest, n_segments, last_segment;
-    uint64_t batch; /* of the last message */
+    uint64_t batch, n_batches; /* of the last message; that have come */
     unsigned char *seen, *wanted;
     uint32_t n_seen; /* bytes at the area's beginning that are to be there when the message comes */
     bool there;
@@ -58,6 +58,7 @@ static int take(void *context, const struct gn_stream_record *r, const void *pay
         w->n_segments++;
         w->last_segment = r->part;
     }
+    w->n_batches += r->type == GN_RECORD_DATA_END;
     if (r->type != GN_RECORD_MESSAGE)
         return 0;
     w->n_messages++;
@@ -192,10 +193,17 @@ static void what_is_shipped_for_a_call_that_fails_is_of_no_other_call(void **sta
     assert_int_equal(gn_call_post(&c), GN_RESULT_NO_MEMORY);
     gn_remote_forget(&remote, bytes, LONG_BYTES);
     free(bytes);
+    memset(w->area, 7, sizeof w->area);
     gn_call_begin(&c, &session, 1, sizeof(struct gn_msg));
     assert_int_equal(gn_call_post(&c), 0);
     hear(w, 1);
     assert_int_equal(w->batch, 0);
+    while (!w->n_batches) {
+        gn_remote_flush(&remote);
+        (void)gn_in_read(&w->in);
+    }
+    for (size_t i = 0; i < LONG_BYTES; i++)
+        assert_int_equal(w->area[block.offset + i], 7); /* the block may be another call's by now */
     gn_block_put(&session, &block);
 }
 

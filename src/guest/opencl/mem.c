@@ -49,6 +49,13 @@ static cl_int stage(struct gn_session *s, const void *host_ptr, uint64_t bytes, 
     return CL_SUCCESS;
 }
 
+/* Of what has failed: what is still to be sent of it may not be looked at, since the program's memory is its own again. */
+static void unstage(struct gn_session *s, const void *host_ptr, uint64_t bytes)
+{
+    if (s->remote && host_ptr)
+        gn_remote_forget(s->remote, host_ptr, bytes);
+}
+
 /* Flags that were not given have their defaults when asked for. */
 static cl_mem_flags derived_flags(cl_mem_flags flags)
 {
@@ -101,6 +108,8 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     } else {
         if (!result && home)
             gn_home_refused(c);
+        if (result)
+            unstage(c->o.session, host_ptr, size);
         gn_block_put(c->o.session, &block);
     }
     if (result) {
@@ -226,6 +235,8 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     if (!result)
         result = gn_send_Image(c->o.session, &m->o, context, properties, flags, format, desc, (cl_mem)source, host_ptr != NULL, &ref,
                                ref.segment == GN_SPAN_NULL ? 0 : bytes);
+    if (result)
+        unstage(c->o.session, host_ptr, bytes);
     gn_block_put(c->o.session, &block);
     if (result) {
         mem_drop(m);
