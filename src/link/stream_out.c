@@ -14,7 +14,6 @@
 
 #include "base/checked.h"
 
-#define MAX_ITEMS (1u << 21)
 #define GATHER    8
 #define RUN_BYTES (32u << 10) /* of small records: a run makes room only when all of it is acknowledged */
 #define ACK_BYTES (8u << 10)  /* worth telling when something goes out anyhow */
@@ -29,6 +28,7 @@ int gn_out_init(struct gn_stream_out *o)
     o->ring = mmap(NULL, GN_OUT_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (o->ring == MAP_FAILED)
         return -ENOMEM;
+    o->most_items = GN_OUT_MOST_ITEMS;
     pthread_mutex_init(&o->sending, NULL);
     pthread_mutex_init(&o->queue, NULL);
     return 0;
@@ -113,11 +113,17 @@ static bool grow(void **ring, uint32_t *capacity, uint32_t *first, uint32_t n, s
 static struct gn_out_item *item_new_locked(struct gn_stream_out *o)
 {
     if (o->n_items == o->items_capacity &&
-        !grow((void **)&o->items, &o->items_capacity, &o->first_item, o->n_items, sizeof *o->items, MAX_ITEMS))
+        !grow((void **)&o->items, &o->items_capacity, &o->first_item, o->n_items, sizeof *o->items, o->most_items))
         return NULL;
     struct gn_out_item *item = &o->items[(o->first_item + o->n_items++) % o->items_capacity];
     memset(item, 0, sizeof *item);
     return item;
+}
+
+/* Of those that wait one goes when there is room for it; memory may never come. */
+static int no_item_locked(const struct gn_stream_out *o)
+{
+    return o->n_items == o->most_items ? -ENOBUFS : -ENOMEM;
 }
 
 int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end, uint64_t *ret_batch)
@@ -126,7 +132,7 @@ int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const vo
     pthread_mutex_lock(&o->queue);
     if (!o->stopped) {
         struct gn_out_item *item = item_new_locked(o);
-        r = item ? 0 : -ENOBUFS;
+        r = item ? 0 : no_item_locked(o);
         if (item) {
             item->record = (struct gn_stream_record){0, GN_RECORD_DATA, segment, at};
             item->bytes = bytes;
@@ -166,7 +172,7 @@ int gn_out_append_ordered(struct gn_stream_out *o, const struct gn_stream_record
     int r = o->n_items ? -EAGAIN : append_all_locked(o, &part, 1);
     if (r == -EAGAIN) {
         struct gn_out_item *item = item_new_locked(o);
-        r = item ? 0 : -ENOBUFS;
+        r = item ? 0 : no_item_locked(o);
         if (item) {
             item->record = *record;
             item->n = record->bytes;
@@ -188,7 +194,7 @@ static struct gn_out_sent *sent_at(struct gn_stream_out *o, uint32_t i)
 
 static struct gn_out_sent *sent_new_locked(struct gn_stream_out *o)
 {
-    if (o->n_sent == o->log_capacity && !grow((void **)&o->log, &o->log_capacity, &o->first_sent, o->n_sent, sizeof *o->log, MAX_ITEMS))
+    if (o->n_sent == o->log_capacity && !grow((void **)&o->log, &o->log_capacity, &o->first_sent, o->n_sent, sizeof *o->log, o->most_items))
         return NULL;
     struct gn_out_sent *s = sent_at(o, o->n_sent++);
     memset(s, 0, sizeof *s);
@@ -261,6 +267,7 @@ static bool stage_item_locked(struct gn_stream_out *o)
         o->item_done = 0;
         o->first_item = (o->first_item + 1) % o->items_capacity;
         o->n_items--;
+        atomic_fetch_add_explicit(&o->room, 1, memory_order_seq_cst);
     }
     return true;
 }

@@ -44,7 +44,7 @@ struct gn_stream_out {
     unsigned char *ring;     /* small records, whole, wrapping */
     uint64_t ring_freed, ring_sent, ring_end;
     struct gn_out_item *items; /* a ring */
-    uint32_t items_capacity, first_item, n_items;
+    uint32_t items_capacity, first_item, n_items, most_items;
     uint64_t item_done;      /* bytes of the first item that have become pieces */
     struct gn_out_sent *log; /* a ring */
     uint32_t log_capacity, first_sent, n_sent;
@@ -59,7 +59,7 @@ struct gn_stream_out {
     bool held;   /* what is appended gets no place in the stream */
     /* any thread */
     _Atomic uint64_t ack_sent;
-    _Atomic uint32_t room;    /* goes up when an acknowledgement makes room */
+    _Atomic uint32_t room;    /* goes up when an acknowledgement makes room, or one of those that wait goes */
     _Atomic uint64_t unsent;  /* bytes of small records not sent yet */
     _Atomic bool unflushed;   /* something is to be sent */
     _Atomic bool blocked;     /* the socket was full at the last try */
@@ -67,6 +67,7 @@ struct gn_stream_out {
 };
 
 #define GN_OUT_RING_BYTES (1u << 21)
+#define GN_OUT_MOST_ITEMS (1u << 21) /* that wait, and as many that are sent and not acknowledged */
 /* An acknowledgement costs its sender as much as tens of kilobytes do; half a ring is left meanwhile. Bulk data take no room but for a
  * note of each piece. */
 #define GN_OUT_ACK_DUE_BYTES      (GN_OUT_RING_BYTES / 2)
@@ -89,13 +90,15 @@ int gn_out_append_all(struct gn_stream_out *o, const struct gn_out_part *parts, 
 
 /*
  * Bulk data, which stays where it is until the other side has said that it has used it. A batch is what one message needs;
- * *ret_batch, given to the message's record, is its number. -ENOBUFS: too many are waiting.
+ * *ret_batch, given to the message's record, is its number. -ENOBUFS: too many are waiting, of which the next goes when it is sent;
+ * -ENOMEM.
  */
 int gn_out_bulk(struct gn_stream_out *o, uint16_t segment, uint64_t at, const void *bytes, uint64_t n, bool end, uint64_t *ret_batch);
 /* Nobody looks at these bytes again, and but for the piece that is on its way, the rest of which is zeros, nothing more comes to where they
  * were for: their batch ends there. For what has failed, and so will not be used. */
 void gn_out_forget(struct gn_stream_out *o, const void *bytes, uint64_t n);
-/* In order behind all bulk data that waits; else as gn_out_append. Never -EAGAIN. Payloads of at most GN_OUT_SMALL_BYTES. */
+/* In order behind all bulk data that waits; else as gn_out_append. Never -EAGAIN; -ENOBUFS and -ENOMEM as above. Payloads of at most
+ * GN_OUT_SMALL_BYTES. */
 int gn_out_append_ordered(struct gn_stream_out *o, const struct gn_stream_record *r, const void *payload);
 
 /*

@@ -413,6 +413,19 @@ static int append_all(struct gn_remote *r, const struct gn_out_part *parts, int 
     }
 }
 
+/* Waits, likewise, while too much bulk data waits to be sent. */
+static int bulk_all(struct gn_remote *r, uint16_t segment, uint64_t at, const void *from, uint64_t bytes, uint64_t *ret_batch)
+{
+    for (;;) {
+        uint32_t room = atomic_load_explicit(&r->out.room, memory_order_seq_cst);
+        int rc = gn_lost_is(&r->s->lost) ? -EPIPE : gn_out_bulk(&r->out, segment, at, from, bytes, true, ret_batch);
+        if (rc != -ENOBUFS)
+            return rc;
+        if (!look(&r->hook, &r->out.room, room))
+            park(&r->hook, &r->out.room, room, true);
+    }
+}
+
 /* Nobody waits for what was sent: it may wait for company. */
 static void flush_soon(struct gn_remote *r)
 {
@@ -481,7 +494,7 @@ int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_byt
         else if (p->copied)
             rc = append_copied(r, segment, p->ref.offset, from, p->bytes);
         else
-            rc = gn_out_bulk(&r->out, segment, p->ref.offset, from, p->bytes, true, &batch);
+            rc = bulk_all(r, segment, p->ref.offset, from, p->bytes, &batch);
     }
     parts[n_parts++] = (struct gn_out_part){{n_bytes, GN_RECORD_MESSAGE, 0, batch}, msg};
     return rc ? rc : append_all(r, parts, n_parts);

@@ -123,9 +123,10 @@ static int tear_down(void **state)
 static void hear(struct worker *w, uint32_t n_messages)
 {
     for (int i = 0; i < 100000 && w->n_messages < n_messages; i++) {
-        gn_remote_flush(&remote);
         const int rc = gn_in_read(&w->in);
         assert_true(rc > 0 || rc == -EAGAIN);
+        assert_int_equal(gn_out_acknowledged(&remote.out, w->in.received), 0);
+        gn_remote_flush(&remote);
     }
     assert_int_equal(w->n_messages, n_messages);
 }
@@ -204,6 +205,24 @@ static void what_is_shipped_for_a_call_that_fails_is_of_no_other_call(void **sta
     }
     for (size_t i = 0; i < LONG_BYTES; i++)
         assert_int_equal(w->area[block.offset + i], 7); /* the block may be another call's by now */
+    gn_block_put(&session, &block);
+}
+
+static void what_was_in_the_ring_waits_for_room(void **state)
+{
+    struct worker *w = *state;
+    const struct gn_msg msg = {.op = 1, .reply = GN_NO_REPLY, .size = sizeof msg};
+    struct gn_block block;
+    uint64_t batch;
+    remote.out.most_items = 64;
+    assert_int_equal(gn_block_take(&session, GN_AREA_PASSING, LONG_BYTES, &block), 0);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(gn_out_bulk(&remote.out, 0, block.offset, block.base, 1, true, &batch), 0);
+    assert_int_equal(gn_out_bulk(&remote.out, 0, block.offset, block.base, 1, true, &batch), -ENOBUFS);
+    const struct gn_passed passed = {gn_block_ref(&block, 0), LONG_BYTES, false};
+    assert_int_equal(gn_remote_pass(&remote, &msg, sizeof msg, &passed, 1), 0);
+    hear(w, 1);
+    assert_int_equal(w->batch, 65);
     gn_block_put(&session, &block);
 }
 
@@ -293,6 +312,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(long_inputs_of_what_nobody_answers_come_before_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(so_they_do_of_a_message_that_was_in_the_ring, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_shipped_for_a_call_that_fails_is_of_no_other_call, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_in_the_ring_waits_for_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_comes_to_memory_whose_transfer_is_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_transfer_that_is_over_in_time_breaks_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_segment_that_finds_no_memory_is_not_counted, set_up, tear_down),
