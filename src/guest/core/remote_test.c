@@ -4,13 +4,16 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -287,7 +290,7 @@ static void a_transfer_that_is_over_in_time_breaks_nothing(void **state)
     free(bytes);
 }
 
-/* Both sides count the segments. The last test, since the area keeps what it has got. */
+/* Both sides count the segments. After the others, since the area keeps what it has got. */
 static void a_segment_that_finds_no_memory_is_not_counted(void **state)
 {
     struct worker *w = *state;
@@ -306,6 +309,60 @@ static void a_segment_that_finds_no_memory_is_not_counted(void **state)
     gn_block_put(&session, &block);
 }
 
+/* ---- what gantryd says */
+
+static sem_t heard;
+
+static int fake_poll_fd(const struct gn_link *link)
+{
+    (void)link;
+    return remote.nudge_fd; /* never readable: what there is to hear has been taken out of the socket */
+}
+
+static int fake_hear(struct gn_link *link)
+{
+    (void)link;
+    sem_post(&heard);
+    return 0;
+}
+
+static void hear_nothing(struct gn_session *s, uint16_t op, const void *payload, uint32_t n)
+{
+    (void)s, (void)op, (void)payload, (void)n;
+}
+
+/* The very last test: the session is lost with it. */
+static void what_came_with_an_answer_of_gantryds_is_heard(void **state)
+{
+    static const struct gn_link_ops link_ops = {.name = "fake", .poll_fd = fake_poll_fd, .hear = fake_hear};
+    static const struct gn_guest_api api = {.heard = hear_nothing};
+    struct gn_link link = {.ops = &link_ops};
+    struct epoll_event wake = {.events = EPOLLIN};
+    struct timespec until;
+    pthread_t thread;
+    (void)state;
+    session.link = &link;
+    session.api = &api;
+    pthread_mutex_init(&remote.dialling, NULL);
+    pthread_mutex_init(&remote.wants_lock, NULL);
+    gn_list_init(&remote.wants);
+    remote.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    remote.nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    wake.data.fd = remote.wake_fd;
+    assert_int_equal(epoll_ctl(remote.epoll_fd, EPOLL_CTL_ADD, remote.wake_fd, &wake), 0);
+    sem_init(&heard, 0, 0);
+    atomic_store(&remote.leaving, true);
+    assert_int_equal(pthread_create(&thread, NULL, gn_remote_watch, &session), 0);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 30;
+    const int rc = sem_timedwait(&heard, &until);
+    gn_remote_broke(&remote);
+    pthread_join(thread, NULL);
+    close(remote.epoll_fd);
+    close(remote.nudge_fd);
+    assert_int_equal(rc, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +373,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_comes_to_memory_whose_transfer_is_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_transfer_that_is_over_in_time_breaks_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_segment_that_finds_no_memory_is_not_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_came_with_an_answer_of_gantryds_is_heard, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -338,6 +338,16 @@ static bool hear_gantryd(struct gn_remote *r, uint32_t events)
     return rc == 0 && !(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
 }
 
+/* What came right behind gantryd's answer has been taken out of the socket with it, through TLS, and epoll knows nothing of it. */
+static void hear_rest(struct gn_remote *r)
+{
+    pthread_mutex_lock(&r->dialling);
+    const int rc = gn_link_hear(r->s->link);
+    pthread_mutex_unlock(&r->dialling);
+    if (rc)
+        gn_remote_broke(r);
+}
+
 void *gn_remote_watch(void *session)
 {
     struct gn_session *s = session;
@@ -353,6 +363,7 @@ void *gn_remote_watch(void *session)
             watch_fd(r, r->tcp.fd, 0, EPOLL_CTL_ADD);
             armed = 0;
             new_connection = false;
+            hear_rest(r);
         }
         bool full =
             atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) && !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
