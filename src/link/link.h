@@ -193,10 +193,13 @@ static inline int gn_link_poll_fd(const struct gn_link *l)
     return l->ops->poll_fd(l);
 }
 
-/* Sends nothing: a forked child may close its parent's link, and the parent's goes on. */
+/* Sends nothing. */
 static inline void gn_link_close(struct gn_link *l)
 {
     l->ops->close(l);
 }
+/* In a forked child: closes the descriptors, and leaves all else as it is, of which another thread of the parent's may have been in the
+ * middle. The parent's goes on. */
+void gn_link_forked(struct gn_link *l);
 
 #endif

@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "link/frame.h"
+#include "link/link_internal.h"
+#include "link/tls.h"
 
 struct server {
     char dir[64], path[100], address[110];
@@ -279,6 +281,34 @@ static void no_daemon_is_a_quick_failure(void **state)
     assert_int_equal(gn_link_connect("gopher:x", &l, &err), -EINVAL);
 }
 
+/* ---- a child of a fork */
+
+static void touch(struct gn_tls *t)
+{
+    (void)t;
+    fail_msg("TLS that another thread of the parent's may be in the middle of is touched");
+}
+
+static void a_forked_child_closes_descriptors_and_no_more(void **state)
+{
+    static const struct gn_tls_ops ops = {.free = touch};
+    struct gn_tls tls = {&ops};
+    struct gn_link_end u = {.socket = {-1, &tls}, .left = {-1, &tls}};
+    int pairs[2][2];
+    uint8_t byte;
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]), 0);
+    u.socket.fd = pairs[0][0];
+    u.left.fd = pairs[1][0];
+    u.reader.payload = &byte; /* nobody's to free */
+    gn_link_forked(&u.base);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(recv(pairs[i][1], &byte, 1, MSG_DONTWAIT), 0);
+        close(pairs[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +316,7 @@ int main(void)
         cmocka_unit_test(nonsense_is_an_error_and_no_more),
         cmocka_unit_test(an_attach_without_its_descriptors_fails),
         cmocka_unit_test(no_daemon_is_a_quick_failure),
+        cmocka_unit_test(a_forked_child_closes_descriptors_and_no_more),
     };
     return cmocka_run_group_tests_name("link", tests, NULL, NULL);
 }

@@ -345,6 +345,15 @@ void gn_link_end_close(struct gn_link *l)
     free(u);
 }
 
+void gn_link_forked(struct gn_link *l)
+{
+    const struct gn_link_end *u = gn_link_end_of(l);
+    const int fds[] = {u->socket.fd, u->left.fd};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
 int gn_link_end_hear(struct gn_link *l)
 {
     struct gn_link_end *u = gn_link_end_of(l);

@@ -241,6 +241,16 @@ class Tokens(TcpCase):
             self.assertEqual([(v["tenant"], v["link"]) for v in gantry.vgpus()], [("alice", "tcp")])
             p.end()
 
+    def test_a_forked_child_touches_nothing_of_it(self):
+        watched = {"GANTRY_TLS_MODULE": os.environ["WATCHED"], "WATCHED_TLS": os.path.join(os.path.abspath(STAGE), "lib", "libgantry-tls.so")}
+        with self.gantry("--config", self.config) as gantry:
+            p = self.program(gantry, GANTRY_TENANT="alice", GANTRY_TOKEN=self.token, **watched)
+            self.assertEqual(p.do("rounds 2"), 0)
+            self.assertEqual(p.do("fork"), 0)
+            self.assertEqual(p.do("rounds 2"), 0)
+            self.assertEqual([v["link"] for v in gantry.vgpus()], ["tcp"])
+            p.end()
+
     def test_calls_of_exit_handlers(self):
         """They run while the process ends. Where OpenSSL has ended before, what they ask for is lost, at once."""
         with self.gantry("--config", self.config) as gantry:

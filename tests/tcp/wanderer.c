@@ -12,6 +12,7 @@
  *     join
  *     user N      N times a thread waits for a user event, which is set when it sleeps
  *     print       a kernel prints; then this process prints
+ *     fork        a child that ends at once; how it did
  *
  * With WANDERER_EXIT its last exit handler makes a call, as a static destructor would, and prints the result. WANDERER_EXIT=openssl:
  * it has used OpenSSL before Gantry did, whose own handler runs before that one.
@@ -27,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define N    4096
@@ -277,6 +279,11 @@ static cl_int command(char *line)
             r = clEnqueueNDRangeKernel(queue, shout, 1, NULL, &one, NULL, 0, NULL, NULL);
         if (!r)
             r = clFinish(queue);
+    } else if (!strcmp(word, "fork")) {
+        const pid_t child = fork();
+        if (!child)
+            _exit(0);
+        r = child < 0 || waitpid(child, &r, 0) < 0 ? -9997 : r;
     } else {
         r = -9998;
     }

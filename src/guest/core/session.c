@@ -43,15 +43,15 @@ static void after_fork_parent(void)
     pthread_mutex_unlock(&sessions.lock);
 }
 
-/* The child has none of the parent's threads and, by MADV_DONTFORK, none of its shared memory: only the descriptors. */
+/* The child has none of the parent's threads and, by MADV_DONTFORK, none of its shared memory: only the descriptors. Of what those threads
+ * were using (a connection's TLS, a reader's buffer) nothing is touched: it may be in any state. */
 static void after_fork_child(void)
 {
     for (uint32_t i = 0; i < sessions.n; i++) {
         struct gn_session *s = sessions.open[i];
-        if (s->link)
-            gn_link_close(s->link);
+        gn_link_forked(s->link);
         if (s->to)
-            gn_link_close(s->to);
+            gn_link_forked(s->to);
         if (s->turn_fd >= 0)
             close(s->turn_fd);
         if (gn_session_over_tcp(s))
