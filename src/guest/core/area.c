@@ -286,6 +286,7 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         r = -ENOMEM;
     if (!r)
         r = tcp ? gn_remote_segment(tcp, size, &segment, &index) : gn_link_segment(s->link, size, &segment.fd, &index, &err);
+    bool made = !r;
     /* gantryd is gone, and the watcher has not heard of it yet. */
     if (r == -EPIPE)
         gn_lost_declare(&s->lost);
@@ -298,12 +299,19 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         r = -EPROTO;
     if (!r && use == GN_AREA_WINDOW)
         r = move_to_window(&s->area, &segment);
-    if (!r) {
+    if (made) {
+        /* What the other side has counted is counted here, too, even if nothing of it can be had. */
+        if (r)
+            take_off(a, 0);
+        if (!segment.base)
+            segment.bytes = size;
         a->segment = segment;
         a->use = use;
-        r = enter(&s->area, a, index);
+        const int entered = enter(&s->area, a, index);
+        r = r ? r : entered;
+        made = !entered;
     }
-    if (r) {
+    if (!made) {
         books_free(a);
         gn_segment_fini(&segment);
     }
