@@ -14,6 +14,7 @@
 #include "link/tcp.h"
 #include "link/tls.h"
 #include "vgpu/core/far_stream.h"
+#include "vgpu/core/heard.h"
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/save.h"
 
@@ -125,28 +126,9 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
 }
 
-/* What the other one says. 0, or -EPIPE: it has gone, and has said why elsewhere. */
-static int hear(struct gn_frame_reader *heard, uint16_t op, uint32_t *ret_seq, struct gn_error *err)
-{
-    struct gn_frame f;
-    const int rc = gn_frame_wait(heard, STALL_MS, &f);
-    if (rc == 1 && f.op == op && !f.n_payload && !f.n_fds) {
-        *ret_seq = f.seq;
-        return 0;
-    }
-    return gn_fail(err, rc == -ETIMEDOUT ? ETIMEDOUT : EPIPE, NULL,
-                   rc == -ETIMEDOUT ? "the other worker took too long" : "the other worker has ended");
-}
-
-/* Until the other one has made all of this step. */
 static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t step, struct gn_error *err)
 {
-    int rc = 0;
-    if (a->how.flags & GN_WORKER_SAVE_FILE)
-        return 0;
-    while (!rc && a->n_made < step)
-        rc = hear(made, GN_WORKER_HAND_MADE, &a->n_made, err);
-    return rc;
+    return a->how.flags & GN_WORKER_SAVE_FILE ? 0 : gn_heard_made(made, STALL_MS, step, &a->n_made, err);
 }
 
 /* First of all, and while the program runs: will the devices do that the other one has? On others all is made ahead. */
@@ -158,7 +140,7 @@ static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader
     int rc = gn_save_devices(s, err);
     GN_FAULT("move-devices");
     if (!rc)
-        rc = hear(made, GN_WORKER_HAND_FITS, &others, err);
+        rc = gn_heard_word(made, STALL_MS, GN_WORKER_HAND_FITS, &others, err);
     if (!rc && others)
         rc = gn_save_for_others(s, err);
     if (!rc && others)

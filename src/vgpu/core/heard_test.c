@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whoever writes a vGPU and the other end's words; the test is the other end. */
+#include "vgpu/core/heard.h"
+
+#include "link/worker_wire.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define TIMEOUT_MS 30000 /* for what has been said already */
+
+static int ends[2];
+static struct gn_frame_reader from;
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return -1;
+    gn_frame_reader_init(&from, ends[0]);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    gn_frame_reader_fini(&from);
+    close(ends[0]);
+    close(ends[1]);
+    return 0;
+}
+
+static void say(uint16_t op, uint32_t seq)
+{
+    assert_int_equal(gn_frame_send(ends[1], TIMEOUT_MS, op, 0, seq, NULL, 0, NULL, 0), 0);
+}
+
+static void steps_are_heard_one_after_the_other(void **state)
+{
+    struct gn_error err;
+    uint32_t made = 0, others = 0;
+    (void)state;
+    say(GN_WORKER_HAND_FITS, 1);
+    say(GN_WORKER_HAND_MADE, 1);
+    say(GN_WORKER_HAND_MADE, 3);
+    assert_int_equal(gn_heard_word(&from, TIMEOUT_MS, GN_WORKER_HAND_FITS, &others, &err), 0);
+    assert_int_equal(others, 1);
+    assert_int_equal(gn_heard_made(&from, TIMEOUT_MS, 2, &made, &err), 0);
+    assert_int_equal(made, 3);
+    assert_int_equal(gn_heard_made(&from, 0, 3, &made, &err), 0);
+}
+
+static void who_makes_no_step_is_not_waited_for(void **state)
+{
+    struct gn_error err;
+    uint32_t made = 0;
+    (void)state;
+    say(GN_WORKER_HAND_MADE, 1);
+    say(GN_WORKER_HAND_MADE, 1);
+    say(GN_WORKER_HAND_MADE, 2);
+    assert_int_equal(gn_heard_made(&from, TIMEOUT_MS, 2, &made, &err), -EPROTO);
+}
+
+static void nor_is_who_says_something_else(void **state)
+{
+    struct gn_error err;
+    uint32_t made = 0;
+    (void)state;
+    assert_int_equal(gn_heard_made(&from, 1, 1, &made, &err), -ETIMEDOUT);
+    say(GN_WORKER_HAND_FITS, 1);
+    assert_int_equal(gn_heard_made(&from, TIMEOUT_MS, 1, &made, &err), -EPIPE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(steps_are_heard_one_after_the_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_makes_no_step_is_not_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nor_is_who_says_something_else, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
