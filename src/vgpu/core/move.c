@@ -331,6 +331,21 @@ static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, in
     say_with(v, op, said, rc, err, -1);
 }
 
+/* Before the gate opens: another move may close it before the thread that stands there has looked. */
+static void go_on(struct gn_vgpu *v)
+{
+    if (v->remote)
+        gn_remote_host_go_on(v->remote);
+    gn_gate_open(v);
+}
+
+void gn_vgpu_resume(struct gn_vgpu *v)
+{
+    atomic_store_explicit(&v->stands_saved, false, memory_order_seq_cst);
+    gn_tcp_close(&v->sent_to);
+    go_on(v);
+}
+
 static void *away_thread(void *arg)
 {
     struct away *a = arg;
@@ -358,7 +373,7 @@ static void *away_thread(void *arg)
         gn_tcp_close(&left);
     free(a);
     if (rc && closed)
-        gn_gate_open(v);
+        go_on(v);
     GN_FAULT("move-saved");
     atomic_store_explicit(&v->stands_saved, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);

@@ -17,6 +17,8 @@ struct gn_worker_save;
 
 /* The old worker. Takes fd. Says STOPS, and answers SAVED, from a thread of its own. The control thread. */
 void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *how);
+/* gantryd's RESUME: nothing has come of it. The control thread. */
+void gn_vgpu_resume(struct gn_vgpu *v);
 
 /* The new worker, in this order. Takes what comes before the stream; waits for it. 0 or -errno. */
 int gn_vgpu_take_hand(struct gn_vgpu_boot *boot);

@@ -639,8 +639,12 @@ static void stand(struct gn_remote_host *h)
             atomic_store_explicit(&h->flush_armed, false, memory_order_seq_cst);
         }
     }
-    gn_out_release(&h->out); /* a move that was to another worker beside this one */
     gn_gate_stands(v, false);
+}
+
+void gn_remote_host_go_on(struct gn_remote_host *h)
+{
+    gn_out_release(&h->out);
 }
 
 void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number)

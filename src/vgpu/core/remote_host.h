@@ -30,6 +30,8 @@ void gn_remote_host_wake(struct gn_remote_host *h);
 struct gn_error;
 struct gn_frame_reader;
 void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number);
+/* Nothing has come of it: before its gate opens. Any thread. */
+void gn_remote_host_go_on(struct gn_remote_host *h);
 int gn_far_hand(struct gn_vgpu *v, bool beside, struct gn_tcp *to, int timeout_ms, struct gn_error *err);
 /* The new one's, before its socket thread serves; `from` stands behind the stream. */
 int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, int timeout_ms, struct gn_error *err);

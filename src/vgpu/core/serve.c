@@ -235,9 +235,7 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         gn_vgpu_move_away(v, e->fd, &e->save);
         return true;
     case GN_WORKER_EVENT_RESUME:
-        atomic_store_explicit(&v->stands_saved, false, memory_order_seq_cst);
-        gn_tcp_close(&v->sent_to);
-        gn_gate_open(v);
+        gn_vgpu_resume(v);
         return true;
     case GN_WORKER_EVENT_GO:
         gn_vgpu_take_over(v);
