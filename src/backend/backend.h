@@ -70,7 +70,7 @@ struct gn_backend_ops {
      * platforms are left out: gantryd never stands on itself. */
     int (*probe)(void *library, void (*found)(void *ctx, const struct gn_platform_facts *), void *ctx, struct gn_error *err);
 
-    /* The platform with its chosen devices only. */
+    /* The platform with its chosen devices only. One that has them no longer is left. */
     int (*bring_up)(void *library, uint32_t platform, const struct gn_device_choice *choices, uint32_t n_choices,
                     struct gn_backend_platform **ret, struct gn_error *err);
 

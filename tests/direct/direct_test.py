@@ -235,6 +235,14 @@ class Direct(unittest.TestCase):
             os.unlink(away)
             self.switch(daemon, "passthrough")
             self.step(program)
+            self.switch(daemon, "remote")
+
+            def unloaded():
+                with open("/proc/{}/maps".format(program.pid), encoding="utf-8") as f:
+                    return os.path.basename(LEAVING) not in f.read()
+
+            self.assertTrue(wait_until(unloaded, TIMEOUT_S))
+            self.step(program)
             program.communicate(timeout=TIMEOUT_S)
             self.assertEqual(program.returncode, 0)
 

@@ -177,6 +177,21 @@ static cl_device_type shown_type(const cl_icd_dispatch *d, cl_device_id id, uint
     return type;
 }
 
+static bool can_leave(const struct gn_backend_platform *base)
+{
+    const struct gn_cl_platform *p = gn_cl_platform_of((struct gn_backend_platform *)(uintptr_t)base);
+    cl_bool can = CL_FALSE;
+    return p && !p->dispatch->clGetPlatformInfo(p->id, CL_PLATFORM_UNLOADABLE_KHR, sizeof can, &can, NULL) && can == CL_TRUE;
+}
+
+static void leave(struct gn_backend_platform *base)
+{
+    struct gn_cl_platform *p = gn_cl_platform_of(base);
+    if (p && can_leave(base))
+        dlclose(p->library);
+    free(p);
+}
+
 static int bring_up(void *library, uint32_t platform, const struct gn_device_choice *choices, uint32_t n_choices,
                     struct gn_backend_platform **ret, struct gn_error *err)
 {
@@ -198,7 +213,7 @@ static int bring_up(void *library, uint32_t platform, const struct gn_device_cho
     cl_uint n_all = devices_of(p->dispatch, p->id, devices);
     for (uint32_t i = 0; i < n_choices; i++) {
         if (choices[i].index >= n_all || p->n_devices == GN_BACKEND_MAX_DEVICES) {
-            free(p);
+            leave(&p->base);
             return gn_fail(err, ENODEV, NULL, "the OpenCL driver no longer has device %u", choices[i].index);
         }
         p->types[p->n_devices] = shown_type(p->dispatch, devices[choices[i].index], choices[i].present_as);
@@ -206,21 +221,6 @@ static int bring_up(void *library, uint32_t platform, const struct gn_device_cho
     }
     *ret = &p->base;
     return 0;
-}
-
-static bool can_leave(const struct gn_backend_platform *base)
-{
-    const struct gn_cl_platform *p = gn_cl_platform_of((struct gn_backend_platform *)(uintptr_t)base);
-    cl_bool can = CL_FALSE;
-    return p && !p->dispatch->clGetPlatformInfo(p->id, CL_PLATFORM_UNLOADABLE_KHR, sizeof can, &can, NULL) && can == CL_TRUE;
-}
-
-static void leave(struct gn_backend_platform *base)
-{
-    struct gn_cl_platform *p = gn_cl_platform_of(base);
-    if (p && can_leave(base))
-        dlclose(p->library);
-    free(p);
 }
 
 struct gn_cl_platform *gn_cl_platform_of(struct gn_backend_platform *p)
