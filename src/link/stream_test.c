@@ -473,14 +473,64 @@ static void what_is_kept_must_be_a_stream(void **state)
     close_end(&a);
 }
 
+/* Sends all that may be sent, to one that takes it and does not say so. */
+static int send_unheard(struct end *a, struct end *b)
+{
+    int sent, read;
+    do {
+        sent = gn_out_flush(&a->out);
+        read = gn_in_read(&b->in);
+    } while (sent == -EAGAIN || read > 0);
+    assert_int_equal(read, -EAGAIN);
+    return sent;
+}
+
+static void fill(struct end *a, uint32_t n)
+{
+    const struct gn_stream_record small = {0, GN_RECORD_EVENT_END, 0, 0};
+    uint64_t batch;
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(gn_out_bulk(&a->out, 0, 0, "x", 1, true, &batch), 0);
+    assert_int_equal(gn_out_bulk(&a->out, 0, 0, "x", 1, true, &batch), -ENOBUFS);
+    assert_int_equal(gn_out_append_ordered(&a->out, &small, NULL), -ENOBUFS);
+}
+
+static void what_the_other_side_does_not_take_or_acknowledge_is_bounded(void **state)
+{
+    (void)state;
+    static struct end a, b;
+    enum { MOST = 64 };
+    open_end(&a);
+    open_end(&b);
+    a.out.most_items = MOST;
+    fill(&a, MOST);
+    join(&a, &b);
+    assert_int_equal(send_unheard(&a, &b), 0);
+    assert_int_equal(b.n_batches, MOST);
+    fill(&a, MOST);
+    assert_int_equal(send_unheard(&a, &b), -ENOMEM);
+    assert_int_equal(b.n_batches, MOST);
+    assert_int_equal(gn_out_acknowledged(&a.out, b.in.received), 0);
+    assert_int_equal(send_unheard(&a, &b), 0);
+    assert_int_equal(b.n_batches, 2 * MOST);
+    close_end(&a);
+    close_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_arrives_once_and_in_order), cmocka_unit_test(small_records_go_ahead_of_bulk),
-        cmocka_unit_test(what_is_not_acknowledged_fills_up),    cmocka_unit_test(malformed_records_are_faults),
-        cmocka_unit_test(bulk_is_acknowledged_seldom),          cmocka_unit_test(only_small_records_count_as_small),
-        cmocka_unit_test(forgotten_bytes_are_not_looked_at),    cmocka_unit_test(another_goes_on_in_its_place),
-        cmocka_unit_test(what_is_kept_must_be_a_stream),        cmocka_unit_test(a_ring_that_was_filled_before_it_was_sent_gets_room),
+        cmocka_unit_test(everything_arrives_once_and_in_order),
+        cmocka_unit_test(small_records_go_ahead_of_bulk),
+        cmocka_unit_test(what_is_not_acknowledged_fills_up),
+        cmocka_unit_test(malformed_records_are_faults),
+        cmocka_unit_test(bulk_is_acknowledged_seldom),
+        cmocka_unit_test(only_small_records_count_as_small),
+        cmocka_unit_test(forgotten_bytes_are_not_looked_at),
+        cmocka_unit_test(another_goes_on_in_its_place),
+        cmocka_unit_test(what_is_kept_must_be_a_stream),
+        cmocka_unit_test(a_ring_that_was_filled_before_it_was_sent_gets_room),
+        cmocka_unit_test(what_the_other_side_does_not_take_or_acknowledge_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

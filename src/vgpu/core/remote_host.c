@@ -26,7 +26,7 @@
 #define FLUSH_BYTES    (16u << 10)
 #define FLUSH_NS       100000u
 #define HELLO_NS       UINT64_C(2000000000)
-#define BACKLOG_BYTES  (1u << 20) /* of answers that the program does not take: then no more of its requests are */
+#define BACKLOG_BYTES  (1u << 20) /* in the ring, of answers that are not taken: then no more requests are. Others may wait as entries */
 #define LOOKS_A_CLOCK  8u
 #define MAX_HANDSHAKES 4
 #define PRINT_BYTES    (1 << 20)
