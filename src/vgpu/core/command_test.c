@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -39,6 +40,13 @@ static int32_t submit_over(struct gn_vgpu *v, struct gn_command *c, void *queue,
 {
     (void)v, (void)c, (void)queue, (void)n_waits, (void)waits, (void)event;
     return 0;
+}
+
+static int32_t submit_slowly(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
+{
+    const struct timespec takes = {0, 3000000};
+    assert_int_equal(clock_nanosleep(CLOCK_MONOTONIC, 0, &takes, NULL), 0);
+    return submit(v, c, queue, n_waits, waits, event);
 }
 
 static int32_t submit_refused(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits, void *const *waits, void **event)
@@ -110,6 +118,7 @@ static void release(struct gn_vobject *o)
 }
 
 static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
+static const struct gn_request_class slow = {.name = "slow", .admit = admit, .submit = submit_slowly};
 static const struct gn_request_class finish = {.name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
 static const struct gn_request_class refused = {.name = "refused", .admit = admit, .submit = submit_refused};
 static const struct gn_vgpu_api api = {.when_over = when_over,
@@ -134,7 +143,7 @@ static void start(bool in_order)
 {
     memset(&vgpu, 0, sizeof vgpu);
     memset(&device, 0, sizeof device);
-    n_given = n_finished = 0;
+    n_given = n_finished = n_flushed = 0;
     driver_is_busy = false;
     quiet = NULL;
     memset(&slot, 0, sizeof slot);
@@ -631,6 +640,23 @@ static void test_what_comes_during_a_flush_goes_to_the_driver(void **state)
     stop();
 }
 
+/* From then on it is the submit thread's to flush, and so is what it was given before. */
+static void test_a_driver_that_turns_out_slow_is_flushed(void **state)
+{
+    (void)state;
+    start(true);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_false(device.blocks);
+        enqueue(&slow, i);
+    }
+    assert_true(device.blocks);
+    gn_vgpu_flush(&vgpu);
+    assert_true(n_flushed == 3 || atomic_load(&device.woken));
+    for (uint32_t i = 0; i < 3; i++)
+        gn_command_over(given[i], 0);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -651,6 +677,7 @@ int main(void)
         cmocka_unit_test(test_what_is_dropped_waits_for_no_data),
         cmocka_unit_test(test_what_another_device_waits_for_wakes_it),
         cmocka_unit_test(test_what_comes_during_a_flush_goes_to_the_driver),
+        cmocka_unit_test(test_a_driver_that_turns_out_slow_is_flushed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

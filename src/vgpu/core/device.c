@@ -102,8 +102,10 @@ int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now
         events[n++] = after;
     int32_t result = c->class->submit(v, c, c->queue->object->driver, n, n ? events : NULL, ret_event);
     d->n_slow = gn_now_ns() - now_ns > SLOW_SUBMIT_NS ? d->n_slow + 1 : 0;
-    if (d->n_slow == SLOW_IN_A_ROW)
+    if (d->n_slow == SLOW_IN_A_ROW) {
         d->blocks = true;
+        gn_device_wake(d); /* what it has been given is to be flushed by who serves it from now on */
+    }
     atomic_fetch_add_explicit(&c->queue->n_unflushed, 1, memory_order_relaxed);
     if (events != stack_events)
         free(events);
