@@ -92,15 +92,12 @@ static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg
     return 0;
 }
 
-static void (*while_it_flushes)(void);
 static uint32_t n_flushed;
 
 static void flush(struct gn_vgpu *v, void *queue)
 {
     (void)v, (void)queue;
     n_flushed = n_given;
-    if (while_it_flushes)
-        while_it_flushes();
 }
 
 static uint64_t started_ns, ended_ns;
@@ -618,28 +615,6 @@ static void test_what_another_device_waits_for_wakes_it(void **state)
     stop();
 }
 
-static void enqueue_one(void)
-{
-    while_it_flushes = NULL;
-    enqueue(&plain, 1);
-}
-
-/* Who comes while another has the role leaves it to him, and to flush it, too. */
-static void test_what_comes_during_a_flush_goes_to_the_driver(void **state)
-{
-    (void)state;
-    start(true);
-    enqueue(&plain, 0);
-    while_it_flushes = enqueue_one;
-    gn_vgpu_flush(&vgpu);
-    assert_null(while_it_flushes);
-    assert_int_equal(n_given, 2);
-    assert_int_equal(n_flushed, 2);
-    gn_command_over(given[0], 0);
-    gn_command_over(given[1], 0);
-    stop();
-}
-
 /* From then on it is the submit thread's to flush, and so is what it was given before. */
 static void test_a_driver_that_turns_out_slow_is_flushed(void **state)
 {
@@ -676,7 +651,6 @@ int main(void)
         cmocka_unit_test(test_padding_is_zero),
         cmocka_unit_test(test_what_is_dropped_waits_for_no_data),
         cmocka_unit_test(test_what_another_device_waits_for_wakes_it),
-        cmocka_unit_test(test_what_comes_during_a_flush_goes_to_the_driver),
         cmocka_unit_test(test_a_driver_that_turns_out_slow_is_flushed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -281,41 +281,37 @@ static void flush_device(struct gn_vdevice *d, uint32_t at_least)
 }
 
 /*
- * Gives what is ready, and flushes the queues in which so many are not. Whoever finds the role taken leaves: its holder looks at `dirty`
- * again after giving the role back, and one of the two orders (dirty set before he looks, or role free before we try) always holds.
+ * Whoever finds the role taken leaves: its holder looks at `dirty` again after giving the role back, and one of the two
+ * orders (dirty set before he looks, or role free before we try) always holds.
  */
-static void work_on(struct gn_vdevice *d, uint32_t flush_at_least)
+void gn_device_pump(struct gn_vdevice *d)
 {
-    do {
+    while (atomic_load_explicit(&d->dirty, memory_order_seq_cst)) {
         if (is_asked(d) || pthread_mutex_trylock(&d->role))
             return;
         if (d->blocks) {
             pthread_mutex_unlock(&d->role);
-            if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
-                gn_device_wake(d);
+            gn_device_wake(d);
             return;
         }
         while (!d->blocks && atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))
             drain(d);
-        flush_device(d, flush_at_least);
+        flush_device(d, FLUSH_EVERY);
         pthread_mutex_unlock(&d->role);
         atomic_thread_fence(memory_order_seq_cst);
-    } while (atomic_load_explicit(&d->dirty, memory_order_seq_cst));
+    }
 }
 
-void gn_device_pump(struct gn_vdevice *d)
-{
-    if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
-        work_on(d, FLUSH_EVERY);
-}
-
+/* Nothing is given here: its answers would come behind what the caller has sent before it sleeps. */
 void gn_vgpu_flush(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
         struct gn_vdevice *d = &v->devices[i];
-        if (!atomic_load_explicit(&d->n_queues, memory_order_relaxed))
+        if (!atomic_load_explicit(&d->n_queues, memory_order_relaxed) || pthread_mutex_trylock(&d->role))
             continue;
-        work_on(d, 1);
+        if (!d->blocks)
+            flush_device(d, 1);
+        pthread_mutex_unlock(&d->role);
         /* In a program's own thread nobody comes after it. */
         if (v->hosted && atomic_load_explicit(&d->turn.rests, memory_order_seq_cst))
             gn_turn_rest(d);
