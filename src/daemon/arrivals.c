@@ -25,6 +25,7 @@
 #define TICKET_NS    UINT64_C(60000000000)
 #define DECIDE_NS    UINT64_C(600000000000) /* for the program, once all is loaded */
 #define MAX_ARRIVALS 64u
+#define MAX_A_TENANT 16u /* of them: no tenant keeps the others out */
 
 struct gn_arrival {
     struct gn_list link;
@@ -168,9 +169,13 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = about->tenant[0] ? gn_tenants_find(&d->tenants, about->tenant) : NULL;
     struct gn_arrival there = {0};
-    uint32_t n = 0;
+    uint32_t n = 0, n_own = 0;
     int fd = -1;
-    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link) n++;
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        n++;
+        n_own += !strcmp(a->tenant, about->tenant);
+    }
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
     if (d->draining)
@@ -181,6 +186,9 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
         return gn_fail(err, EBUSY, "wait until some have arrived", "%u vGPUs are on their way there already", n);
     if (!t)
         return gn_fail(err, ENOENT, "make it there with gantry tenant add", "there is no tenant \"%.63s\" there", about->tenant);
+    if (n_own >= MAX_A_TENANT)
+        return gn_fail(err, EBUSY, "wait until some have arrived", "%u vGPUs of the tenant \"%s\" are on their way there already", n_own,
+                       t->rules.name);
     if (t->rules.modes && !(t->rules.modes & GN_MODE_REMOTE))
         return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use the mode remote there", t->rules.name);
     if (about->weight > GN_TENANT_MAX_WEIGHT)

@@ -146,6 +146,27 @@ class Daemons(BetweenTwo, MovesCase):
         self.move(a, b)
         self.ends_well(program)
 
+    def test_no_tenant_takes_all_places(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        about = control(a, {"request": "about", "vgpu": a.vgpus()[0]["id"]})["about"]
+        control(b, {"request": "tenant-add", "name": "other"})
+        asker = Client(b.socket, greet=False)
+        self.addCleanup(asker.socket.close)
+        self.assertEqual(asker.ask(HELLO, hello_for(CONTROL_ONLY)).op, WELCOME)
+
+        def announce(tenant):
+            ends = socket.socketpair()
+            self.addCleanup(lambda: [e.close() for e in ends])
+            asker.send(frame(FILE, 7), [ends[1].fileno()])
+            return json.loads(asker.control(json.dumps({"version": 1, "request": "receive", "about": dict(about, tenant=tenant)}).encode()))
+        for _ in range(16):
+            self.assertIn("ticket", announce("default")["receive"])
+        self.assertIn('16 vGPUs of the tenant "default" are on their way there already', announce("default")["error"]["why"])
+        self.assertIn("ticket", announce("other")["receive"])
+        self.ends_well(program)
+
     def test_it_is_refused_before_anything_stops(self):
         a, b = self.daemon("a"), self.daemon("b")
         b.ctl("tenant", "set", "default", "--memory", "1M")
