@@ -21,6 +21,7 @@
 #include "daemon/moves.h"
 
 #define CLAIM_NS  UINT64_C(30000000000) /* for the program to come to the other one, and a worker to be up there */
+#define LEAVE_NS  UINT64_C(90000000000) /* for it to say where it goes on: it waits a minute for the other one itself */
 #define NO_END_NS (UINT64_MAX / 2)
 
 static bool is_tcp(const char *address)
@@ -124,9 +125,21 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
 void gn_away_saved(struct gn_move *m)
 {
     GN_FAULT("daemon-before-leave");
-    m->until_ns = gn_now_ns() + NO_END_NS;
+    m->until_ns = gn_now_ns() + LEAVE_NS;
+    gn_vgpus_arm(m->from->daemon);
     gn_conn_send(m->from->conn, GN_LINK_LEAVE, m->number, NULL, 0, NULL, 0);
     GN_FAULT("daemon-leave-told");
+}
+
+/* It alone knows where it goes on, and may say so at any time: nothing is decided for it. */
+void gn_away_unanswered(struct gn_move *m)
+{
+    struct gn_error err;
+    m->until_ns = gn_now_ns() + NO_END_NS;
+    gn_fail(&err, ETIMEDOUT, "look with gantry ls at both gantryds when its program goes on",
+            "the program of %08x does not say where it goes on (it may be stopped); until it does, the vGPU waits at both", m->from->id);
+    gn_log(GN_LOG_WARN, "vgpu=%08x: %s", m->from->id, err.what);
+    gn_move_answer(m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
 }
 
 void gn_away_unsettled(struct gn_vgpu_record *v, bool returned)

@@ -469,6 +469,11 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
                 again = true;
                 break;
             }
+            if (v->move->what == GN_MOVE_AWAY && v->move->saved) {
+                gn_away_unanswered(v->move);
+                again = true;
+                break;
+            }
             /* Whatever the old worker waits for, the end of the new one ends it: then it says so, and goes on. */
             gn_fail(&err, ETIMEDOUT, "try again later", "the workers took too long");
             gn_move_give_up(v->move, &err);

@@ -11,15 +11,18 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
 from gantryd_harness import Client, frame  # noqa: E402
-from moves_harness import BetweenTwo, MovesCase, STEPS, TIMEOUT_S, gantry, telling, start_again, wait_until  # noqa: E402
+from moves_harness import BetweenTwo, MovesCase, STEPS, TIMEOUT_S, command, gantry, telling, start_again, wait_until  # noqa: E402
 
 HELLO, WELCOME, CONTROL, ERROR, CLAIM, CLAIMED, GO, FILE = 1, 2, 7, 8, 20, 21, 23, 24
+MOVE, COMES, LEAVE, LEFT, READY = 11, 12, 13, 15, 22
 CONTROL_ONLY, CLAIMS = 2, 4
+ADDRESS_BYTES = 272
 MovesCase.stage, MovesCase.path, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 
 
@@ -166,6 +169,35 @@ class Daemons(BetweenTwo, MovesCase):
         self.assertIn('16 vGPUs of the tenant "default" are on their way there already', announce("default")["error"]["why"])
         self.assertIn("ticket", announce("other")["receive"])
         self.ends_well(program)
+
+    def test_a_program_that_does_not_say_where_it_goes_on(self):
+        """Who moves it is told so and waits no longer; the program may still say it."""
+        a, b = self.daemon("a"), self.daemon("b")
+        there = Client(a.socket)
+        there.socket.settimeout(TIMEOUT_S)
+        self.addCleanup(there.socket.close)
+        ring = there.attach().fds[1]
+        vgpu = a.vgpus()[0]["id"]
+        move = subprocess.Popen(command(a, "migrate", "--quiet", vgpu, b.address), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(move.communicate)
+        self.addCleanup(move.kill)
+        told = there.receive()
+        self.assertEqual(told.op, MOVE)
+        claimer, reply = self.claim(b, told.payload[ADDRESS_BYTES:ADDRESS_BYTES + 32], int(vgpu, 16), ring)
+        self.assertEqual(reply.op, CLAIMED)
+        there.send(frame(COMES, told.seq))
+        self.assertEqual(there.receive().op, LEAVE)
+        self.assertEqual(claimer.receive().op, READY)
+        _, said = move.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(move.returncode, 1, said)
+        self.assertIn("the program of %s does not say where it goes on" % vgpu, said)
+        self.assertEqual([v["id"] for v in a.vgpus()], [vgpu])
+        claimer.send(frame(GO, 0))
+        there.send(frame(LEFT, told.seq, bytes(16)))
+        self.assertIsNone(there.receive())
+        self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+        self.assertEqual([v["id"] for v in b.vgpus()], [vgpu])
+        os.close(ring)
 
     def test_it_is_refused_before_anything_stops(self):
         a, b = self.daemon("a"), self.daemon("b")
