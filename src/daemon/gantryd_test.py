@@ -620,6 +620,27 @@ class Hostile(unittest.TestCase):
             self.assertNotEqual(select.select([c], [], [], PATIENCE)[0], [])  # it is heard
             c.close()
 
+    def test_without_descriptors_who_is_idle_makes_room_at_the_tcp_port(self):
+        with Gantryd("--listen", "tcp:127.0.0.1:0", "--insecure", env=FAKE) as g:
+            port = int(next(line for line in g.lines if line.startswith("listening tcp:")).rsplit(":", 1)[1])
+            before = set(os.listdir("/proc/%d/fd" % g.pid))
+            idle = socket.create_connection(("127.0.0.1", port))
+            idle.settimeout(PATIENCE)
+            idle.sendall(frame(HELLO, 1, hello()))
+            size = struct.unpack("<I", idle.recv(4, socket.MSG_WAITALL))[0]
+            idle.recv(size - 4, socket.MSG_WAITALL)  # welcome
+            own = set(os.listdir("/proc/%d/fd" % g.pid)) - before
+            self.assertEqual(len(own), 1)
+            _, hard = resource.prlimit(g.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(g.pid, resource.RLIMIT_NOFILE, (int(own.pop()) + 1, hard))
+            late = socket.create_connection(("127.0.0.1", port))
+            late.settimeout(PATIENCE)
+            self.assertEqual(idle.recv(1), b"")
+            late.sendall(frame(99, 1, b"x" * 16))
+            self.assertEqual(late.recv(1), b"")
+            for s in (idle, late):
+                s.close()
+
     def test_a_peer_that_never_reads(self):
         """It is not listened to any more, until it reads; not one of its answers is lost."""
         c = self.gantryd.client()

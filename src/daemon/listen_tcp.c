@@ -289,6 +289,11 @@ static void pause_accepting(struct gn_tcp_listener *l)
     set_timer(l);
 }
 
+static bool out_of_descriptors(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+}
+
 static void accept_one(struct gn_source *socket, uint32_t events)
 {
     struct gn_tcp_listener *l = gn_container_of(socket, struct gn_tcp_listener, socket);
@@ -299,9 +304,11 @@ static void accept_one(struct gn_source *socket, uint32_t events)
     if (l->n_greetings == MAX_GREETINGS)
         refuse(gn_list_first(&l->greetings, struct greeting, link), "too many wait to say what they want");
     int fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && out_of_descriptors() && gn_crowd_evict(l->daemon))
+        fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         /* Who waits keeps the socket ready: without a pause that would be one event after the other. */
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        if (out_of_descriptors())
             pause_accepting(l);
         return;
     }
