@@ -41,7 +41,7 @@ help:
 	@echo 'make install          install under PREFIX=$(PREFIX) (DESTDIR=... for packages)'
 	@echo 'make demo             two real programs share one device: the quick start'
 	@echo 'make test             everything: the suites, then again under ASan+UBSan, then threads under TSan'
-	@echo 'make test-quick       what takes less than a minute'
+	@echo 'make test-quick       unit tests and structure: less than a minute once it is built'
 	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
 	@echo 'make soak             kill processes at KILLS=500 random points under load, then scribble for SCRIBBLE_SECONDS=600; SEED=1'
 	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
