@@ -117,6 +117,12 @@ const char *gn_ctl_nearest(const char *word, const char *(*name)(int i), int n);
  */
 int gn_ctl_fail(const struct gn_ctl_args *args, int status, const char *what, const struct gn_error *err);
 
+/*
+ * interrupted.c. From now on SIGINT ends the command at once, as a failure: it says what becomes of what gantryd has been asked for. `what`
+ * as above; once.
+ */
+void gn_ctl_when_interrupted(const struct gn_ctl_args *args, const char *what, const char *then, const char *fix);
+
 /* Prints {"version":1, ...} on one line and ends stdout well; takes the reference. 0, or a failure that it
  * has reported. */
 int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root);

@@ -118,8 +118,10 @@ static int restore(const struct gn_ctl_args *args, int fd, const struct head *h,
     bool absent = false;
     char *request = gn_control_restore_request(&h->wish);
     int rc = request ? gn_link_connect_control(args->connect, &link, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
-    if (!rc)
+    if (!rc) {
+        gn_ctl_when_interrupted(args, failure, "its program waits on, unless that was the last moment", "gantry ls says which");
         gn_link_set_patience(link, -1);
+    }
     while (!rc) {
         rc = try_once(link, fd, request, ret, &absent, err);
         if (!absent || gn_now_ns() >= until_ns)

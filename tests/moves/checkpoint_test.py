@@ -19,9 +19,11 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon")]
 from moves_harness import (STEPS, TIMEOUT_S, Daemon, Load, Program, checksum, command, cpu_seconds, gantry, rewritten,  # noqa: E402
                            telling, start_again, wait_until)
+from gantryd_harness import children  # noqa: E402
 
 STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 
@@ -287,6 +289,28 @@ class Checkpoints(unittest.TestCase):
                                    timeout=TIMEOUT_S)
                     self.assertEqual(os.listdir(self.files), ["a.ckpt"])
                     self.well(daemon, "inspect", self.file)
+            self.go_through(program, lambda step: None)
+
+    def test_an_interrupted_restore_says_what_becomes_of_it(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            before = self.stop(daemon)
+            hosts = children(daemon.process.pid)
+            self.assertTrue(hosts)
+            for pid in hosts:
+                os.kill(pid, signal.SIGSTOP)  # no worker comes about
+            restoring = subprocess.Popen(command(daemon, "restore", self.file), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            try:
+                self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] == "moving", TIMEOUT_S))
+                restoring.send_signal(signal.SIGINT)
+                _, errors = restoring.communicate(timeout=TIMEOUT_S)
+            finally:
+                for pid in hosts:
+                    os.kill(pid, signal.SIGCONT)
+            self.assertEqual(restoring.returncode, 1)
+            self.assertIn("interrupted: its program waits on", errors)
+            self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] == "stopped", TIMEOUT_S))
+            self.restore(daemon, before)
             self.go_through(program, lambda step: None)
 
     def test_what_is_asked_wrongly_changes_nothing(self):

@@ -77,6 +77,27 @@ class Moves(MovesCase):
             out, _ = program.communicate("on\n" * 8, timeout=TIMEOUT_S)
             self.assertTrue(out.endswith("right\n"), out)
 
+    def test_interrupted_it_says_that_the_move_goes_on(self):
+        with Daemon(STAGE, self.work) as daemon:
+            program = subprocess.Popen([PROGRAM], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(program.kill)
+            self.assertEqual(program.stdout.readline().strip(), "buffers")
+            before = self.vgpu(daemon)
+            os.kill(before["worker_pid"], signal.SIGSTOP)  # it is on its way as long as we like
+            asked = subprocess.Popen(command(daemon, "migrate", "--json", before["id"], "local"), stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True)
+            self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] == "moving", TIMEOUT_S))
+            asked.send_signal(signal.SIGINT)
+            out, errors = asked.communicate(timeout=TIMEOUT_S)
+            os.kill(before["worker_pid"], signal.SIGCONT)
+            self.assertEqual(asked.returncode, 1)
+            self.assertEqual(errors, "gantry migrate: interrupted: gantryd goes on with it; gantry ls says how far it is\n")
+            self.assertEqual(json.loads(out)["error"]["why"], "gantryd goes on with it")
+            self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] != "moving", TIMEOUT_S))
+            self.assertNotEqual(self.vgpu(daemon)["worker_pid"], before["worker_pid"])
+            out, _ = program.communicate("on\n" * 8, timeout=TIMEOUT_S)
+            self.assertTrue(out.endswith("right\n"), out)
+
     def test_the_program_ends_meanwhile(self):
         with Daemon(STAGE, self.work) as daemon:
             program = subprocess.Popen([PROGRAM], env=daemon.program_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
