@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define UNREAD_BYTES      (UINT64_C(32) << 20) /* notices of callbacks have 40 each: 800,000 that are due */
+#define UNREAD_BYTES      (UINT64_C(32) << 20) /* notices of callbacks have 32 each: a million that are due */
 #define SEGMENT_LOOK_NS   100000000u
 #define SEGMENT_LOOKS     10  /* a second: it is on its way, or nobody has sent it; */
 #define SEGMENT_LOOKS_MAX 100 /* but on a machine with too much to do a thread may wait for seconds before it hears of it */
