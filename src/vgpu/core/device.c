@@ -384,7 +384,7 @@ static void *submit_thread(void *arg)
         if (v->hosted && gn_lost_is(&v->lost))
             return NULL; /* the program lives on */
         pthread_mutex_lock(&d->role);
-        if (came && !gn_gate_holds(&v->gate))
+        if (came)
             gn_turn_came(d);
         do {
             while (atomic_exchange_explicit(&d->dirty, false, memory_order_seq_cst))

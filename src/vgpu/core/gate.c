@@ -328,6 +328,9 @@ static int drain(struct gn_vgpu *v, const struct timespec *until)
 {
     struct gn_gate *g = &v->gate;
     int r = seal_devices(v, until);
+    /* Nobody else waits for one device while another one's work is waited for. */
+    for (uint32_t i = 0; !r && i < v->n_devices; i++)
+        gn_turn_rest(&v->devices[i]);
     if (!r)
         r = start_drain(v);
     pthread_mutex_lock(&g->lock);

@@ -432,6 +432,38 @@ static void test_the_grant_is_given_up_and_asked_for_anew(void **state)
     gn_gate_open(&vgpu);
 }
 
+/* Another device's work, or a build, may hold a stop up for long: others use this one meanwhile. */
+static void test_a_grant_is_not_kept_for_what_is_held(void **state)
+{
+    struct gn_error err;
+    (void)state;
+    device.turn.slot = &grants.slots[0];
+    device.turn.tell_fd = boot.tell_fd;
+    enqueue(1, GN_NO_EVENT);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_WANTED);
+    assert_int_equal(gn_gate_hold(&vgpu, LONG_NS, &err), 0);
+    assert_true(gn_grant_hand(device.turn.slot, 1000000, true));
+    gn_turn_came(&device);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_NONE);
+    assert_false(atomic_load(&device.turn.wanted));
+    gn_gate_open(&vgpu);
+    gn_device_pump(&device);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_WANTED);
+    assert_true(gn_grant_hand(device.turn.slot, LONG_NS, true));
+    gn_turn_came(&device);
+    gn_device_pump(&device);
+    assert_int_equal(phase(1), GN_EVENT_SUBMITTED);
+    /* Held, and what is ready behind it may not go. */
+    enqueue(2, GN_NO_EVENT);
+    enqueue(3, GN_NO_EVENT);
+    enqueue(4, GN_NO_EVENT);
+    end_all();
+    assert_int_equal(gn_gate_hold(&vgpu, LONG_NS, &err), 0);
+    assert_true(n_pending() > 0);
+    assert_int_equal(gn_grant_look(device.turn.slot), GN_GRANT_NONE);
+    gn_gate_open(&vgpu);
+}
+
 /* A queue that the program lets go of while it works: its last command is waited for all the same. */
 static void test_a_queue_that_is_gone_works_on(void **state)
 {
@@ -459,6 +491,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_commands_are_held_while_the_program_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_hold_that_takes_too_long_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_grant_is_given_up_and_asked_for_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_grant_is_not_kept_for_what_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_queue_that_is_gone_works_on, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

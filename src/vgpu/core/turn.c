@@ -339,7 +339,7 @@ static bool is_done(struct gn_vdevice *d)
     if (!gn_turn_is_idle(&d->turn))
         return false;
     pthread_mutex_lock(&v->lock);
-    bool ready = gn_device_has_ready_locked(d);
+    bool ready = gn_device_has_ready_locked(d) && !gn_gate_holds(&v->gate);
     pthread_mutex_unlock(&v->lock);
     return !ready && each_queue(d, is_over);
 }
@@ -383,21 +383,23 @@ void gn_turn_rest(struct gn_vdevice *d)
         gn_device_wake(d);
 }
 
+/* True: gantryd has to be told. The role. */
+static bool leave(struct gn_turn *t)
+{
+    const bool was_wanted = atomic_exchange_explicit(&t->wanted, false, memory_order_seq_cst), was_held = t->held;
+    t->held = t->over = false;
+    if (was_held)
+        gn_grant_give(t->slot, false);
+    return was_held || (was_wanted && gn_grant_decline(t->slot));
+}
+
 void gn_turn_leave(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     if (!t->slot)
         return;
     pthread_mutex_lock(&d->role);
-    const bool was_wanted = atomic_exchange_explicit(&t->wanted, false, memory_order_seq_cst);
-    bool news = false;
-    if (t->held) {
-        gn_grant_give(t->slot, false);
-        news = true;
-    } else if (was_wanted) {
-        news = gn_grant_decline(t->slot);
-    }
-    t->held = t->over = false;
+    const bool news = leave(t);
     pthread_mutex_unlock(&d->role);
     if (news)
         tell(t);
@@ -428,6 +430,12 @@ static void rouse(struct gn_vdevice *d)
 void gn_turn_came(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
+    if (gn_gate_holds(&d->vgpu->gate)) {
+        /* For as long as the rest of the driver's work takes, or somebody's build, others may use the device. */
+        if (leave(t))
+            tell(t);
+        return;
+    }
     if (!t->held && begin(d) && atomic_load_explicit(&t->slot->interactive, memory_order_relaxed))
         rouse(d);
     atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);

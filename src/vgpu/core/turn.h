@@ -46,7 +46,7 @@ struct gn_turn {
 
 /* May the next command go to the driver? The device's role, and vgpu->lock. When not, the submit thread will be woken. */
 bool gn_turn_allows(struct gn_vdevice *d);
-/* The grant that was wanted is here. The submit thread, the role. */
+/* The grant that was wanted is here; while nothing goes to the driver it is given back. The submit thread, the role. */
 void gn_turn_came(struct gn_vdevice *d);
 /* The driver has another one that tells of its end. How many commands that end stands for: itself and the untold before. The role. */
 uint32_t gn_turn_given(struct gn_vdevice *d);
