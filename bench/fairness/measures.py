@@ -61,6 +61,18 @@ def rates(runs, settle_ns):
     return out
 
 
+def own_alone(pairs, kinds):
+    """What each program does alone, in each pair; `pairs`: what was measured, by the program's number; `kinds`: of each program.
+
+    How fast the machine is in a pair shows in all of a kind together; how the programs of a kind compare is where their memory lies, the same in all
+    pairs, and the middle of what all pairs say. One that was not measured is as the others of its kind.
+    """
+    def of_kind(pair, kind):
+        return mean([r for i, r in pair.items() if kinds[i] == kind])
+    own = {i: statistics.median(pair[i] / of_kind(pair, kinds[i]) for pair in pairs) for i in pairs[0]}
+    return [[own.get(i, 1.0) * of_kind(pair, kind) for i, kind in enumerate(kinds)] for pair in pairs]
+
+
 def ideal(alone, weights):
     """FairGV 5.4.1's ideal fair throughput: what each does alone, by its part of the weights."""
     return [a * w / sum(weights) for a, w in zip(alone, weights)]

@@ -109,6 +109,18 @@ class Pieces(unittest.TestCase):
         self.assertEqual(m.charge_ratio([{"used_ns": 0, "device_ns": 0}], [1]), 0)
 
 
+class Alone(unittest.TestCase):
+    def test_one_of_a_kind_stands_for_all(self):
+        self.assertEqual(m.own_alone([{0: 10.0, 2: 4.0}, {0: 12.0, 2: 5.0}], [0, 0, 1]), [[10.0, 10.0, 4.0], [12.0, 12.0, 5.0]])
+
+    def test_each_is_itself_and_the_machine_is_the_pair_s(self):
+        # The second is always faster by half; the machine is at half its speed in the last pair, and was disturbed once.
+        got = m.own_alone([{0: 10.0, 1: 15.0}, {0: 10.0, 1: 5.0}, {0: 10.0, 1: 15.0}, {0: 5.0, 1: 7.5}], [0, 0])
+        self.assertEqual(got[0], [10.0, 15.0])
+        self.assertEqual(got[3], [5.0, 7.5])
+        self.assertEqual([b / a for a, b in got], [1.5] * 4)
+
+
 class Bars(unittest.TestCase):
     def test_quantile(self):
         self.assertEqual(m.quantile([4, 1, 3, 2], 0.5), 2.5)

@@ -30,7 +30,7 @@ class Weights:
         for name in context.loads or self.loads:
             context.progress(name)
             programs = [(LOADS[name], f"t{i}", w) for i, w in enumerate(self.weights)]
-            result[name] = Mix(programs, factor=self.factor * self.longer.get(name, 1), alone_factor=1).run(context, policy)
+            result[name] = Mix(programs, factor=self.factor * self.longer.get(name, 1), alone_factor=1, each_alone=True).run(context, policy)
         return result
 
     def rows(self, result):
@@ -73,7 +73,7 @@ class Lag:
     programs = (("matrixMul", "--size", "32", "--batch", "100", "--ahead"), ("matrixMul", "--batch", "10", "--ahead"), ("hotspot", "--batch", "15", "--ahead"))
 
     def run(self, context, policy):
-        runs = 2 if context.quick else min(5, context.pairs)
+        runs = 2 if context.quick else context.pairs
         seconds = 3 if context.quick else 20
         second, ten, charged = [], [], []
         with Scene(context, [(p, f"t{i}") for i, p in enumerate(self.programs)], {f"t{i}": {"weight": w} for i, w in enumerate(self.weights)},
