@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/kernel.h"
 
 /*
  * The control requests of a gantryd and their JSON. A request is
@@ -177,6 +178,8 @@ struct gn_control_wish {
     const char *ticket; /* in hex, where `to` is the address of another gantryd; NULL: none */
     const char *name;   /* in hex, over tcp: what the ticket is the key of; NULL: none */
     bool secure;        /* over tcp: that gantryd was reached by TLS */
+    const char *near;   /* over tcp: how its machine's own programs reach it; NULL: they are not to */
+    const char *kernel; /* in hex: that machine's (base/kernel.h); NULL without `near` */
     uint32_t drain_timeout_ms;
     uint32_t rounds;
     uint64_t bandwidth_bytes; /* a second; 0: no limit */
@@ -209,8 +212,11 @@ struct gn_control_move {
  * connection that begins with the name (gn_link_data), and its descriptor is what FILE brings the first one.
  */
 #define GN_CONTROL_TICKET_BYTES 32
+#define GN_CONTROL_NEAR_BYTES   272
 struct gn_control_receipt {
     bool named;
+    char near[GN_CONTROL_NEAR_BYTES]; /* "": not told */
+    unsigned char kernel[GN_KERNEL_BYTES];
     unsigned char ticket[GN_CONTROL_TICKET_BYTES], name[GN_CONTROL_TICKET_BYTES];
 };
 #define GN_CONTROL_MOVE_DEVICES 64

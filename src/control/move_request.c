@@ -24,6 +24,10 @@ char *gn_control_move_request(const struct gn_control_wish *wish)
         json_object_set_new(root, "name", json_string(wish->name));
     if (root && wish->secure)
         json_object_set_new(root, "secure", json_true());
+    if (root && wish->near && wish->kernel) {
+        json_object_set_new(root, "near", gn_json_string(wish->near));
+        json_object_set_new(root, "kernel", json_string(wish->kernel));
+    }
     return gn_json_text(root, 0);
 }
 
@@ -42,6 +46,8 @@ int gn_control_parse_wish(const struct json_t *root, struct gn_control_wish *ret
     ret->device = text_of(root, "device");
     ret->name = text_of(root, "name");
     ret->secure = json_is_true(json_object_get(root, "secure"));
+    ret->near = text_of(root, "near");
+    ret->kernel = text_of(root, "kernel");
     ret->stop = json_is_true(json_object_get(root, "stop"));
     ret->drain_timeout_ms = GN_CONTROL_DRAIN_MS;
     ret->rounds = GN_CONTROL_ROUNDS;

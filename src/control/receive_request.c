@@ -132,7 +132,7 @@ static int parse_about(const json_t *o, struct gn_control_about *ret, struct gn_
 
 char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request)
 {
-    char hex[2 * GN_CONTROL_TICKET_BYTES + 1], name[2 * GN_CONTROL_TICKET_BYTES + 1];
+    char hex[2 * GN_CONTROL_TICKET_BYTES + 1], name[2 * GN_CONTROL_TICKET_BYTES + 1], kernel[2 * GN_KERNEL_BYTES + 1];
     struct gn_control_receipt receipt = {.named = false};
     struct gn_control_about *a = malloc(sizeof *a);
     struct gn_error err = {{0}, {0}};
@@ -147,8 +147,11 @@ char *gn_control_take_receive(const struct gn_control_source *source, const stru
         return gn_control_error_of_kind("it is not taken in there", &err, short_of_memory ? GN_CONTROL_KIND_MEMORY : NULL);
     gn_control_print_hex(receipt.ticket, sizeof receipt.ticket, hex);
     gn_control_print_hex(receipt.name, sizeof receipt.name, name);
-    char *reply = gn_json_text(
-        json_pack("{s:i,s:{s:s,s:s*}}", "version", GN_CONTROL_VERSION, "receive", "ticket", hex, "name", receipt.named ? name : NULL), 0);
+    gn_control_print_hex(receipt.kernel, sizeof receipt.kernel, kernel);
+    json_t *near = receipt.near[0] ? gn_json_string(receipt.near) : NULL;
+    char *reply = gn_json_text(json_pack("{s:i,s:{s:s,s:s*,s:o*,s:s*}}", "version", GN_CONTROL_VERSION, "receive", "ticket", hex, "name",
+                                         receipt.named ? name : NULL, "near", near, "kernel", near ? kernel : NULL),
+                               0);
     explicit_bzero(&receipt, sizeof receipt);
     explicit_bzero(hex, sizeof hex);
     return reply;

@@ -124,6 +124,12 @@ static int set_drain_timeout(struct gn_ctl_args *args, const char *value, struct
     return 0;
 }
 
+static int set_link(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->stays_on_tcp = strcmp(value, "tcp") == 0;
+    return args->stays_on_tcp || strcmp(value, "auto") == 0 ? 0 : gn_fail(err, EINVAL, "write auto or tcp", "\"%.100s\" is no link", value);
+}
+
 static int set_stop_and_copy(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->stop_and_copy = true;
@@ -320,6 +326,7 @@ static const struct option {
     {"tenant", GN_OPTION_RUN, true, set_tenant},
     {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_token_file},
     {"token-file", GN_OPTION_AWAY, true, add_token_file},
+    {"link", GN_OPTION_AWAY, true, set_link},
     {"weight", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_weight},
     {"drain-timeout", GN_OPTION_MOVE, true, set_drain_timeout},
     {"quiet", GN_OPTION_MOVE, false, set_quiet},

@@ -27,6 +27,7 @@ struct gn_control_wish gn_ctl_move_wish(const struct gn_ctl_args *args)
                                               : args->rounds      ? args->rounds
                                                                   : GN_CONTROL_ROUNDS,
                                     .device = args->device,
+                                    .near = args->stays_on_tcp ? NULL : "",
                                     .bandwidth_bytes = args->bandwidth_bytes};
 }
 
@@ -41,6 +42,7 @@ static int ask(struct gn_link *link, char *text, json_t **ret, struct gn_error *
 struct receipt {
     json_t *reply;
     const char *ticket, *name;  /* name: over tcp */
+    const char *near, *kernel;  /* over tcp, if it says: what for programs of its own machine */
     int fd;                     /* for the old worker; -1: not yet */
     struct gn_shuttle *shuttle; /* in between; NULL: nothing is */
 };
@@ -50,6 +52,8 @@ static int read_receipt(struct receipt *r, bool named, struct gn_error *err)
     const json_t *receive = json_object_get(r->reply, "receive");
     r->ticket = json_string_value(json_object_get(receive, "ticket"));
     r->name = json_string_value(json_object_get(receive, "name"));
+    r->near = json_string_value(json_object_get(receive, "near"));
+    r->kernel = json_string_value(json_object_get(receive, "kernel"));
     return r->ticket && (r->name || !named)
                ? 0
                : gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's reply has no ticket");
@@ -166,6 +170,8 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, const 
     with_ticket.to = address;
     with_ticket.ticket = receipt.ticket;
     with_ticket.name = receipt.name;
+    with_ticket.near = wish->near ? receipt.near : NULL;
+    with_ticket.kernel = receipt.kernel;
     with_ticket.secure = !rc && tcp && gn_link_is_secure(there);
     GN_FAULT("ctl-announced");
     /* The ticket is good as long as this connection with the other one lasts, until it is claimed. */

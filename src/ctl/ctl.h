@@ -57,6 +57,7 @@ struct gn_ctl_args {
     uint32_t rounds; /* 0: not given */
     uint64_t bandwidth_bytes;
     const char *device;              /* of migrate; NULL: not given */
+    bool stays_on_tcp;               /* of migrate and drain: also where the program is on the same machine */
     struct gn_ctl_words token_files; /* of migrate and drain */
     bool stop;                       /* of checkpoint */
     bool undo;                       /* of drain */
@@ -88,7 +89,7 @@ enum {
     GN_OPTION_TRACE = 1u << 7,    /* output, recording, seconds, vgpu */
     GN_OPTION_MOVE = 1u << 10,    /* drain-timeout, quiet */
     GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
-    GN_OPTION_AWAY = 1u << 16,    /* token-file, which may be repeated */
+    GN_OPTION_AWAY = 1u << 16,    /* token-file, which may be repeated; link */
     GN_OPTION_STOP = 1u << 11,    /* stop */
     GN_OPTION_UNDO = 1u << 12,    /* undo */
     GN_OPTION_DEVICE = 1u << 15,  /* device */

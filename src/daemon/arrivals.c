@@ -42,6 +42,7 @@ struct gn_arrival {
     int stream_fd; /* -1: it has not come, or the worker has it */
     bool ready;
     bool remote, secure; /* the program is on another machine; it speaks TLS */
+    bool near;           /* so its gantryd took it to be, but it is here, and its new worker shares its memory */
     unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
 };
 
@@ -164,6 +165,16 @@ static int judge_link(const struct gn_conn *c, const struct gn_control_about *ab
     return 0;
 }
 
+/* For a program that finds itself on this machine. */
+static void say_near(const struct gn_daemon *d, struct gn_control_receipt *ret)
+{
+    char *path = d->at ? realpath(d->at->path, NULL) : NULL;
+    const int n = path ? snprintf(ret->near, sizeof ret->near, "unix:%s", path) : 0;
+    if (n <= 0 || (size_t)n >= sizeof ret->near || !gn_kernel_id(ret->kernel))
+        ret->near[0] = 0;
+    free(path);
+}
+
 int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
@@ -229,6 +240,8 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->until_ns = gn_now_ns() + TICKET_NS;
     gn_list_append(&d->arrivals, &a->link);
     ret->named = a->remote;
+    if (about->remote)
+        say_near(d, ret);
     memcpy(ret->ticket, a->ticket, sizeof ret->ticket);
     memcpy(ret->name, a->name, sizeof ret->name);
     gn_vgpus_arm(d);
@@ -277,6 +290,12 @@ int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct 
     return 0;
 }
 
+bool gn_arrival_is_near(const struct gn_arrival *a, bool *ret_secure)
+{
+    *ret_secure = a->secure;
+    return a->near;
+}
+
 void gn_arrival_key(const struct gn_arrival *a, unsigned char ret_name[static GN_LINK_SESSION_BYTES],
                     unsigned char ret_key[static GN_LINK_TICKET_BYTES])
 {
@@ -298,7 +317,8 @@ static struct gn_arrival *by_ticket(struct gn_daemon *d, const struct gn_link_cl
     return found;
 }
 
-/* In their places: they come with the session. Over tcp there is none that could be shared, and the worker has its own. */
+/* In their places: they come with the session. Over tcp there is none that could be shared, and the worker has its own. Of one that is near
+ * its session and what it consists of come by two ways. */
 static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
 {
     if (c->remote) {
@@ -306,11 +326,12 @@ static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
         return rc ? rc : gn_vgpus_make_session(v, c);
     }
     v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
-    v->data_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
+    v->data_fd = fcntl(v->arrival->near ? v->arrival->stream_fd : v->ring_fd, F_DUPFD_CLOEXEC, 0);
     return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
 }
 
-static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const struct gn_link_claim *claim, int *ring_fd,
+/* hand_fd: what the session comes by, of one that is near. */
+static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const struct gn_link_claim *claim, int *ring_fd, int hand_fd,
                  struct gn_error *err)
 {
     struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
@@ -336,7 +357,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
     c->tenant = t;
     int rc = make_memory(v, c);
     rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
-            : gn_vgpus_boot_worker(v, c->remote ? -1 : c->socket.fd, a->stream_fd, err);
+            : gn_vgpus_boot_worker(v, c->remote ? -1 : c->socket.fd, a->near ? hand_fd : a->stream_fd, err);
     if (rc) {
         c->vgpu = NULL;
         gn_vgpus_leave(v); /* and a */
@@ -352,16 +373,18 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
 {
     struct gn_link_claim claim;
     struct gn_error err;
-    if (!c->claims || c->vgpu || f->n_fds != (c->remote ? 0 : 1) || !gn_frame_payload(f, &claim, sizeof claim) ||
+    const bool near = !c->remote && f->n_fds == 2;
+    if (!c->claims || c->vgpu || f->n_fds != (c->remote ? 0 : 1 + near) || !gn_frame_payload(f, &claim, sizeof claim) ||
         claim.n_segments > (c->remote ? 0 : GN_LINK_MAX_SEGMENTS))
         return false;
     int ring_fd = c->remote ? -1 : gn_frame_take_fd(reader, 0);
+    const int hand_fd = near ? gn_frame_take_fd(reader, 1) : -1;
     struct gn_arrival *a = by_ticket(c->daemon, &claim);
     struct gn_segment ring;
     int rc = 0;
-    if (a && (a->remote != c->remote || a->secure != c->peer.secure))
+    if (a && (a->remote != (c->remote || near) || (!near && a->secure != c->peer.secure)))
         a = NULL; /* nobody who was told of it by its gantryd comes so */
-    if (!c->remote && !gn_segment_is_session(ring_fd))
+    if ((!c->remote && !gn_segment_is_session(ring_fd)) || (near && !is_stream(hand_fd)))
         rc = gn_fail(&err, EINVAL, NULL, "what came is no session");
     else if (!a)
         rc = gn_fail(&err, EACCES, "move it again", "the ticket is none that was given out there for it, was used, or has run out");
@@ -369,11 +392,15 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
         gn_fail(&err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
     else if (!rc && c->remote)
         ring_fd = ring.fd;
-    if (!rc && !(rc = start(a, c, f->seq, &claim, &ring_fd, &err)) && !c->remote)
+    if (!rc)
+        a->near = near;
+    if (!rc && !(rc = start(a, c, f->seq, &claim, &ring_fd, hand_fd, &err)) && !c->remote)
         gn_conn_watch_program(c);
     explicit_bzero(&claim, sizeof claim);
     if (ring_fd >= 0)
         close(ring_fd);
+    if (hand_fd >= 0)
+        close(hand_fd);
     if (rc) {
         gn_admit_refused(c, false, &err);
         c->closing = true;

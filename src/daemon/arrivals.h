@@ -21,6 +21,9 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
 bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, const unsigned char *proof, int fd);
 /* The key of this name. 0 or -ENOENT. */
 int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret);
+/* The program was taken to be on another machine, and is here: its session comes from itself, and what the vGPU consists of from over
+ * there; by TLS? */
+bool gn_arrival_is_near(const struct gn_arrival *a, bool *ret_secure);
 void gn_arrival_key(const struct gn_arrival *a, unsigned char ret_name[static GN_LINK_SESSION_BYTES],
                     unsigned char ret_key[static GN_LINK_TICKET_BYTES]);
 /* new_vgpus.c: events and data area of a session of which no memory comes. 0 or -errno. */

@@ -38,6 +38,10 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
     if (strlen(wish->to) >= sizeof ret->address)
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
     memcpy(ret->address, wish->to, strlen(wish->to));
+    /* Whether it is on that machine the program knows. */
+    if (v->remote && is_tcp(wish->to) && wish->near && strlen(wish->near) < sizeof ret->near && wish->kernel &&
+        gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
+        memcpy(ret->near, wish->near, strlen(wish->near));
     if (is_tcp(wish->to) && (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
         return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no name of the gantryd at \"%.100s\"",
                        wish->to);
@@ -117,7 +121,9 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
     v->move = m;
     gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-move-told");
-    gn_conn_send(v->conn, GN_LINK_MOVE, m->number, &what, sizeof what, NULL, 0); /* gone meanwhile: gn_move_left */
+    const bool near = v->conn && v->conn->hears_near && what.near[0];
+    gn_conn_send(v->conn, GN_LINK_MOVE, m->number, &what, near ? sizeof what : GN_LINK_MOVE_PLAIN_BYTES, NULL,
+                 0); /* gone meanwhile: gn_move_left */
     explicit_bzero(&what, sizeof what);
     return 0;
 }
@@ -193,8 +199,11 @@ bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f)
     struct gn_error err;
     switch (f->op) {
     case GN_LINK_COMES:
-        if (f->n_payload || !v || (m && m->asked))
+    case GN_LINK_COMES_NEAR:
+        if (f->n_payload || !v || (m && m->asked) || (f->op == GN_LINK_COMES_NEAR && !v->remote))
             return false;
+        if (m && f->op == GN_LINK_COMES_NEAR)
+            m->how.flags |= GN_WORKER_SAVE_NEAR;
         if (m)
             gn_move_ask_save(m);
         return true;

@@ -127,7 +127,7 @@ static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
     const struct gn_machine *m = &c->daemon->machine;
     memset(&w, 0, sizeof w);
     w.head.version = GN_LINK_VERSION;
-    w.head.features = features & (GN_LINK_FEATURE_IDENTITY | GN_LINK_FEATURE_CONTROL | GN_LINK_FEATURE_CLAIM);
+    w.head.features = features & (GN_LINK_FEATURE_IDENTITY | GN_LINK_FEATURE_CONTROL | GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR);
     for (uint32_t i = 0; i < m->n_platforms && !c->control_only && !c->claims; i++) {
         uint64_t devices = gn_tenant_devices(&c->tenant->rules, m, i);
         struct gn_link_welcome_platform *to = &w.platforms[w.head.n_platforms];
@@ -180,6 +180,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     }
     c->control_only = h.features & GN_LINK_FEATURE_CONTROL;
     c->claims = !c->control_only && h.features & GN_LINK_FEATURE_CLAIM;
+    c->hears_near = h.features & GN_LINK_FEATURE_NEAR;
     c->n_token = who.n_token;
     memcpy(c->token, who.token, sizeof c->token);
     explicit_bzero(who.token, sizeof who.token);
@@ -376,6 +377,7 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
             fault(c, "sent what does not belong to a vGPU that comes from another gantryd");
         break;
     case GN_LINK_COMES:
+    case GN_LINK_COMES_NEAR:
     case GN_LINK_STAY:
     case GN_LINK_LEFT:
         if (!gn_away_heard(c, f))

@@ -62,6 +62,7 @@ struct gn_conn {
     bool closing;      /* once the queue is out */
     bool control_only; /* it asks and attaches to nothing */
     bool claims;       /* a vGPU that comes from another gantryd, and nothing else */
+    bool hears_near;   /* its program may be told how another gantryd is reached on that one's machine */
     pid_t pid;         /* of the program, in our namespace; 0: not visible from here */
     uid_t uid;         /* who connected, by the kernel's word */
     gid_t gid;
@@ -320,7 +321,7 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
 int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err);
 /* Could it go, were there a place? 0 or -errno: -ENOENT: its program has ended. */
 int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
-/* COMES, STAY or LEFT, of a program's. False: malformed, or out of place. */
+/* COMES, COMES_NEAR, STAY or LEFT, of a program's. False: malformed, or out of place. */
 bool gn_away_heard(struct gn_conn *c, const struct gn_frame *f);
 struct gn_control_about;
 void gn_away_about(const struct gn_vgpu_record *v, struct gn_control_about *ret);

@@ -21,6 +21,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const
     struct gn_worker_boot_wall wall;
     size_t n = 0;
     int null = -1, log = -1, rc;
+    bool secure = false;
+    const bool near = v->arrival && gn_arrival_is_near(v->arrival, &secure);
     memset(&b, 0, sizeof b);
     b.head = (struct gn_worker_boot){.vgpu_id = v->id,
                                      .platform = p->index_in_driver,
@@ -31,7 +33,8 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const
                                      .data_bytes = v->data_bytes,
                                      .counters_bytes = GN_COUNTERS_BYTES,
                                      .takes_turns = v->takes_turns,
-                                     .loads = v->arrival       ? GN_WORKER_LOADS_WORKER
+                                     .loads = near             ? GN_WORKER_LOADS_FAR
+                                              : v->arrival     ? GN_WORKER_LOADS_WORKER
                                               : !v->takes_from ? 0
                                               : v->loads_file  ? GN_WORKER_LOADS_FILE
                                               : of->remote     ? GN_WORKER_LOADS_BESIDE
@@ -45,6 +48,10 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const
         memcpy(b.head.key, of->key, sizeof b.head.key);
         if (v->arrival)
             gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
+    }
+    if (near) {
+        b.head.load_tls = secure;
+        gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
     }
     gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
     gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);

@@ -95,6 +95,7 @@ static int host(const char *library, int control_fd, bool loads, struct gn_direc
                                      .tell_fd = -1,
                                      .load_fd = -1,
                                      .file_fd = -1,
+                                     .far_fd = -1,
                                      .ring = GN_SEGMENT_NONE,
                                      .events = GN_SEGMENT_NONE,
                                      .data = GN_SEGMENT_NONE,

@@ -152,19 +152,22 @@ int gn_link_wait_heard(struct gn_link *l, struct gn_error *err);
  * over tcp when l is, and maybe when it is not. A connection there, for a claim; ring_fd stays the caller's, and is of no use over tcp.
  */
 int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err);
-int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, struct gn_error *err);
+/* The same where l leads over tcp, and that gantryd is on this machine: by its socket. -errno: it is not, or is not to be reached so. */
+int gn_link_connect_near(const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err);
+/* hand_fd: of such a one, what its worker gets the session by; else -1. Stays the caller's, too. */
+int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, int hand_fd, struct gn_error *err);
 /* What it has said since: GN_LINK_CLAIMED (*ret_claimed), GN_LINK_READY (*ret_ready), 0: nothing, or -errno: it is over. Never waits. */
 int gn_link_claim_heard(struct gn_link *to, struct gn_link_claimed *ret_claimed, struct gn_link_ready *ret_ready, struct gn_error *err);
 /* A segment that the other one has made; fd stays the caller's. Over tcp nothing: records tell of those. */
 int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd);
-/* COMES, or STAY and why. */
-int gn_link_say_comes(struct gn_link *l, uint32_t number);
+/* COMES (`near`: COMES_NEAR), or STAY and why. */
+int gn_link_say_comes(struct gn_link *l, uint32_t number, bool near);
 int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error *why);
 /*
  * It is decided: GO. When that is out, l becomes the link with the other one, under the same descriptor, and who was left is told. A poll
  * that has begun goes on to wait for that one, and must be woken. Takes `to`. 0; or -errno and nothing has changed, and `to` is closed.
  * Over tcp the descriptor is another one, data connections come from the other one, and who was left is told by gn_link_say_left, when
- * the first of them is there.
+ * the first of them is there. From tcp to a socket of this machine it is another one, too, and who was left is told.
  */
 int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, const struct gn_link_claimed *claimed,
                     const struct gn_link_ready *ready);

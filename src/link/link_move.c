@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kernel.h"
 #include "link/link_internal.h"
 
 #define SEND_TIMEOUT_MS 5000
@@ -21,7 +22,20 @@ int gn_link_connect_claim(const struct gn_link *l, const struct gn_link_move *wh
         rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
                      "a program on another machine cannot reach a gantryd's socket");
     const bool secure = u->tcp ? u->secure : a.tcp && what->secure;
-    return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM, NULL, secure ? what : NULL, ret, err);
+    return rc ? rc : gn_link_connect_for(what->address, GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR, NULL, secure ? what : NULL, ret, err);
+}
+
+int gn_link_connect_near(const struct gn_link_move *what, struct gn_link **ret, struct gn_error *err)
+{
+    unsigned char kernel[GN_KERNEL_BYTES];
+    struct gn_address a;
+    _Static_assert(sizeof kernel == sizeof what->kernel, "a kernel's id");
+    if (!what->near[0] || !gn_kernel_id(kernel) || memcmp(kernel, what->kernel, sizeof kernel) != 0)
+        return gn_fail(err, EHOSTUNREACH, NULL, "that gantryd is on another machine");
+    int rc = gn_address_parse(what->near, &a, err);
+    if (!rc && a.tcp)
+        rc = gn_fail(err, EINVAL, NULL, "that gantryd names no socket of its machine");
+    return rc ? rc : gn_link_connect_for(what->near, GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR, NULL, NULL, ret, err);
 }
 
 static int send_frame(struct gn_link *l, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)
@@ -31,10 +45,11 @@ static int send_frame(struct gn_link *l, uint16_t op, uint32_t seq, const void *
                   : gn_frame_send(u->socket.fd, SEND_TIMEOUT_MS, op, 0, seq, payload, n, fds, n_fds);
 }
 
-int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, struct gn_error *err)
+int gn_link_claim(struct gn_link *to, const struct gn_link_claim *claim, int ring_fd, int hand_fd, struct gn_error *err)
 {
     struct gn_link_end *u = gn_link_end_of(to);
-    int rc = send_frame(to, GN_LINK_CLAIM, ++u->seq, claim, sizeof *claim, &ring_fd, 1);
+    const int fds[2] = {ring_fd, hand_fd};
+    int rc = send_frame(to, GN_LINK_CLAIM, ++u->seq, claim, sizeof *claim, fds, hand_fd < 0 ? 1 : 2);
     return rc ? gn_link_lost(err, rc == -ETIMEDOUT ? rc : -EPIPE) : 0;
 }
 
@@ -76,9 +91,9 @@ int gn_link_pass(struct gn_link *to, uint32_t index, uint64_t bytes, int fd)
     return gn_link_end_of(to)->tcp ? 0 : send_frame(to, GN_LINK_PASS, 0, &made, sizeof made, &fd, 1);
 }
 
-int gn_link_say_comes(struct gn_link *l, uint32_t number)
+int gn_link_say_comes(struct gn_link *l, uint32_t number, bool near)
 {
-    return send_frame(l, GN_LINK_COMES, number, NULL, 0, NULL, 0);
+    return send_frame(l, near ? GN_LINK_COMES_NEAR : GN_LINK_COMES, number, NULL, 0, NULL, 0);
 }
 
 int gn_link_say_stays(struct gn_link *l, uint32_t number, const struct gn_error *why)
@@ -127,7 +142,7 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
     u->base.ops = other->base.ops;
     u->tcp = u->attached = true;
     u->lost = false;
-    u->features = GN_LINK_FEATURE_CLAIM; /* of connections to come: here it is known by its session's key */
+    u->features = GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR; /* of connections to come: here it is known by its session's key */
     u->secure = other->secure;
     memcpy(u->session, other->session, sizeof u->session);
     memcpy(u->key, other->key, sizeof u->key);
@@ -137,12 +152,42 @@ static int go_over_tcp(struct gn_link_end *u, struct gn_link_end *other, uint32_
     return 0;
 }
 
+/* From tcp to a socket of this machine: of the session's name and key there is no need any more. */
+static int go_over_near(struct gn_link_end *u, struct gn_link_end *other, uint32_t number, const struct gn_link_claimed *claimed,
+                        const struct gn_link_ready *ready)
+{
+    int rc = send_frame(&other->base, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
+    if (rc) {
+        gn_link_close(&other->base);
+        return rc;
+    }
+    gn_link_say_left(&u->base); /* of a move before, if it was not said */
+    u->left = u->socket;
+    u->left_number = number;
+    u->left_ready = *ready;
+    gn_frame_reader_fini(&u->reader);
+    u->socket = other->socket;
+    u->reader = other->reader;
+    u->reader.tcp = NULL;
+    u->base.ops = other->base.ops;
+    u->tcp = u->attached = u->lost = u->secure = false;
+    u->features = other->features;
+    explicit_bzero(u->session, sizeof u->session);
+    explicit_bzero(u->key, sizeof u->key);
+    take_place(u, other, claimed);
+    free(other);
+    gn_link_say_left(&u->base);
+    return 0;
+}
+
 int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, const struct gn_link_claimed *claimed,
                     const struct gn_link_ready *ready)
 {
     struct gn_link_end *u = gn_link_end_of(l), *other = gn_link_end_of(to);
     if (other->tcp)
         return go_over_tcp(u, other, number, claimed, ready);
+    if (u->tcp)
+        return go_over_near(u, other, number, claimed, ready);
     const int left = fcntl(u->socket.fd, F_DUPFD_CLOEXEC, 0);
     /* What may fail comes before the word that cannot be taken back. */
     int rc = left < 0 ? -errno : send_frame(to, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);

@@ -69,10 +69,12 @@ static bool told_to_move(struct gn_link_end *u, const struct gn_frame *f)
 {
     struct gn_link_move what = {.address = ""};
     struct gn_link_error why;
-    const bool good = f->n_fds == 0 && (f->op == GN_LINK_MOVE ? gn_frame_payload(f, &what, sizeof what) &&
-                                                                    gn_frame_string_ok(what.address, sizeof what.address)
-                                        : f->op == GN_LINK_LEAVE ? f->n_payload == 0
-                                                                 : gn_frame_payload(f, &why, sizeof why));
+    const size_t n = f->n_payload == GN_LINK_MOVE_PLAIN_BYTES ? GN_LINK_MOVE_PLAIN_BYTES : sizeof what;
+    const bool good =
+        f->n_fds == 0 && (f->op == GN_LINK_MOVE ? gn_frame_payload(f, &what, n) && gn_frame_string_ok(what.address, sizeof what.address) &&
+                                                      gn_frame_string_ok(what.near, sizeof what.near)
+                          : f->op == GN_LINK_LEAVE ? f->n_payload == 0
+                                                   : gn_frame_payload(f, &why, sizeof why));
     if (good && u->base.on_move)
         u->base.on_move(u->base.on_host_ctx, f->op, f->seq, &what);
     explicit_bzero(&what, sizeof what);

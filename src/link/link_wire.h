@@ -2,6 +2,7 @@
 #ifndef GN_LINK_WIRE_H
 #define GN_LINK_WIRE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -43,13 +44,15 @@ enum gn_link_op {
     GN_LINK_HAND = 27,     /* <- empty: the session is to be handed to the new worker */
     GN_LINK_RESTORED = 28, /* <- empty: it is the new worker's. Or ERROR: it was not; EAGAIN: wait anew */
     /* to another gantryd; docs/moves.md. All of seq: the move's number, which the one that is left has chosen */
-    GN_LINK_MOVE = 11,  /* <- gn_link_move, unasked: another gantryd expects the program */
-    GN_LINK_COMES = 12, /* -> empty: there is a worker at the other one */
-    GN_LINK_LEAVE = 13, /* <- empty, unasked: all has been written, and nothing goes on here until the program says how it goes on */
-    GN_LINK_STAY = 14,  /* either way, gn_link_error, unasked: nothing comes of it */
-    GN_LINK_LEFT = 15,  /* -> gn_link_ready: the program has gone to the other one */
+    GN_LINK_MOVE = 11,       /* <- gn_link_move, unasked: another gantryd expects the program */
+    GN_LINK_COMES = 12,      /* -> empty: there is a worker at the other one */
+    GN_LINK_COMES_NEAR = 31, /* -> empty: the same of a program on another machine, with which that worker will share memory */
+    GN_LINK_LEAVE = 13,      /* <- empty, unasked: all has been written, and nothing goes on here until the program says how it goes on */
+    GN_LINK_STAY = 14,       /* either way, gn_link_error, unasked: nothing comes of it */
+    GN_LINK_LEFT = 15,       /* -> gn_link_ready: the program has gone to the other one */
     /* between the program and that one */
-    GN_LINK_CLAIM = 20,          /* -> gn_link_claim; fd: the ring */
+    GN_LINK_CLAIM =
+        20, /* -> gn_link_claim; fd: the ring; where the vGPU is on another machine yet a second one: what the session comes by */
     GN_LINK_CLAIMED = 21,        /* <- gn_link_claimed: its worker is up. Or ERROR, also later: it is over */
     GN_LINK_READY = 22,          /* <- gn_link_ready: everything is loaded */
     GN_LINK_GO = 23,             /* -> empty: the vGPU lives here from now on */
@@ -62,6 +65,7 @@ enum gn_link_op {
 #define GN_LINK_FEATURE_IDENTITY 1u /* a gn_link_identity follows in the payload */
 #define GN_LINK_FEATURE_CONTROL  2u /* for control requests only: no platforms are wanted, none attached to */
 #define GN_LINK_FEATURE_CLAIM    4u /* for a CLAIM only, whose ticket says who may: no tenant is asked for, no platforms are listed */
+#define GN_LINK_FEATURE_NEAR     8u /* a MOVE may say how that gantryd is reached on its own machine */
 
 /* program -> gantryd, first */
 struct gn_link_hello {
@@ -183,6 +187,7 @@ enum { GN_LINK_WAIT_HAND, GN_LINK_WAIT_RING, GN_LINK_WAIT_FDS };
 
 #define GN_LINK_ADDRESS_BYTES 272
 #define GN_LINK_TICKET_BYTES  32
+#define GN_LINK_KERNEL_BYTES  16
 
 /* gantryd -> program. The ticket is good once, for a minute, and for this vGPU. Over tcp it is the key of this name as well (TLS). */
 struct gn_link_move {
@@ -191,8 +196,14 @@ struct gn_link_move {
     uint8_t name[GN_LINK_SESSION_BYTES];
     uint32_t secure; /* 1: over tcp, where that gantryd was reached by TLS; a program that speaks TLS itself needs no telling */
     uint32_t zero;
+    /* Over tcp, to who has offered FEATURE_NEAR: how programs of that gantryd's machine reach it, unix:PATH, and that machine's kernel,
+     * which tells them that they are there (base/kernel.h). Else it ends before this. */
+    char near[GN_LINK_ADDRESS_BYTES];
+    uint8_t kernel[GN_LINK_KERNEL_BYTES];
 };
-_Static_assert(sizeof(struct gn_link_move) == 344, "move");
+_Static_assert(sizeof(struct gn_link_move) == 632, "move");
+#define GN_LINK_MOVE_PLAIN_BYTES 344
+_Static_assert(offsetof(struct gn_link_move, near) == GN_LINK_MOVE_PLAIN_BYTES, "move");
 
 /* program -> the other gantryd */
 struct gn_link_claim {

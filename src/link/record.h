@@ -40,6 +40,7 @@ enum gn_record_type {
     GN_RECORD_MESSAGE = 8, /* as on the ring; at: how many batches of bulk data must have come before it acts */
     GN_RECORD_SEGMENT = 9, /* data segment `part` begins to exist, with `at` bytes */
     GN_RECORD_WAIT = 10,   /* somebody waits for event `at`: its end is wanted at once */
+    GN_RECORD_PAUSED = 12, /* behind the last message and all data before it, until the move of number `at` is decided */
     GN_RECORD_FREE = 11,   /* a u64 of bytes at `at` of segment `part` are not needed any more, nor what they hold */
     /* worker -> program */
     GN_RECORD_REPLY = 16,     /* at: token, result in the upper half; the payload */

@@ -116,14 +116,19 @@ struct gn_worker_boot {
     uint32_t loads;       /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where from; events and data come there */
     uint64_t ring_at;     /* of LOADS_FILE, whose descriptor is in the data area's place */
     uint8_t load_name[GN_LINK_SESSION_BYTES], load_key[GN_LINK_KEY_BYTES]; /* of LOADS_WORKER, REMOTE_TLS: who comes begins with TLS */
+    uint32_t load_tls;                                                     /* of LOADS_FAR: likewise */
+    uint32_t zero;
 };
-_Static_assert(sizeof(struct gn_worker_boot) == 400, "boot");
+_Static_assert(sizeof(struct gn_worker_boot) == 408, "boot");
 
 #define GN_WORKER_LOADS_WORKER 1u /* all of it comes from the worker that has it */
 #define GN_WORKER_LOADS_FILE   2u /* the session comes from the program, the vGPU from a file */
 #define GN_WORKER_LOADS_BESIDE                                                                                                             \
     3u /* all of it from a worker of this gantryd, without TLS, and the program's stream goes on as it stands                              \
         */
+
+#define GN_WORKER_LOADS_FAR                                                                                                                \
+    4u /* the session comes from the program, the vGPU from a worker on another machine, over tcp, in the data area's place */
 
 #define GN_WORKER_REMOTE_PLAIN 1u
 #define GN_WORKER_REMOTE_TLS   2u
@@ -161,6 +166,7 @@ _Static_assert(sizeof(struct gn_worker_lease) == 16 && sizeof(struct gn_worker_r
 #define GN_WORKER_SAVE_FAR    4u  /* to a worker that shares no memory with this one, nor with the program: over tcp */
 #define GN_WORKER_SAVE_TLS    8u  /* by TLS, with key and its name */
 #define GN_WORKER_SAVE_BESIDE 16u /* FAR, to a worker of this gantryd: the program is told nothing, and goes on with its stream there */
+#define GN_WORKER_SAVE_NEAR   32u /* FAR, to a worker that shares memory with the program: it is to be silent before the stop */
 struct gn_worker_save {
     uint32_t drain_timeout_ms;
     uint32_t n_ahead;     /* rounds of contents while the program runs; 0: it stands while all is sent */

@@ -83,7 +83,7 @@ static int map_segments(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_err
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         /* Of a vGPU that is taken over these come from who has it. */
         if (b->wire.loads && !b->wire.remote && (all[i].to == &v->events || all[i].to == &v->data)) {
-            gn_boot_close(b, all[i].which); /* but a file's, which is taken */
+            gn_boot_close(b, all[i].which); /* but a file's, or a socket's, which is taken */
             continue;
         }
         int rc = gn_segment_adopt(b->fds[all[i].which], all[i].bytes, all[i].to);
@@ -108,7 +108,10 @@ int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
     v->session_fd = b->wire.loads ? -1 : take_fd(b, GN_WORKER_BOOT_SESSION);
     v->load_fd = b->wire.loads ? take_fd(b, GN_WORKER_BOOT_SESSION) : -1;
     v->file_fd = b->wire.loads == GN_WORKER_LOADS_FILE ? take_fd(b, GN_WORKER_BOOT_DATA) : -1;
+    v->near = b->wire.loads == GN_WORKER_LOADS_FAR;
+    v->far_fd = v->near ? take_fd(b, GN_WORKER_BOOT_DATA) : -1;
     v->beside = b->wire.loads == GN_WORKER_LOADS_BESIDE;
+    v->far_secure = b->wire.load_tls != 0;
     v->ring_at = b->wire.ring_at;
     v->tell_fd = take_fd(b, GN_WORKER_BOOT_TELL);
     v->takes_turns = b->wire.takes_turns != 0;
@@ -124,7 +127,7 @@ int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
 
 void gn_vgpu_boot_fini(struct gn_vgpu_boot *v)
 {
-    const int fds[] = {v->session_fd, v->control_fd, v->tell_fd, v->load_fd, v->file_fd};
+    const int fds[] = {v->session_fd, v->control_fd, v->tell_fd, v->load_fd, v->file_fd, v->far_fd};
     struct gn_segment *const segments[] = {&v->ring, &v->events, &v->data, &v->counters, &v->grants};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
         if (fds[i] >= 0)

@@ -46,8 +46,11 @@ struct gn_vgpu_boot {
     struct gn_tls *load_tls; /* what comes over it is TLS's; of a remote one, from gn_vgpu_take_hand on. NULL: it is plain */
     unsigned char load_name[32], load_key[32]; /* the key that begins with, of a remote one with tls */
     int file_fd;                               /* what the vGPU consists of comes from here instead, a file. -1: no */
-    uint64_t ring_at;                          /* the ring's position from which on it serves */
-    struct gn_segment *more;                   /* data segments behind the first */
+    bool near;               /* or from here, a worker on another machine, and the session from the program, over load_fd */
+    int far_fd;              /* -1: not near */
+    bool far_secure;         /* by TLS, with the key above */
+    uint64_t ring_at;        /* the ring's position from which on it serves */
+    struct gn_segment *more; /* data segments behind the first */
     uint32_t n_more;
 
     struct gn_backend_platform *platform; /* brought up, with the devices that the operator selected */

@@ -153,6 +153,8 @@ static_assert(sizeof(struct gn_session_context) == 16, "wire");
 
 /* worker -> program, over tcp: nothing follows until the move of this number (seq) is decided. No payload */
 #define GN_SESSION_STANDS 7
+/* The same way, and by seq as well: the program is to send no more messages until then, and to say so (GN_RECORD_PAUSED). No payload */
+#define GN_SESSION_PAUSE 8
 
 /* A build includes a file. The name follows, with its terminating zero. */
 enum { GN_SESSION_WANT_CONTENTS = 1, GN_SESSION_WANT_FACTS = 2 };

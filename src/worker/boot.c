@@ -86,7 +86,7 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
         _exit(rc == -EPIPE ? 0 : 1);
     GN_FAULT("worker-boot-received");
     /* Before anything is walled off. Without it no data connection comes about, and that is said then. */
-    if (b.wire.remote == GN_WORKER_REMOTE_TLS)
+    if (b.wire.remote == GN_WORKER_REMOTE_TLS || b.wire.load_tls)
         (void)gn_tls_load(NULL);
     snprintf(name, sizeof name, "gn-%08x", b.wire.vgpu_id);
     prctl(PR_SET_NAME, name);

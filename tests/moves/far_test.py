@@ -13,46 +13,13 @@ import signal
 import subprocess
 import sys
 
-from moves_harness import Load, STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, start_again, wait_until
+from moves_harness import FarCase, Load, STEPS, TIMEOUT_S, TcpCase, command, gantry, telling, start_again, wait_until
 
 TcpCase.stage, TcpCase.path, BUSY, SHARING, LOAD, WANDERER = (os.path.abspath(p) for p in sys.argv[1:7])
 TOKEN = "blue-has-a-token-that-is-long-enough"
 
 
-class Far(TcpCase):
-    def here(self, name="a", **options):
-        """Programs reach it by its socket; it listens over tcp as well, so that they may go on to it."""
-        return self.daemon(name, **options)
-
-    def shared(self, daemon, **env):
-        return self.program(daemon, GANTRY_CONNECT=daemon.address, MOVED_WITHOUT_SVM="1", **env)
-
-    def start(self, daemon, *words):
-        program = subprocess.Popen(words, env=dict(daemon.program_env(), GANTRY_CONNECT=daemon.address), stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (program.kill(), program.wait(), program.stdin.close(), program.stdout.close()))
-        return program
-
-    def move(self, here, there, *how, link="shm"):
-        before = here.vgpus()
-        self.assertEqual([v["link"] for v in before], [link])
-        status, said = gantry(here, "migrate", before[0]["id"], there.tcp_address, *how)
-        self.assertEqual(status, 0, said)
-        self.assertEqual(said["move"]["to"], there.tcp_address)
-        self.assertGreater(said["move"]["downtime_ns"], 0)
-        after = there.vgpus()
-        self.assertEqual(here.vgpus(), [])
-        self.assertEqual([(v["id"], v["link"]) for v in after], [(before[0]["id"], "tcp")])
-        for same in ("tenant", "weight", "memory_limit_bytes", "program"):
-            self.assertEqual(after[0].get(same), before[0].get(same))
-
-    def refused(self, here, what, *words):
-        before = here.vgpus()
-        status, said = gantry(here, *words)
-        self.assertEqual(status, 1, said)
-        self.assertIn(what, json.dumps(said["error"]))
-        self.assertEqual([(v["worker_pid"], v["link"]) for v in here.vgpus()], [(v["worker_pid"], v["link"]) for v in before])
-
+class Far(FarCase):
     def test_at_each_step(self):
         a, b = self.here(), self.daemon("b")
         for i, name in enumerate(STEPS):
@@ -65,9 +32,9 @@ class Far(TcpCase):
                     program.on()
                     self.assertEqual(program.at(), later)
                 self.move(a, b, *[(), ("--stop-and-copy",), ("--rounds", "2")][i % 3])
-                # It is an ordinary one now: it goes on over tcp, also to where it was.
+                # It is an ordinary one now: it goes on over tcp.
                 if i % 2:
-                    self.move(b, a, link="tcp")
+                    self.move(b, a, "--link", "tcp", link="tcp")
                 self.ends_well(program, i + 1)
                 self.assertTrue(wait_until(lambda: not a.vgpus() and not b.vgpus(), TIMEOUT_S))
 
@@ -138,7 +105,11 @@ class Far(TcpCase):
         self.assertEqual(status, 0, said)
         self.assertEqual((said["checkpoint"]["state"], said["checkpoint"]["bytes"]), ("running", os.path.getsize(file)))
         self.refused(b, "without --stop", "restore", file)
-        self.move(b, a, link="tcp")
+        self.move(b, a, link="tcp", then="shm")
+        status, said = gantry(a, "checkpoint", vgpu, file, "--stop")
+        self.assertEqual(status, 0, said)
+        status, said = gantry(a, "restore", file)
+        self.assertEqual(status, 0, said)
         self.ends_well(program)
 
     def test_what_cannot_go_is_refused(self):

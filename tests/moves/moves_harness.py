@@ -258,6 +258,44 @@ class TcpCase(MovesCase):
         return path
 
 
+class FarCase(TcpCase):
+    """The same with programs that share memory with their vGPUs until those go elsewhere over tcp. `moved` is told to use no shared virtual memory."""
+
+    def here(self, name="a", **options):
+        """Programs reach it by its socket; it listens over tcp as well, so that they may go on to it."""
+        return self.daemon(name, **options)
+
+    def shared(self, daemon, **env):
+        return self.program(daemon, GANTRY_CONNECT=daemon.address, MOVED_WITHOUT_SVM="1", **env)
+
+    def start(self, daemon, *words):
+        program = subprocess.Popen(words, env=dict(daemon.program_env(), GANTRY_CONNECT=daemon.address), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (program.kill(), program.wait(), program.stdin.close(), program.stdout.close()))
+        return program
+
+    def move(self, here, there, *how, link="shm", then="tcp"):
+        before = here.vgpus()
+        self.assertEqual([v["link"] for v in before], [link])
+        status, said = gantry(here, "migrate", before[0]["id"], there.tcp_address, *how)
+        self.assertEqual(status, 0, said)
+        self.assertEqual(said["move"]["to"], there.tcp_address)
+        self.assertGreater(said["move"]["downtime_ns"], 0)
+        after = there.vgpus()
+        self.assertEqual(here.vgpus(), [])
+        self.assertEqual([(v["id"], v["link"]) for v in after], [(before[0]["id"], then)])
+        for same in ("tenant", "weight", "memory_limit_bytes", "program"):
+            self.assertEqual(after[0].get(same), before[0].get(same))
+        return said["move"]
+
+    def refused(self, here, what, *words):
+        before = here.vgpus()
+        status, said = gantry(here, *words)
+        self.assertEqual(status, 1, said)
+        self.assertIn(what, json.dumps(said["error"]))
+        self.assertEqual([(v["worker_pid"], v["link"]) for v in here.vgpus()], [(v["worker_pid"], v["link"]) for v in before])
+
+
 class BetweenTwo:
     """For a MovesCase: what holds of moves from one gantryd to another, whatever way leads there. `load` is gantry-load; `link` what `gantry ls`
     says of the program's, None: it is not looked at; `kept` what it says the same of there."""

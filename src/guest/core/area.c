@@ -278,7 +278,8 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
     pthread_mutex_lock(&s->link_lock);
     struct gn_remote *tcp = gn_session_over_tcp(s);
     /* Addresses that the vGPU has as well can't be had on another machine. */
-    int r = use != GN_AREA_WINDOW ? 0 : tcp ? -ENOMEM : window_size(&s->area, &size);
+    const bool no_window = tcp || atomic_load_explicit(&s->was_far, memory_order_relaxed);
+    int r = use != GN_AREA_WINDOW ? 0 : no_window ? -ENOMEM : window_size(&s->area, &size);
     if (use == GN_AREA_HOME)
         size = grown(size, s->area.home_bytes);
     /* First, since the other side counts the segments it knows of: one that came to nothing here would be counted there. */
@@ -389,8 +390,15 @@ static void give_pages_back(struct gn_session *s, const struct gn_area_segment *
     uint64_t bytes = a->leaf_bytes << b->order;
     if (bytes >= PAGES_BACK_BYTES)
         (void)madvise(b->base, bytes, MADV_REMOVE);
-    if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s))
-        gn_remote_free(gn_session_over_tcp(s), b->segment, b->offset, bytes);
+    if (bytes >= PAGES_BACK_BYTES && s->remote) {
+        gn_remote_free(s->remote, b->segment, b->offset, bytes);
+    } else if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) && !pthread_mutex_trylock(&s->link_lock)) {
+        /* It may be about to come back, and to need no telling. */
+        struct gn_remote *far = gn_session_over_tcp(s);
+        if (far)
+            gn_remote_free(far, b->segment, b->offset, bytes);
+        pthread_mutex_unlock(&s->link_lock);
+    }
 }
 
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event)

@@ -263,6 +263,8 @@ struct gn_session {
      * or has gone. */
     _Atomic uint32_t n_at_home;
     _Atomic bool homes_shut;
+    /* It was on another machine, and shares our memory again: for good, but not what it shared then (relay.c). */
+    _Atomic bool was_far;
     int socket;
     uint32_t vgpu_id;
     uint32_t platform; /* gantryd's number for it, when it attached */
@@ -294,6 +296,9 @@ struct gn_session {
     struct gn_moving *moving;       /* moving_lock, as the rest: the one that goes on; NULL */
     uint32_t move_leave, move_off;  /* the numbers of the latest that may be decided, and that was called off */
     uint32_t move_stands;           /* over tcp: of the latest before which all that was said has been taken */
+    uint32_t move_pause;            /* over tcp: of the latest before which nothing more is to be said */
+    struct gn_relay *relay;         /* who takes from the ring while the vGPU is far; NULL: nobody, or not yet */
+    uint32_t relay_pause;           /* of the move for which it is to stand still; 0: of none */
     bool move_deserted;             /* who was to be left has gone */
     uint32_t n_moves, n_moves_seen; /* to another gantryd; of which the watcher knows */
 };
@@ -313,6 +318,12 @@ static inline bool gn_session_lost(const struct gn_session *s)
  * worker_end, the worker's end of the session's socket. True: a worker has it again. The watcher.
  */
 bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end);
+/*
+ * To a worker that is to share our memory, over this socket: what it needs of the session, with that end of the session's socket and as
+ * many data segments; and last, when nobody serves the ring, where that stands. 0 or -errno.
+ */
+int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments);
+int gn_session_hand_last(int hand, uint64_t ring_at);
 /* Over tcp, from the start or by now; NULL: the vGPU shares our memory. */
 static inline struct gn_remote *gn_session_over_tcp(struct gn_session *s)
 {
@@ -334,21 +345,14 @@ static inline void gn_session_leave_home(struct gn_session *s)
 }
 /* The same for what cannot do without: waits while it is not known yet. False: the vGPU is on another machine. */
 bool gn_session_await_home(struct gn_session *s);
-/*
- * relay.c: the vGPU goes from where it shares our memory to another machine. Ready for it: what a connection needs is there, and nobody
- * is at home; or -errno and why not, -ECANCELED when `is_off`. Then it is either called off, or done: link_lock, and the lock of the link
- * over tcp.
- */
-int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_remote **ret, struct gn_error *err);
-void gn_relay_call_off(struct gn_session *s, struct gn_remote *r);
-void gn_relay_begin(struct gn_session *s, struct gn_remote *r, uint32_t grace_ms);
-/* Sends what is in the ring, and what comes there, until the vGPU is lost. The calling thread. */
-void gn_relay_run(struct gn_session *s);
+/* moving.c: whoever moves the vGPU is to look again. */
+void gn_session_moving_wake_locked(struct gn_session *s);
 /* moving.c: the vGPU goes to another gantryd. A word of gantryd's, which link.h calls for; any thread that reads what it says. */
 void gn_session_moving_init(struct gn_session *s);
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
-/* The worker on another machine has said its last word before this move. Whoever reads. */
+/* The worker on another machine has said its last word before this move; wants no more from us before it. Whoever reads. */
 void gn_session_move_stands(struct gn_session *s, uint32_t number);
+void gn_session_move_pause(struct gn_session *s, uint32_t number);
 /* gantryd has hung up: is the vGPU at another one by now? Waits for a move's end. The watcher. */
 bool gn_session_outlives_gantryd(struct gn_session *s);
 /* What the environment says of the vGPU's part: 0: as the tenant has it. */

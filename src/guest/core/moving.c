@@ -4,9 +4,10 @@
  * everything is loaded there and the one that is left stands still. Then it decides, by one word, and the session's link is the new one.
  * Before that nothing of the session is touched: whatever fails, the one that is left is told, and goes on. Threads that call or wait
  * notice none of this; who needs a segment of memory meanwhile gets it from the old gantryd and passes it to the new one (area.c). When the
- * new one is on another machine, and the old one was not, this thread then sends what the others put into the ring (relay.c).
+ * new one is on another machine, and the old one was not, this thread then sends what the others put into the ring (relay.c); when it is on
+ * this machine and the old one was not, the new worker takes the ring over again.
  */
-#include "guest/core/guest_core.h"
+#include "guest/core/relay.h"
 #include "guest/core/remote.h"
 
 #include "base/clock.h"
@@ -14,11 +15,13 @@
 #include "base/signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CLAIM_NS UINT64_C(120000000000)     /* a driver may be slow to come up */
@@ -33,6 +36,9 @@ struct gn_moving {
     struct gn_link_claimed claimed;
     struct gn_link_ready ready;
     bool tcp;                /* that is what the other one is reached by */
+    bool near;               /* the vGPU is on another machine, and the other one on this: it is to share our memory again */
+    int hand, session;       /* near: what the new worker gets the session by, and our end of the session's new socket; -1 */
+    bool paused, handed;     /* near: the ring is to stand; it does, and the worker knows where */
     struct gn_remote *turns; /* and the vGPU shares our memory yet: for when it does not any more */
 };
 
@@ -69,10 +75,30 @@ static bool may_leave(const struct gn_moving *m)
     return may;
 }
 
+static bool may_be_near(struct gn_session *s)
+{
+    return !s->remote && gn_session_over_tcp(s);
+}
+
 /* Whoever uses the link has this. Over tcp the watcher does, without link_lock, whose holder may wait for what the watcher brings. */
 static pthread_mutex_t *lock_of_link(struct gn_session *s)
 {
     return gn_session_over_tcp(s) ? gn_remote_link_lock(gn_session_over_tcp(s)) : &s->link_lock;
+}
+
+/* All that the link's end touches: of a session that is to share our memory again that is what is known of segments, too. */
+static void lock_link(struct gn_moving *m)
+{
+    if (m->near)
+        pthread_mutex_lock(&m->s->link_lock);
+    pthread_mutex_lock(lock_of_link(m->s));
+}
+
+static void unlock_link(struct gn_moving *m, pthread_mutex_t *lock)
+{
+    pthread_mutex_unlock(lock);
+    if (m->near)
+        pthread_mutex_unlock(&m->s->link_lock);
 }
 
 /* Whatever the other gantryd has said. 0, or -errno and why: nothing comes of it. */
@@ -100,35 +126,108 @@ static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until
     return is_off(m) ? -ECANCELED : 0;
 }
 
-static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+static void close_near(struct gn_moving *m)
+{
+    if (m->hand >= 0)
+        close(m->hand);
+    if (m->session >= 0)
+        close(m->session);
+    m->hand = m->session = -1;
+}
+
+/* Shows the ticket. */
+static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret_segments, struct gn_error *err)
 {
     struct gn_session *s = m->s;
     struct gn_link_claim claim = {.vgpu_id = s->vgpu_id};
+    pthread_mutex_t *lock = lock_of_link(s);
+    memcpy(claim.ticket, m->what.ticket, sizeof claim.ticket);
+    lock_link(m);
+    claim.n_segments = *ret_segments = m->tcp && !m->near ? 0 : s->area.n_segments - 1;
+    int rc = gn_link_claim(to, &claim, s->ring_segment.fd, hand, err);
+    if (!rc)
+        s->to = to; /* what comes from now on is passed on */
+    unlock_link(m, lock);
+    explicit_bzero(&claim, sizeof claim);
+    return rc;
+}
+
+/* By the other one's socket, and its worker gets what we have of the session. -errno: it is none of this machine's. */
+static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+{
     struct gn_link *to = NULL;
-    uint32_t heard = 0;
-    GN_FAULT("program-move-told");
-    int rc = gn_link_connect_claim(s->link, &m->what, &to, err);
+    uint32_t n_segments;
+    int hand[2] = {-1, -1}, session[2] = {-1, -1};
+    int rc = gn_link_connect_near(&m->what, &to, err);
     if (rc)
         return rc;
-    memcpy(claim.ticket, m->what.ticket, sizeof claim.ticket);
-    pthread_mutex_lock(lock_of_link(s));
-    claim.n_segments = m->tcp ? 0 : s->area.n_segments - 1;
-    rc = gn_link_claim(to, &claim, s->ring_segment.fd, err);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, hand) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, session) < 0)
+        rc = gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
+    m->near = true;
+    m->hand = hand[0];
+    m->session = session[0];
     if (!rc)
-        s->to = *ret = to; /* what comes from now on is passed on */
-    pthread_mutex_unlock(lock_of_link(s));
-    explicit_bzero(&claim, sizeof claim);
-    if (rc) {
+        rc = show(m, to, hand[1], &n_segments, err);
+    if (!rc)
+        *ret = to;
+    if (!rc && (rc = gn_session_hand(m->s, m->hand, session[1], n_segments + 1)))
+        gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session");
+    if (hand[1] >= 0)
+        close(hand[1]);
+    if (session[1] >= 0)
+        close(session[1]);
+    if (!*ret)
         gn_link_close(to);
+    return rc;
+}
+
+static int show_there(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+{
+    struct gn_link *to = NULL;
+    uint32_t ignored;
+    int rc = may_be_near(m->s) ? show_near(m, ret, err) : -EHOSTUNREACH;
+    if (!rc || m->near)
         return rc;
-    }
+    rc = gn_link_connect_claim(m->s->link, &m->what, &to, err);
+    if (!rc && (rc = show(m, to, -1, &ignored, err)))
+        gn_link_close(to);
+    if (!rc)
+        *ret = to;
+    return rc;
+}
+
+static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+{
+    uint32_t heard = 0;
+    GN_FAULT("program-move-told");
+    int rc = show_there(m, ret, err);
     const uint64_t until_ns = gn_now_ns() + CLAIM_NS;
     while (!rc && !(heard & 1u)) {
-        rc = hear(m, to, &heard, err);
+        rc = hear(m, *ret, &heard, err);
         if (!rc && !(heard & 1u))
-            rc = wait_for_more(m, to, until_ns, err);
+            rc = wait_for_more(m, *ret, until_ns, err);
     }
     return rc;
+}
+
+/* Near: once the far worker wants no more, nothing is taken out of the ring, and the new one is told where it goes on. */
+static int stand_still(struct gn_moving *m, struct gn_error *err)
+{
+    struct gn_session *s = m->s;
+    uint64_t ring_at;
+    pthread_mutex_lock(&s->moving_lock);
+    const bool pause = s->move_pause == m->number;
+    pthread_mutex_unlock(&s->moving_lock);
+    if (pause && !m->paused) {
+        m->paused = true;
+        gn_relay_pause(s, m->number);
+    }
+    if (m->handed || !gn_relay_stands(s, &ring_at))
+        return 0;
+    m->handed = true;
+    GN_FAULT("program-stands");
+    const int rc = gn_session_hand_last(m->hand, ring_at);
+    return rc ? gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session") : 0;
 }
 
 static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
@@ -139,6 +238,8 @@ static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_
     int rc = 0;
     while (!rc) {
         rc = hear(m, to, &heard, err);
+        if (!rc && m->near)
+            rc = stand_still(m, err);
         if (!leave && (leave = may_leave(m)))
             until_ns = gn_now_ns() + READY_NS;
         if (rc || (leave && heard & 2u))
@@ -158,6 +259,16 @@ static void turn(struct gn_session *s)
     (void)!write(atomic_load_explicit(&s->turn_fd, memory_order_relaxed), &one, sizeof one);
 }
 
+/* Near, and decided; the lock of the link. */
+static void share_again(struct gn_moving *m)
+{
+    struct gn_session *s = m->s;
+    pthread_mutex_lock(&s->socket_lock);
+    (void)dup3(m->session, s->socket, O_CLOEXEC); /* both are there: it cannot fail */
+    pthread_mutex_unlock(&s->socket_lock);
+    gn_relay_end(s);
+}
+
 /* 0: it lives there. */
 static int move(struct gn_moving *m, struct gn_error *err)
 {
@@ -167,7 +278,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
     GN_FAULT("program-claimed");
     if (!rc) {
         pthread_mutex_lock(lock_of_link(s));
-        rc = gn_link_say_comes(s->link, m->number) ? -ECANCELED : 0;
+        rc = gn_link_say_comes(s->link, m->number, m->near) ? -ECANCELED : 0;
         pthread_mutex_unlock(lock_of_link(s));
     }
     if (!rc)
@@ -176,7 +287,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
         return rc;
     GN_FAULT("program-before-go");
     pthread_mutex_t *lock = lock_of_link(s), *new_lock = m->turns ? gn_remote_link_lock(m->turns) : NULL;
-    pthread_mutex_lock(lock);
+    lock_link(m);
     if (new_lock)
         pthread_mutex_lock(new_lock);
     s->to = NULL;
@@ -188,10 +299,12 @@ static int move(struct gn_moving *m, struct gn_error *err)
     } else {
         s->vgpu_id = m->claimed.vgpu_id;
         s->platform = m->claimed.platform.index;
-        memcpy(s->address, m->what.address, sizeof s->address);
+        memcpy(s->address, m->near ? m->what.near : m->what.address, sizeof s->address);
         if (m->turns)
             gn_relay_begin(s, m->turns, grace_ms);
-        if (gn_session_over_tcp(s))
+        if (m->near)
+            share_again(m);
+        else if (gn_session_over_tcp(s))
             gn_remote_go_over(gn_session_over_tcp(s));
         if (!s->remote)
             turn(s);
@@ -199,7 +312,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
     GN_FAULT("program-gone-over");
     if (new_lock)
         pthread_mutex_unlock(new_lock);
-    pthread_mutex_unlock(lock);
+    unlock_link(m, lock);
     return rc;
 }
 
@@ -218,6 +331,9 @@ static void *mover(void *arg)
     if (!rc && (rc = move(m, &err)) && m->turns)
         gn_relay_call_off(s, m->turns);
     const bool relays = !rc && m->turns;
+    if (rc && m->near)
+        gn_relay_go_on(s);
+    close_near(m);
     if (rc && rc != -ECANCELED) {
         pthread_mutex_lock(lock_of_link(s));
         (void)gn_link_say_stays(s->link, m->number, &err);
@@ -228,7 +344,7 @@ static void *mover(void *arg)
     s->n_moves += !rc;
     s->move_deserted = false;
     if (!rc)
-        s->move_leave = s->move_off = s->move_stands = 0; /* another gantryd's numbers follow */
+        s->move_leave = s->move_off = s->move_stands = s->move_pause = 0; /* another gantryd's numbers follow */
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
     close(m->wake);
@@ -251,7 +367,8 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
         free(m); /* whoever asked hears nothing, and gives up */
         return;
     }
-    *m = (struct gn_moving){.s = s, .number = number, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .what = *what};
+    *m = (struct gn_moving){
+        .s = s, .number = number, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .what = *what, .hand = -1, .session = -1};
     gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = m->wake < 0 ? -EMFILE : -pthread_create(&thread, NULL, mover, m);
@@ -266,7 +383,7 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
     pthread_detach(thread);
 }
 
-static void wake_locked(struct gn_session *s)
+void gn_session_moving_wake_locked(struct gn_session *s)
 {
     const uint64_t one = 1;
     if (s->moving)
@@ -282,7 +399,7 @@ void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct 
     }
     pthread_mutex_lock(&s->moving_lock);
     *(op == GN_LINK_LEAVE ? &s->move_leave : &s->move_off) = number;
-    wake_locked(s);
+    gn_session_moving_wake_locked(s);
     pthread_mutex_unlock(&s->moving_lock);
 }
 
@@ -290,7 +407,15 @@ void gn_session_move_stands(struct gn_session *s, uint32_t number)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->move_stands = number;
-    wake_locked(s);
+    gn_session_moving_wake_locked(s);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+void gn_session_move_pause(struct gn_session *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->move_pause = number;
+    gn_session_moving_wake_locked(s);
     pthread_mutex_unlock(&s->moving_lock);
 }
 
@@ -298,7 +423,7 @@ bool gn_session_outlives_gantryd(struct gn_session *s)
 {
     pthread_mutex_lock(&s->moving_lock);
     s->move_deserted = s->moving != NULL;
-    wake_locked(s);
+    gn_session_moving_wake_locked(s);
     while (s->moving)
         pthread_cond_wait(&s->moving_wake, &s->moving_lock);
     /* Once for each move: the new one may have hung up as well. */

@@ -4,9 +4,9 @@
  * messages into the ring and waiting at the same slots and words. A thread of ours takes the worker's place at the ring, and sends what
  * comes there over tcp with the bytes that it names; what comes back is entered by the watcher. Only memory that was the vGPU's too
  * (buffers' homes) is not that any more: nobody may be using it without a message when the vGPU goes, and from then on all of it is
- * transferred.
+ * transferred. That stays so when it comes back to this machine, where it takes from the ring again, and that thread ends.
  */
-#include "guest/core/guest_core.h"
+#include "guest/core/relay.h"
 #include "guest/core/remote.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@
 bool gn_session_await_home(struct gn_session *s)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    while (!gn_session_over_tcp(s)) {
+    while (!gn_session_over_tcp(s) && !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
         if (gn_session_enter_home(s))
             return true;
         nanosleep(&pause, NULL);
@@ -75,7 +75,7 @@ int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
 
 void gn_relay_call_off(struct gn_session *s, struct gn_remote *r)
 {
-    atomic_store_explicit(&s->homes_shut, false, memory_order_seq_cst);
+    atomic_store_explicit(&s->homes_shut, atomic_load_explicit(&s->was_far, memory_order_relaxed), memory_order_seq_cst);
     gn_remote_free_new(r);
 }
 
@@ -116,23 +116,104 @@ static int pass(struct gn_session *s, struct gn_remote *r, const unsigned char *
     return gn_remote_pass(r, (const void *)bytes, n_bytes, passed, n);
 }
 
+struct gn_relay {
+    struct gn_ring_consumer ring;
+    /* moving_lock */
+    uint32_t stands; /* the number of the move for which it does; 0: it does not */
+    bool ends;       /* it is not needed any more */
+};
+
+/* True: another takes from the ring from now on. */
+static bool stand(struct gn_session *s, struct gn_remote *r, struct gn_relay *relay)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    const uint32_t number = s->relay_pause;
+    pthread_mutex_unlock(&s->moving_lock);
+    if (!number)
+        return false;
+    gn_ring_release(&relay->ring);
+    gn_remote_say_paused(r, number);
+    pthread_mutex_lock(&s->moving_lock);
+    relay->stands = number;
+    gn_session_moving_wake_locked(s);
+    while (s->relay_pause == number && !relay->ends)
+        pthread_cond_wait(&s->moving_wake, &s->moving_lock);
+    relay->stands = 0;
+    const bool ends = relay->ends;
+    pthread_mutex_unlock(&s->moving_lock);
+    return ends;
+}
+
 void gn_relay_run(struct gn_session *s)
 {
     struct gn_remote *r = gn_session_over_tcp(s);
     const struct gn_waiter waiter = {gn_spin_policy_default(), &s->lost};
     unsigned char bytes[GN_RING_MAX_BYTES];
-    struct gn_ring_consumer ring;
-    int rc = gn_ring_consumer_init(&ring, s->view.requests, GN_SESSION_REQUEST_SLOTS, gn_ring_stopped_at(&s->requests), waiter);
-    while (!rc) {
-        const int n = gn_ring_try_receive(&ring, bytes);
+    struct gn_relay relay = {.ends = false};
+    bool ends = false;
+    int rc = gn_ring_consumer_init(&relay.ring, s->view.requests, GN_SESSION_REQUEST_SLOTS, gn_ring_stopped_at(&s->requests), waiter);
+    pthread_mutex_lock(&s->moving_lock);
+    s->relay = &relay;
+    pthread_mutex_unlock(&s->moving_lock);
+    while (!rc && !(ends = stand(s, r, &relay))) {
+        const int n = gn_ring_try_receive(&relay.ring, bytes);
         if (n == -EAGAIN) {
-            gn_ring_release(&ring);
+            gn_ring_release(&relay.ring);
             gn_remote_flush(r);
-            rc = gn_ring_wait(&ring);
+            rc = gn_ring_wait(&relay.ring);
         } else {
             rc = n < 0 ? n : pass(s, r, bytes, (uint32_t)n);
         }
     }
+    pthread_mutex_lock(&s->moving_lock);
+    if (s->relay == &relay)
+        s->relay = NULL; /* else the vGPU is far again by now */
+    pthread_mutex_unlock(&s->moving_lock);
     /* Whoever was left has written into the ring, or the vGPU is lost anyhow. */
-    gn_session_declare_lost(s);
+    if (!ends)
+        gn_session_declare_lost(s);
+}
+
+/* ---- back */
+
+void gn_relay_pause(struct gn_session *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->relay_pause = number;
+    if (s->relay)
+        gn_ring_nudge(&s->relay->ring);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+bool gn_relay_stands(struct gn_session *s, uint64_t *ret_at)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    const bool stands = s->relay && s->relay_pause && s->relay->stands == s->relay_pause;
+    if (stands)
+        *ret_at = s->relay->ring.head;
+    pthread_mutex_unlock(&s->moving_lock);
+    return stands;
+}
+
+void gn_relay_go_on(struct gn_session *s)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->relay_pause = 0;
+    pthread_cond_broadcast(&s->moving_wake);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+void gn_relay_end(struct gn_session *s)
+{
+    struct gn_remote *r = gn_session_over_tcp(s);
+    /* Before anybody can see that it is not far: who waits for his homes looks at both. */
+    atomic_store_explicit(&s->was_far, true, memory_order_release);
+    atomic_store_explicit(&s->far, NULL, memory_order_release);
+    pthread_mutex_lock(&s->moving_lock);
+    if (s->relay)
+        s->relay->ends = true;
+    s->relay_pause = 0;
+    pthread_cond_broadcast(&s->moving_wake);
+    pthread_mutex_unlock(&s->moving_lock);
+    gn_remote_leave(r);
 }

@@ -265,6 +265,10 @@ static int take(void *context, const struct gn_stream_record *record, const void
             gn_session_move_stands(s, (uint32_t)record->at);
             return 0;
         }
+        if (record->part == GN_SESSION_PAUSE) {
+            gn_session_move_pause(s, (uint32_t)record->at);
+            return 0;
+        }
         s->api->heard(s, record->part, payload, record->bytes);
         return 0;
     case GN_RECORD_PRINT:
@@ -498,6 +502,19 @@ int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_byt
     }
     parts[n_parts++] = (struct gn_out_part){{n_bytes, GN_RECORD_MESSAGE, 0, batch}, msg};
     return rc ? rc : append_all(r, parts, n_parts);
+}
+
+void gn_remote_say_paused(struct gn_remote *r, uint32_t number)
+{
+    const struct gn_stream_record record = {0, GN_RECORD_PAUSED, 0, number};
+    int rc;
+    do {
+        const uint32_t room = atomic_load_explicit(&r->out.room, memory_order_seq_cst);
+        rc = gn_lost_is(&r->s->lost) ? -EPIPE : gn_out_append_ordered(&r->out, &record, NULL);
+        if (rc == -ENOBUFS && !look(&r->hook, &r->out.room, room))
+            park(&r->hook, &r->out.room, room, true);
+    } while (rc == -ENOBUFS);
+    gn_remote_flush(r);
 }
 
 void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms)

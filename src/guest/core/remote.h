@@ -23,7 +23,7 @@ int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_
  * have begun before; the watcher reads.
  */
 int gn_remote_new(struct gn_session *s, struct gn_remote **ret);
-/* One that nothing has come of. */
+/* One that nothing has come of; or of a session that shares its memory again. */
 void gn_remote_free_new(struct gn_remote *r);
 /* Tells of the data segments that there are already, and from then on of more. They fit: nothing else has been sent. */
 void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms);
@@ -36,8 +36,15 @@ struct gn_passed {
 };
 #define GN_MAX_PASSED 12u
 int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes, const struct gn_passed *all, uint32_t n);
+/* Nothing follows, before the move of this number, but what has been passed. */
+void gn_remote_say_paused(struct gn_remote *r, uint32_t number);
 /* The session's watcher thread. */
 void *gn_remote_watch(void *session);
+/* Its part while the vGPU is on another machine, of a session that shared its memory before. True: it does so again, and r is to be freed.
+ */
+bool gn_remote_watch_far(struct gn_session *s, struct gn_remote *r);
+/* The link leads to a gantryd of this machine now, which has the vGPU: nothing more goes this way. The lock is held. */
+void gn_remote_leave(struct gn_remote *r);
 /* Held by whoever uses the session's link. */
 pthread_mutex_t *gn_remote_link_lock(struct gn_remote *r);
 /* The link leads to another gantryd now, which has the vGPU (moving.c): from now on its worker is talked to. The lock is held. */

@@ -42,6 +42,7 @@ struct gn_remote {
     _Atomic bool broken;
     _Atomic bool leaving;      /* the program has said goodbye */
     _Atomic bool gone_over;    /* to another gantryd, whose worker has not been connected with yet */
+    _Atomic bool gone_home;    /* to a gantryd of this machine: this is over */
     _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */

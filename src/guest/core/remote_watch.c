@@ -155,6 +155,13 @@ void gn_remote_go_over(struct gn_remote *r)
     gn_remote_broke(r);
 }
 
+void gn_remote_leave(struct gn_remote *r)
+{
+    const uint64_t one = 1;
+    atomic_store_explicit(&r->gone_home, true, memory_order_seq_cst);
+    (void)!write(r->wake_fd, &one, sizeof one);
+}
+
 void gn_remote_bye(struct gn_remote *r)
 {
     if (pthread_mutex_trylock(&r->dialling))
@@ -214,6 +221,13 @@ static int answer_once(struct gn_remote *r, struct want *w, bool *ret_done)
     return 0;
 }
 
+static void drop_want(struct want *w)
+{
+    if (w->fd >= 0)
+        close(w->fd);
+    free(w);
+}
+
 static void answer_wants(struct gn_remote *r)
 {
     for (;;) {
@@ -237,9 +251,7 @@ static void answer_wants(struct gn_remote *r)
         atomic_store_explicit(&r->answers_waiting, false, memory_order_seq_cst);
         gn_remote_flush(r);
         if (rc || done) {
-            if (r->answering->fd >= 0)
-                close(r->answering->fd);
-            free(r->answering);
+            drop_want(r->answering);
             r->answering = NULL;
         }
     }
@@ -333,25 +345,42 @@ static bool hear_gantryd(struct gn_remote *r, uint32_t events)
         (void)poll(NULL, 0, 1); /* whoever has it is about to be done */
         return true;
     }
-    const int rc = gn_link_hear(r->s->link);
+    const bool ours = !atomic_load_explicit(&r->gone_home, memory_order_seq_cst);
+    const int rc = ours ? gn_link_hear(r->s->link) : 0;
     pthread_mutex_unlock(&r->dialling);
-    return rc == 0 && !(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+    return !ours || (rc == 0 && !(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)));
 }
 
 /* What came right behind gantryd's answer has been taken out of the socket with it, through TLS, and epoll knows nothing of it. */
 static void hear_rest(struct gn_remote *r)
 {
     pthread_mutex_lock(&r->dialling);
-    const int rc = gn_link_hear(r->s->link);
+    const int rc = atomic_load_explicit(&r->gone_home, memory_order_seq_cst) ? 0 : gn_link_hear(r->s->link);
     pthread_mutex_unlock(&r->dialling);
     if (rc)
         gn_remote_broke(r);
 }
 
-void *gn_remote_watch(void *session)
+/* Nobody reads or sends any more. */
+static void end(struct gn_remote *r)
 {
-    struct gn_session *s = session;
-    struct gn_remote *r = gn_session_over_tcp(s);
+    while (!gn_remote_take_role(r)) {
+        struct timespec pause = {.tv_nsec = 100000};
+        nanosleep(&pause, NULL);
+    }
+    /* Whoever has moved the vGPU may have the lock yet. */
+    pthread_mutex_lock(&r->dialling);
+    pthread_mutex_unlock(&r->dialling);
+    gn_out_stop(&r->out);
+    gn_tcp_close(&r->tcp);
+    if (r->answering)
+        drop_want(r->answering);
+    gn_list_for_each(w, &r->wants, struct want, link) drop_want(w);
+}
+
+/* True: the vGPU shares our memory again; false: it is lost. */
+static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
+{
     int control = gn_link_poll_fd(s->link);
     uint32_t armed = UINT32_MAX, seen_turns = 0;
     bool new_connection = true, reads = true;
@@ -403,6 +432,8 @@ void *gn_remote_watch(void *session)
                     gn_remote_look(r);
             }
         }
+        if (atomic_load_explicit(&r->gone_home, memory_order_seq_cst))
+            return true;
         answer_wants(r);
         if (!atomic_load_explicit(&r->broken, memory_order_acquire))
             continue;
@@ -410,10 +441,27 @@ void *gn_remote_watch(void *session)
         epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, control, NULL);
         /* A move that goes on is decided first: by who has heard all that there was to hear, or it is off. */
         (void)gn_session_outlives_gantryd(s);
+        if (atomic_load_explicit(&r->gone_home, memory_order_seq_cst))
+            return true;
         if (atomic_load_explicit(&r->leaving, memory_order_seq_cst) || !come_back(r))
             break;
         new_connection = reads = true;
     }
     lose(r);
+    return false;
+}
+
+void *gn_remote_watch(void *session)
+{
+    struct gn_session *s = session;
+    (void)watch_until_over(s, s->remote);
     return NULL;
+}
+
+bool gn_remote_watch_far(struct gn_session *s, struct gn_remote *r)
+{
+    const bool home = watch_until_over(s, r);
+    if (home)
+        end(r);
+    return home;
 }

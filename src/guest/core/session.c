@@ -132,9 +132,17 @@ static void *watch(void *arg)
         /* Its worker may have ended because the vGPU is on another machine; what it has said before has all been heard. */
         if (r < 0 && went_on)
             (void)gn_session_outlives_gantryd(s);
-        if (gn_session_over_tcp(s)) {
+        struct gn_remote *far = gn_session_over_tcp(s);
+        if (far) {
             gn_frame_reader_fini(&reader);
-            return gn_remote_watch(s);
+            if (!gn_remote_watch_far(s, far))
+                return NULL;
+            pthread_mutex_lock(&sessions.lock); /* who ends looks for it there */
+            gn_remote_free_new(far);
+            pthread_mutex_unlock(&sessions.lock);
+            gn_frame_reader_init(&reader, s->socket); /* another one, of the worker that it has here */
+            r = 0;
+            continue;
         }
         if (!went_on || r < 0)
             break;
@@ -294,9 +302,11 @@ __attribute__((destructor)) static void say_bye(void)
 {
     if (pthread_mutex_trylock(&sessions.lock))
         return;
-    for (uint32_t i = 0; i < sessions.n; i++)
-        if (gn_session_over_tcp(sessions.open[i]))
-            gn_remote_bye(gn_session_over_tcp(sessions.open[i]));
+    for (uint32_t i = 0; i < sessions.n; i++) {
+        struct gn_remote *tcp = gn_session_over_tcp(sessions.open[i]);
+        if (tcp)
+            gn_remote_bye(tcp);
+    }
 }
 
 int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, const int *fds, int n)

@@ -45,14 +45,19 @@ static int stdio_or_null(int fd, int *ret_opened)
     return *ret_opened = open("/dev/null", O_WRONLY | O_CLOEXEC);
 }
 
-/* To the worker that is to have it. 0 or -errno. */
-static int hand_over(const struct wait *w, int hand)
+static void close_opened(const int opened[2])
 {
-    struct gn_session *s = w->s;
-    struct gn_worker_hand message = {.n_segments = s->area.n_segments}; /* link_lock: there will be no more of them */
+    for (int i = 0; i < 2; i++)
+        if (opened[i] >= 0)
+            close(opened[i]);
+}
+
+int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments)
+{
+    struct gn_worker_hand message = {.n_segments = n_segments};
     uint64_t bytes;
     int opened[2] = {-1, -1};
-    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = w->worker_end,
+    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = worker_end,
                                          [GN_WORKER_HAND_EVENTS] = s->event_segment.fd,
                                          [GN_WORKER_HAND_DATA] = gn_area_segment_fd(&s->area, 0, &bytes),
                                          [GN_WORKER_HAND_STDOUT] = stdio_or_null(STDOUT_FILENO, &opened[0]),
@@ -63,9 +68,17 @@ static int hand_over(const struct wait *w, int hand)
         const int fd = gn_area_segment_fd(&s->area, i, &made.bytes);
         rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made, &fd, 1);
     }
-    for (int i = 0; i < 2; i++)
-        if (opened[i] >= 0)
-            close(opened[i]);
+    close_opened(opened);
+    return rc;
+}
+
+int gn_session_hand_last(int hand, uint64_t ring_at)
+{
+    const struct gn_worker_hand_last last = {.ring_at = ring_at};
+    int opened[2] = {-1, -1};
+    const int fds[2] = {stdio_or_null(STDOUT_FILENO, &opened[0]), stdio_or_null(STDERR_FILENO, &opened[1])};
+    const int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
+    close_opened(opened);
     return rc;
 }
 
@@ -87,7 +100,8 @@ static int wait_at(const struct wait *w)
     while (!rc) {
         rc = gn_link_wait_heard(s->link, &err);
         if (rc == GN_LINK_HAND) {
-            (void)hand_over(w, hand[0]); /* when it failed the worker says so, and gantryd */
+            /* link_lock: there will be no more segments. When it failed the worker says so, and gantryd. */
+            (void)gn_session_hand(s, hand[0], w->worker_end, s->area.n_segments);
             rc = 0;
         }
     }

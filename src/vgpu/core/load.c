@@ -83,6 +83,8 @@ static int load_indices(struct load *l, const struct gn_stream_entry *e, struct 
 static int load_segment(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     uint64_t bytes;
+    if (l->v->boot->near)
+        return 0; /* they come from the program */
     if (!l->v->remote || !gn_stream_copy_part(e, GN_PART_STATE, &bytes, sizeof bytes) ||
         gn_remote_host_add_segment(l->v->remote, e->id, bytes))
         return gn_fail(err, EBADMSG, NULL, "a data segment is malformed");
@@ -228,7 +230,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     if (!v->api->contents)
         return gn_fail(err, EOPNOTSUPP, NULL, "an interface that cannot be loaded");
     /* Just written. On one machine there is one clock. */
-    if (v->remote && !v->boot->beside)
+    if ((v->remote && !v->boot->beside) || v->boot->near)
         l.clock_ahead_ns = (int64_t)(gn_now_ns() - gn_stream_reader_about(r)->monotonic_ns);
     do {
         rc = gn_stream_next(r, &s);

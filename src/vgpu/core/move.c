@@ -112,7 +112,10 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
     const int fd = a->fd;
     if (a->how.flags & GN_WORKER_SAVE_FAR) {
         struct gn_tcp to = tcp_of(a);
-        int rc = gn_far_hand(v, a->how.flags & GN_WORKER_SAVE_BESIDE, &to, STALL_MS, err);
+        const enum gn_far_way way = a->how.flags & GN_WORKER_SAVE_BESIDE ? GN_FAR_BESIDE
+                                    : a->how.flags & GN_WORKER_SAVE_NEAR ? GN_FAR_NEAR
+                                                                         : GN_FAR_ON;
+        int rc = gn_far_hand(v, way, &to, STALL_MS, err);
         if (rc)
             return rc;
         rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
@@ -198,8 +201,12 @@ static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved 
     int rc = hold(v, until_ns, err);
     said->began_ns = gn_now_ns();
     said->hold_ns = said->began_ns - before_ns;
+    /* From here on its calls wait. */
+    if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR && (rc = gn_remote_host_pause(v->remote, a->how.mark, until_ns, err)))
+        gn_gate_open(v);
     if (rc)
         return rc;
+    GN_FAULT("move-paused");
     (void)gn_lease_say(&v->lease, GN_WORKER_STOPS, NULL, 0, -1);
     rc = gn_gate_close(v, until_ns > said->began_ns ? until_ns - said->began_ns : 0, err);
     said->quiet_ns = gn_now_ns();
@@ -443,28 +450,34 @@ static int take_stdio(const int fds[2], bool hosted)
     return rc;
 }
 
-/* From a worker on another machine, maybe. */
+/* A worker on another machine, maybe: where it writes. */
+static int far_fd(const struct gn_vgpu_boot *boot)
+{
+    return boot->near ? boot->far_fd : boot->load_fd;
+}
+
+/* From such a one. */
 static int take_far(struct gn_vgpu_boot *boot)
 {
     const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
-    struct gn_tcp from = {boot->load_fd, NULL};
+    struct gn_tcp from = {far_fd(boot), NULL};
     struct gn_frame_reader reader;
     struct gn_worker_hand hand;
     struct gn_tls_psk psk;
     struct gn_error err;
     struct gn_frame f;
-    gn_tcp_set_up(boot->load_fd);
-    if (boot->tls && !boot->beside) {
+    gn_tcp_set_up(from.fd);
+    if (boot->near ? boot->far_secure : boot->tls && !boot->beside) {
         memcpy(psk.identity, boot->load_name, sizeof psk.identity);
         memcpy(psk.key, boot->load_key, sizeof psk.key);
         const struct gn_tls_config config = {.server = true, .psk = &psk};
-        int rc = gn_tls_connect(&config, boot->load_fd, deadline_ns, &boot->load_tls, &err);
+        int rc = gn_tls_connect(&config, from.fd, deadline_ns, &boot->load_tls, &err);
         explicit_bzero(&psk, sizeof psk);
         if (rc)
             return rc;
         from.tls = boot->load_tls;
     }
-    gn_frame_reader_init(&reader, boot->load_fd);
+    gn_frame_reader_init(&reader, from.fd);
     reader.tcp = &from;
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
     /* The data area is as large everywhere: what lies where is the program's to know. */
@@ -509,14 +522,14 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
         rc = take_segment(boot, &reader, i);
     gn_frame_reader_fini(&reader);
-    return rc;
+    return !rc && boot->near ? take_far(boot) : rc;
 }
 
 /* One that cannot be said: whoever writes finds out. */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
-    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
-    if (v->remote)
+    struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
+    if (v->remote || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
@@ -525,8 +538,8 @@ void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
     /* One that cannot be said is of no use: whoever writes goes on. */
-    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
-    if (v->remote)
+    struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
+    if (v->remote || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
@@ -548,6 +561,27 @@ int gn_vgpu_begin_load(struct gn_vgpu *v)
     return 0;
 }
 
+/* From a worker on another machine nothing of the session comes that the program has: it was silent. */
+static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
+{
+    struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
+    struct gn_worker_hand_last last;
+    struct gn_worker_hand_far hand;
+    struct gn_frame_reader reader;
+    struct gn_frame f;
+    gn_frame_reader_init(&reader, far.fd);
+    reader.tcp = &far;
+    int rc = gn_frame_wait(&reader, STALL_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &hand, sizeof hand) && !hand.n_held && !hand.n_areas && !hand.n_said
+                 ? gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f)
+                 : -EPROTO;
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) ? 0 : -EPROTO;
+    gn_frame_reader_fini(&reader);
+    return rc ? gn_fail(err, -rc, NULL, "the end of what the vGPU consists of has not come") : 0;
+}
+
 /* The place in the ring, and where output goes, after all else. */
 static int take_last(struct gn_vgpu *v, struct gn_error *err)
 {
@@ -556,6 +590,8 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
     struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
     struct gn_frame f;
     int rc = 0;
+    if (v->boot->near && (rc = take_last_of_far(v, err)))
+        return rc;
     gn_frame_reader_init(&reader, v->boot->load_fd);
     if (v->remote) {
         reader.tcp = &far;
@@ -582,8 +618,8 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
     /* The other worker may wait for the device, and gantryd ends this one when it is given up. */
     const bool file = v->boot->file_fd >= 0;
-    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : v->boot->load_fd, -1, 0);
-    struct gn_far_stream far = {.tcp = {v->boot->load_fd, v->boot->load_tls}};
+    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far_fd(v->boot), -1, 0);
+    struct gn_far_stream far = {.tcp = {far_fd(v->boot), v->boot->load_tls}};
     const struct gn_stream_source source = v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
     /* What the objects take is the lease's to allow; of the tables, as much as a program can have. */
     const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,

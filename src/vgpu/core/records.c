@@ -94,6 +94,8 @@ static struct gn_record *copy(const struct gn_request *r)
     record->op = ((const struct gn_msg *)gn_request_message(r))->op;
     record->n_bytes = (uint32_t)bytes;
     memcpy(record->bytes, r->whole, r->n_bytes);
+    /* Who served it may have made its message another one (one that says more than was kept of it, say). */
+    memcpy(record->bytes, r->bytes, r->n_bytes < sizeof r->bytes ? r->n_bytes : sizeof r->bytes);
     uint64_t at = gn_align_up(r->n_bytes, 8);
     for (uint32_t i = 0; i < r->n_ins; i++) {
         size_t span_at = (size_t)((const unsigned char *)r->ins[i].span - r->bytes);

@@ -7,6 +7,7 @@
 #include "vgpu/core/remote_host_inside.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "link/link_wire.h"
 #include "link/tls.h"
@@ -470,6 +471,12 @@ static int take(void *context, const struct gn_stream_record *record, const void
         if (!gn_event_want(e))
             atomic_store_explicit(&h->eager, true, memory_order_seq_cst);
         return 0;
+    case GN_RECORD_PAUSED:
+        pthread_mutex_lock(&h->pause_lock);
+        h->paused = (uint32_t)record->at;
+        pthread_cond_broadcast(&h->pause_wake);
+        pthread_mutex_unlock(&h->pause_lock);
+        return 0;
     case GN_RECORD_BYE:
         h->bye = true;
         return 0;
@@ -647,6 +654,21 @@ void gn_remote_host_go_on(struct gn_remote_host *h)
     gn_out_release(&h->out);
 }
 
+int gn_remote_host_pause(struct gn_remote_host *h, uint32_t number, uint64_t until_ns, struct gn_error *err)
+{
+    const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_PAUSE, number};
+    const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    int rc = -gn_out_append_ordered(&h->out, &record, NULL);
+    wake(h);
+    pthread_mutex_lock(&h->pause_lock);
+    while (!rc && h->paused != number)
+        rc = pthread_cond_timedwait(&h->pause_wake, &h->pause_lock, &until);
+    pthread_mutex_unlock(&h->pause_lock);
+    if (rc == ETIMEDOUT)
+        return gn_fail(err, rc, "allow more time, or try again later", "what the program has sent takes longer than the drain may take");
+    return rc ? gn_fail(err, rc, NULL, "cannot tell the program: %s", strerror(rc)) : 0;
+}
+
 void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number)
 {
     const struct gn_stream_record record = {0, GN_RECORD_FRAME, GN_SESSION_STANDS, number};
@@ -732,11 +754,17 @@ int gn_remote_host_start(struct gn_vgpu *v)
 {
     static struct gn_remote_host host;
     struct gn_remote_host *h = &host;
+    pthread_condattr_t attr;
     h->v = v;
     h->tcp = h->next = (struct gn_tcp)GN_TCP_NONE;
     h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     h->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     pthread_mutex_init(&h->next_lock, NULL);
+    pthread_mutex_init(&h->pause_lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&h->pause_wake, &attr);
+    pthread_condattr_destroy(&attr);
     gn_list_init(&h->held);
     h->file.fd = -1;
     h->most_touched = most_touched(v);

@@ -30,9 +30,17 @@ void gn_remote_host_wake(struct gn_remote_host *h);
 struct gn_error;
 struct gn_frame_reader;
 void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number);
+/* Before the gate closes, where the program's memory is to be the new worker's, too: asks it to send no more, and waits until all that it
+ * has sent is taken. Until the time: -ETIMEDOUT. */
+int gn_remote_host_pause(struct gn_remote_host *h, uint32_t number, uint64_t until_ns, struct gn_error *err);
 /* Nothing has come of it: before its gate opens. Any thread. */
 void gn_remote_host_go_on(struct gn_remote_host *h);
-int gn_far_hand(struct gn_vgpu *v, bool beside, struct gn_tcp *to, int timeout_ms, struct gn_error *err);
+enum gn_far_way {
+    GN_FAR_ON,     /* to a worker of another gantryd, to which the program goes on sending */
+    GN_FAR_NEAR,   /* to one that shares memory with the program: nothing is under way, and the program has its data area itself */
+    GN_FAR_BESIDE, /* as above */
+};
+int gn_far_hand(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp *to, int timeout_ms, struct gn_error *err);
 /* The new one's, before its socket thread serves; `from` stands behind the stream. */
 int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, int timeout_ms, struct gn_error *err);
 /* Another data segment of so many bytes, which must be the next. 0 or -EPROTO. */

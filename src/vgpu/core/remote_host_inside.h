@@ -46,6 +46,9 @@ struct gn_remote_host {
         struct gn_session_file facts;
     } file;
     bool bye;
+    pthread_mutex_t pause_lock;
+    pthread_cond_t pause_wake;
+    uint32_t paused; /* pause_lock: the number of the move before which the program has sent its last message */
 };
 
 /* What this process has printed goes before what is appended from now on. */

@@ -237,7 +237,7 @@ static int hand_said(const struct gn_out_kept *said, struct gn_tcp *to, int time
     return rc;
 }
 
-int gn_far_hand(struct gn_vgpu *v, bool beside, struct gn_tcp *to, int timeout_ms, struct gn_error *err)
+int gn_far_hand(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp *to, int timeout_ms, struct gn_error *err)
 {
     struct gn_remote_host *h = v->remote;
     struct gn_worker_hand_far far = {.n_held = 0};
@@ -248,16 +248,16 @@ int gn_far_hand(struct gn_vgpu *v, bool beside, struct gn_tcp *to, int timeout_m
         gn_list_for_each(held, &h->held, struct gn_remote_held, link) far.n_held++;
     }
     int rc = 0;
-    if (h && beside) {
+    if (h && way == GN_FAR_BESIDE) {
         gn_remote_host_pass_prints(h);
         rc = gn_out_hold(&h->out, &said);
         far.first = said.first;
         far.acknowledged = said.acknowledged;
         far.n_said = n_frames(&said);
     }
-    if (!rc)
+    if (!rc && way != GN_FAR_NEAR)
         rc = find_homes(v, &handing.homes);
-    if (!rc)
+    if (!rc && way != GN_FAR_NEAR)
         rc = find_areas(&handing);
     if (!rc)
         rc = find_results(&handing, &said);

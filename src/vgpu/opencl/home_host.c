@@ -159,8 +159,10 @@ cl_int gn_host_LeaveHome(struct gn_vgpu *v, struct gn_request *r, const struct g
     (void)r;
     struct gn_vobject *o = gn_object_get(v, a->buffer, GN_KIND_MEM, &lie);
     struct gn_mem_detail *detail = o ? o->detail : NULL;
-    if (lie || !gn_event_at(v->events, a->event) || (detail && !detail->home))
+    if (lie || !gn_event_at(v->events, a->event))
         gn_vgpu_fault(v, "what leaves no home leaves it", "LeaveHome");
+    else if (detail && !detail->home)
+        gn_vgpu_event_end(v, a->event, 0, NULL, NULL); /* it has had one, before it was on another machine */
     else if (detail)
         atomic_store_explicit(&detail->home->event, a->event, memory_order_release);
     if (o)
@@ -185,6 +187,8 @@ void gn_home_leave_by(struct gn_vobject *o, uint32_t event)
     struct gn_home *home = home_of(o);
     if (home)
         atomic_store_explicit(&home->event, event, memory_order_release);
+    else if (event != GN_NO_EVENT)
+        gn_vgpu_event_end(o->vgpu, event, 0, NULL, NULL);
 }
 
 cl_int gn_host_HomeBytes(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_HomeBytes *a)

@@ -261,7 +261,14 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
 void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
 {
     struct gn_wire_Buffer *w = (void *)r->bytes;
-    void *made = make_buffer(v, r, a, result);
+    struct gn_args_Buffer plain = *a;
+    /* It has been where the program's memory was not, and that is the program's own now: it may lie mapped there. */
+    if (r->anew && v->boot->near && a->home) {
+        forget_contents(&plain.flags, &w->host_ptr, &plain.initial, &w->has_host_ptr);
+        plain.host_ptr = NULL;
+        plain.has_host_ptr = plain.home = CL_FALSE;
+    }
+    void *made = make_buffer(v, r, &plain, result);
     if (made && !a->svm && !*a->at_home) {
         forget_contents(&w->flags, &w->host_ptr, &w->initial, &w->has_host_ptr);
         w->home = CL_FALSE;
