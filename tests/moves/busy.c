@@ -7,6 +7,7 @@
  *     busy home [STEPS]  the same, with buffers in the program's memory where Gantry keeps them there
  *     busy still         memory that kernels and the host have written, then nothing: waits for a line
  *     busy few           the same, and then only writes that touch FEW pages of it, until a line comes
+ *     busy heirs         a line: makes objects of others, and lets go of those others; another one: uses what it has made
  *
  * Memory that Gantry would keep in the program has no contents to move to a worker on the same machine: so buffers are made with (empty)
  * properties otherwise.
@@ -314,6 +315,73 @@ static void few(void)
     }
 }
 
+/* What an object was made of is the driver's to keep when the program has let go of it, wherever the object goes meanwhile. */
+static void heirs(void)
+{
+    const char *text = source;
+    const size_t half = WORDS / 2;
+    const uint32_t n = 7, from = 0;
+    const cl_buffer_region region = {BYTES / 2, BYTES / 2};
+    char line[8];
+    cl_int r;
+    cl_context its_context = clCreateContext(NULL, 1, &device, NULL, NULL, &r);
+    MUST(r);
+    cl_program built = clCreateProgramWithSource(its_context, 1, &text, NULL, &r),
+               unbuilt = clCreateProgramWithSource(its_context, 1, &text, NULL, &r);
+    MUST(r);
+    MUST(clBuildProgram(built, 0, NULL, "", NULL, NULL));
+    cl_kernel cloned = clCreateKernel(built, "stir", &r);
+    MUST(r);
+    cl_mem whole = clCreateBufferWithProperties(its_context, (const cl_mem_properties[]){0}, CL_MEM_COPY_HOST_PTR, BYTES, host, &r);
+    MUST(r);
+    MUST(clSetKernelArg(cloned, 2, sizeof n, &n));
+    printf("goes\n");
+    HOLDS(fgets(line, sizeof line, stdin));
+
+    cl_command_queue its_queue = clCreateCommandQueue(its_context, device, 0, &r);
+    MUST(r);
+    cl_mem part = clCreateSubBuffer(whole, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &r);
+    MUST(r);
+    MUST(clBuildProgram(unbuilt, 0, NULL, "-DN=9", NULL, NULL));
+    cl_kernel kernels[3] = {clCloneKernel(cloned, &r)};
+    MUST(r);
+    kernels[1] = clCreateKernel(built, "stir", &r);
+    MUST(r);
+    kernels[2] = clCreateKernel(unbuilt, "stir", &r);
+    MUST(r);
+    MUST(clReleaseKernel(cloned));
+    MUST(clReleaseProgram(built));
+    MUST(clReleaseProgram(unbuilt));
+    MUST(clReleaseMemObject(whole));
+    MUST(clReleaseContext(its_context));
+    /* Others have their handles now. */
+    cl_kernel k;
+    cl_program others[2];
+    build("-DN=10", &others[0], &k);
+    MUST(clReleaseKernel(k));
+    build("-DN=11", &others[1], &k);
+    printf("let go\n");
+
+    HOLDS(fgets(line, sizeof line, stdin));
+    for (int i = 0; i < 3; i++) {
+        MUST(clSetKernelArg(kernels[i], 0, sizeof part, &part));
+        MUST(clSetKernelArg(kernels[i], 1, sizeof from, &from));
+        if (i) /* the clone's stands */
+            MUST(clSetKernelArg(kernels[i], 2, sizeof n, &n));
+        MUST(clEnqueueNDRangeKernel(its_queue, kernels[i], 1, NULL, &half, NULL, 0, NULL, NULL));
+    }
+    MUST(clEnqueueReadBuffer(its_queue, part, CL_TRUE, 0, BYTES / 2, host, 0, NULL, NULL));
+    for (uint32_t i = 0; i < half; i++) {
+        uint32_t is = (i + WORDS / 2) * 2654435761u;
+        for (int step = 0; step < 3; step++)
+            is = is * 1664525u + n;
+        HOLDS(host[i] == is);
+    }
+    MUST(clReleaseProgram(others[0]));
+    MUST(clReleaseProgram(others[1]));
+    printf("right\n");
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -324,6 +392,10 @@ int main(int argc, char **argv)
         const long steps = argc > 2 ? atol(argv[2]) : 0;
         printf("goes\n");
         all(steps);
+        return 0;
+    }
+    if (strcmp(what, "heirs") == 0) {
+        heirs();
         return 0;
     }
     for (uint32_t b = 0; b < 4; b++)

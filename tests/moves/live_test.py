@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 
-from moves_harness import BusyCase, Daemon, TIMEOUT_S, command, descendants, gantry, telling
+from moves_harness import BusyCase, Daemon, TIMEOUT_S, command, descendants, gantry, telling, wait_until
 
 BusyCase.stage, BusyCase.path = (os.path.abspath(p) for p in sys.argv[1:3])
 PAGE = 4096
@@ -71,6 +71,22 @@ class Live(BusyCase):
                 self.assertGreaterEqual(pages["precopy"], ALL_PAGES)
                 self.assertLessEqual(pages["precopy"], ALL_PAGES + 3 * FEW)
                 self.assertLessEqual(pages["stop"], FEW)
+            self.assertEqual(self.end(program)[0], "right")
+
+    def test_what_others_were_made_of_goes_while_it_is_sent(self):
+        with Daemon(self.stage, self.work) as daemon:
+            program = self.start(daemon, "heirs")
+            # The first round has told of all that there is, and lasts a second and more.
+            asked = subprocess.Popen(command(daemon, "migrate", "--json", daemon.vgpus()[0]["id"], "local", "--rounds", "3", "--bandwidth", "4M"),
+                                     stdout=subprocess.PIPE, text=True)
+            self.assertTrue(wait_until(lambda: daemon.vgpus()[0].get("moving", {}).get("done_bytes", 0) > 0, TIMEOUT_S))
+            program.stdin.write("on\n")
+            program.stdin.flush()
+            self.assertEqual(program.stdout.readline(), "let go\n")
+            out, _ = asked.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(asked.returncode, 0, out)
+            # What was only kept for them has not come to stay.
+            self.move(daemon)
             self.assertEqual(self.end(program)[0], "right")
 
     def test_the_program_ends_while_it_is_sent(self):

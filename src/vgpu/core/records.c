@@ -156,6 +156,14 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     free(gone);
 }
 
+uint64_t gn_object_made_by(const struct gn_vobject *o)
+{
+    pthread_mutex_lock(&o->vgpu->objects.lock);
+    const uint64_t serial = o->records ? o->records->record->serial : 0;
+    pthread_mutex_unlock(&o->vgpu->objects.lock);
+    return serial;
+}
+
 void gn_object_unsaveable(struct gn_vobject *o)
 {
     pthread_mutex_lock(&o->vgpu->objects.lock);

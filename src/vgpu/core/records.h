@@ -37,6 +37,8 @@ struct gn_record_link {
 
 /* The request has made o, or changed it. A request makes one record, however many objects it makes. */
 void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result);
+/* The serial of the record that made it; 0: nothing did, or there was no memory for one. Any thread. */
+uint64_t gn_object_made_by(const struct gn_vobject *o);
 /* Its records do not hold all that makes it. */
 void gn_object_unsaveable(struct gn_vobject *o);
 /* The object is gone. */

@@ -26,7 +26,9 @@ struct gn_save {
     struct gn_outgoing *outgoing;
     const struct gn_saved_about *about;        /* NULL: it is no checkpoint, or it has been said */
     struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
-    uint64_t *told;                            /* the objects' ids again, in a list */
+    struct told {
+        uint64_t id, made_by; /* the serial of its first record */
+    } * told;                 /* the objects again, in a list */
     uint32_t n_told, told_capacity;
     uint32_t n_rounds, n_steps;
     uint32_t n_segments; /* told, the first one among them, which is there from the start */
@@ -153,12 +155,47 @@ static int look(struct gn_save *s, struct gn_error *err)
 
 /* ---- what is told */
 
+static int by_id(const void *a, const void *b)
+{
+    const struct gn_vobject *const *x = a, *const *y = b;
+    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
+{
+    const struct gn_vobject key = {.id = id}, *at = &key;
+    struct gn_vobject *const *found = s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id) : NULL;
+    return found ? *found : NULL;
+}
+
+/* Something that lives has the record that made it. By serial, as they are gathered. */
+static bool is_needed(const struct gn_save *s, uint64_t made_by)
+{
+    uint32_t low = 0, high = s->n_now;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (s->now[middle]->serial < made_by)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->n_now && s->now[low]->serial == made_by;
+}
+
+/* Gone, and others are made of it. */
+static bool lingers(const struct gn_save *s, const struct told *t)
+{
+    return !find(s, t->id) && is_needed(s, t->made_by);
+}
+
 /* The most that will have come after this step. */
 static int announce(struct gn_save *s, bool stands, uint32_t n_index)
 {
     struct gn_vgpu *v = s->v;
     uint64_t pages;
     struct gn_stream_announce most = {.n_rounds = s->n_rounds, .n_objects = s->n_objects};
+    for (uint32_t i = 0; i < s->n_told; i++)
+        most.n_objects += lingers(s, &s->told[i]);
     most.n_memories = gn_outgoing_count(s->outgoing, &most.memory_bytes, &pages);
     most.entries_bytes = gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
     for (uint32_t i = 0; i < s->n_now; i++)
@@ -233,35 +270,23 @@ static int tell_segments(struct gn_save *s)
     return rc;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const struct gn_vobject *const *x = a, *const *y = b;
-    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
-}
-
-static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
-{
-    const struct gn_vobject key = {.id = id}, *at = &key;
-    struct gn_vobject *const *found = s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id) : NULL;
-    return found ? *found : NULL;
-}
-
-/* Before what is new: an index may have been used again, and a program is not built anew while it has kernels. */
-static int tell_gone(struct gn_save *s)
+/*
+ * Before what is new: an index may have been used again, and a program is not built anew while it has kernels. But what others are
+ * made of has to be there as long as records may name it: it goes when nothing more comes.
+ */
+static int tell_gone(struct gn_save *s, bool lingering_too)
 {
     struct gn_stream_gone some[64];
     uint32_t n = 0, left = 0;
-    int rc = gn_outgoing_tell_gone(s->outgoing, s->w);
-    if (s->n_objects)
-        qsort(s->objects_now, s->n_objects, sizeof(struct gn_vobject *), by_id);
+    int rc = 0;
     for (uint32_t i = 0; i < s->n_told && !rc; i++) {
-        const uint64_t id = s->told[i];
-        if (find(s, id)) {
-            s->told[left++] = id;
+        const struct told t = s->told[i];
+        if (find(s, t.id) || (!lingering_too && lingers(s, &t))) {
+            s->told[left++] = t;
             continue;
         }
-        gn_known_remove(&s->objects_told, id);
-        some[n++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_OBJECT};
+        gn_known_remove(&s->objects_told, t.id);
+        some[n++] = (struct gn_stream_gone){.id = t.id, .what = GN_STREAM_GONE_OBJECT};
         if (n == GN_ARRAY_SIZE(some)) {
             rc = gn_stream_put_gone(s->w, some, n);
             n = 0;
@@ -286,18 +311,18 @@ static int tell_records(struct gn_save *s)
     return rc;
 }
 
-static int remember(struct gn_save *s, uint64_t id, uint32_t kind)
+static int remember(struct gn_save *s, const struct gn_vobject *o)
 {
     if (s->n_told == s->told_capacity) {
         uint32_t more = s->told_capacity ? 2 * s->told_capacity : 256;
-        uint64_t *told = realloc(s->told, more * sizeof *told);
+        struct told *told = realloc(s->told, more * sizeof *told);
         if (!told)
             return -ENOMEM;
         s->told = told;
         s->told_capacity = more;
     }
-    s->told[s->n_told++] = id;
-    return gn_known_put(&s->objects_told, id, kind);
+    s->told[s->n_told++] = (struct told){o->id, gn_object_made_by(o)};
+    return gn_known_put(&s->objects_told, o->id, o->kind);
 }
 
 static int tell_objects(struct gn_save *s, bool stands)
@@ -307,7 +332,7 @@ static int tell_objects(struct gn_save *s, bool stands)
         const struct gn_vobject *o = s->objects[i];
         const bool known = gn_known_find(&s->objects_told, o->id);
         if (!known)
-            rc = remember(s, o->id, o->kind);
+            rc = remember(s, o);
         /* Of a queue it is also told what it owes the program: at the end. Other devices are to know how objects were used meanwhile. */
         if (!rc && (!known || (stands && (s->others || o->kind == s->v->api->queue_kind))))
             rc = save_object(s->v, s->w, o, stands);
@@ -398,15 +423,21 @@ static int tell_standing(struct gn_save *s)
 static int tell_all(struct gn_save *s, bool stands)
 {
     const uint32_t n_index = stands ? n_indices(s->v) : 0;
+    if (s->n_objects)
+        qsort(s->objects_now, s->n_objects, sizeof(struct gn_vobject *), by_id);
     int rc = announce(s, stands, n_index);
     if (!rc)
         rc = tell_about(s);
     if (!rc)
         rc = tell_segments(s);
     if (!rc)
-        rc = tell_gone(s);
+        rc = gn_outgoing_tell_gone(s->outgoing, s->w);
+    if (!rc)
+        rc = tell_gone(s, false);
     if (!rc)
         rc = tell_records(s);
+    if (!rc && stands)
+        rc = tell_gone(s, true);
     if (!rc && stands)
         rc = save_indices(s->v, s->w, n_index);
     if (!rc)
