@@ -21,13 +21,12 @@ class Mix:
     tenants: {name: settings}; else each tenant has its program's weight. each_alone: those of a kind are not taken to be alike when they are alone,
     since where a program's memory lies may make it faster by some percent, for as long as it runs (measures.own_alone)."""
 
-    def __init__(self, programs, tenants=None, daemon_options=(), factor=1, pairs=None, native=True, alone_factor=None, pieces=None, each_alone=False):
+    def __init__(self, programs, tenants=None, daemon_options=(), factor=1, native=True, alone_factor=None, pieces=None, each_alone=False):
         self.programs = programs
         self.tenants = tenants or {t: {"weight": w} for _, t, w in programs}
         self.daemon_options = daemon_options
         self.factor = factor
         self.alone_factor = factor if alone_factor is None else alone_factor
-        self.pairs = pairs
         self.native = native
         self.pieces = pieces
         self.each_alone = each_alone
@@ -41,7 +40,7 @@ class Mix:
         lone_seconds = self.alone_factor * context.seconds / pieces
         native_seconds = lone_seconds + SETTLE_NS / 1e9
         alone_seconds = (max(LEAST_ALONE_S, lone_seconds / len(self.programs)) if self.each_alone else lone_seconds) + SETTLE_NS / 1e9
-        pairs = context.quick_pairs if context.quick else min(self.pairs or context.pairs, context.pairs)
+        pairs = context.quick_pairs if context.quick else context.pairs
         self.native = self.native and context.native
         first_of = {k: next(i for i, p in enumerate(self.programs) if p[0] == k) for k in self.kinds}
         lone = range(len(self.programs)) if self.each_alone else first_of.values()

@@ -62,7 +62,7 @@ class Long:
         self.sliced = sliced
 
     def run(self, context, policy):
-        return Mix([(SHORT, "short", 1), (self.long, "long", 1)], factor=5, alone_factor=1.5, pairs=4, native=False, pieces=1).run(context, policy)
+        return Mix([(SHORT, "short", 1), (self.long, "long", 1)], factor=5, alone_factor=1.5, native=False, pieces=1).run(context, policy)
 
     def rows(self, r):
         yield bar("short: part of what both had", [s[0] / sum(s) for s in r["shares"]], 0.5 * 0.97, 0.5 * 1.03)
