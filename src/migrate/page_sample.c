@@ -40,10 +40,16 @@ struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, si
 /* Before anything was measured, in parts of a page's hash. */
 #define SAMPLE_COST 0.06
 #define HASHED_COST 1.2
-/* Sampling has to promise this part of a page's hash: a choice at the border is noise. */
-#define LEAST_GAIN     0.01
-#define LOOK_EVERY_OFF 8u
-#define LOOK_EVERY_ON  64u
+/* Sampling has to promise this part of a page's hash: a choice at the border is noise, and to leave the one way for the other costs
+ * something itself (the processor reads ahead anew). */
+#define LEAST_GAIN 0.1
+/* The first batches find nothing in the caches, and nothing read ahead: one alone would make hashing look dearer than it is. */
+#define KNOWN_AFTER 3u
+/* A look at many changed pages takes a quarter of the time of the batch that it looks over: the longer nothing has come of any, the rarer.
+ */
+#define LOOK_EVERY_FIRST 8u
+#define LOOK_EVERY_LAST  64u
+#define LOOK_EVERY_ON    64u
 /* A trial that did not pay is repeated after so many batches, then after twice as many, for what made it dear may have passed. */
 #define RETRY_FIRST 64u
 #define RETRY_LAST  4096u
@@ -52,6 +58,7 @@ void gn_sample_choice_init(struct gn_sample_choice *c)
 {
     memset(c, 0, sizeof *c);
     c->retry_after = RETRY_FIRST;
+    c->look_every = LOOK_EVERY_FIRST;
 }
 
 static double median(const struct gn_sample_cost *cost, double unknown)
@@ -86,7 +93,7 @@ enum gn_sample_place gn_sample_choose(struct gn_sample_choice *c, bool *ret_look
     enum gn_sample_place best = GN_SAMPLE_OFF;
     unsigned batch = c->batches++;
     *ret_look = true;
-    if (!c->hash.n)
+    if (c->hash.n < KNOWN_AFTER)
         return GN_SAMPLE_OFF;
     double hash_ns = median(&c->hash, 0), best_gain = LEAST_GAIN * hash_ns;
     for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++) {
@@ -99,7 +106,7 @@ enum gn_sample_place gn_sample_choose(struct gn_sample_choice *c, bool *ret_look
     /* Now and then without, to see what the other places would have told and what a hash costs. */
     if (best != GN_SAMPLE_OFF && batch % LOOK_EVERY_ON == LOOK_EVERY_ON - 1)
         return GN_SAMPLE_OFF;
-    *ret_look = best == GN_SAMPLE_OFF && batch % LOOK_EVERY_OFF == LOOK_EVERY_OFF - 1;
+    *ret_look = best == GN_SAMPLE_OFF && batch % c->look_every == c->look_every - 1;
     return best;
 }
 
@@ -121,13 +128,18 @@ void gn_sample_note(struct gn_sample_choice *c, const struct gn_sample_batch *b)
         if (b->n_hashed)
             add(&c->hash, (double)b->hash_ns / b->n_hashed);
         note_unused(c);
+        if (b->looked && b->hits[GN_SAMPLE_HEAD] + b->hits[GN_SAMPLE_TAIL] + b->hits[GN_SAMPLE_SPREAD] && c->hash.n > KNOWN_AFTER &&
+            c->look_every < LOOK_EVERY_LAST)
+            c->look_every *= 2;
     } else {
         add(&c->sample[b->place], (double)b->sample_ns / b->n_pages);
         if (b->n_hashed >= 8)
             add(&c->hashed, (double)b->hash_ns / b->n_hashed);
         c->unused = 0;
-        if (++c->in_use >= RETRY_FIRST / 4)
+        if (++c->in_use >= RETRY_FIRST / 4) {
             c->retry_after = RETRY_FIRST;
+            c->look_every = LOOK_EVERY_FIRST;
+        }
     }
     for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++) {
         if (b->looked || b->place == i)

@@ -48,6 +48,7 @@ struct gn_sample_choice {
     double hit_rate[GN_SAMPLE_PLACES]; /* of the pages verified, those that a sample tells */
     unsigned batches, in_use;          /* in_use: batches sampled in a row */
     unsigned unused, retry_after;      /* batches that were not, since the costs of sampling were last measured */
+    unsigned look_every;               /* of those batches, one in so many is looked over */
 };
 
 struct gn_sample_batch {
