@@ -27,7 +27,7 @@ DATA = {
     "fig8": {"srad": mix([1 / 6, 2 / 6, 3 / 6])}, "fig9": {"srad": mix([1 / 6] * 6)},
     "fig11-mm": {"matrixMul of 32 rows": mix([0.5, 0.5])}, "fig11-hs": {"matrixMul of 32 rows": mix([0.5, 0.0])},
     "chatty": mix([0.4, 0.6]), "long": mix([0.5, 0.5]), "long-whole": mix([0.5, 0.5]),
-    "lag": {"second": [0.01], "ten": [0.02], "device_second": [0.01], "device_ten": [0.02], "charged": [0.99]}, "crowd": mix([1 / 16] * 8 + [0.5]),
+    "lag": {"second": [0.01], "ten": [0.02], "charged": [0.99]}, "crowd": mix([1 / 16] * 8 + [0.5]),
     "table2": {"scan": {"charged": [0.1], "told": [0.01], "share": [1.0]}}, "accounting": {"matrixMul": mix([0.5, 0.5], native=False)},
     "table4": {"short": {"3000": [1.01], "93": [1.7]}}, "cap": {"alone": [0.25], "beside": [0.25]},
     "fig10": {"50": {"busy": [0.9], "shares": [[0.5, 0.4]]}, "80": {"busy": [1.0], "shares": [[0.8, 0.2]]}},
