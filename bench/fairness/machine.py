@@ -122,7 +122,7 @@ class Scene:
         self.with_native = native
         self.driver = context.driver | (driver or {})
         self.cores = cores or context.cores
-        self.daemon = Daemon(context.stage, self.driver, self.cores, policy, tenants, daemon_options)
+        self.daemon = Daemon(context.stage, self.driver, self.cores, policy, tenants, [*daemon_options, *context.daemon_options])
         self.programs = []
         self.natives = {}
 

@@ -35,6 +35,7 @@ class Context:
         self.loads = o.loads
         self.native = not o.no_native
         self.cores = Cores(o.device_core, o.program_cores)
+        self.daemon_options = ["--slice", str(o.slice)] if o.slice else []
         self.label = ""
 
     def progress(self, text):
@@ -57,6 +58,7 @@ def parse(arguments):
     p.add_argument("--seconds", type=float, help="length of one run (default: 2)")
     p.add_argument("--quick", action="store_true", help="2 pairs of 0.6 s: a look, not a result")
     p.add_argument("--no-native", action="store_true", help="nothing natively: a third faster, without the noise beside it")
+    p.add_argument("--slice", type=int, metavar="MS", help="gantryd's --slice, to see what it does; better kept apart by --out")
     p.add_argument("--device-core", type=int, help="the core that is the device (default: the first)")
     p.add_argument("--program-cores", type=lambda s: [int(c) for c in s.split(",")], help="the programs' cores (default: the others)")
     p.add_argument("--json", metavar="FILE", help="write all figures there, too")
