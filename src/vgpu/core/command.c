@@ -108,9 +108,14 @@ static void calm(struct gn_vdevice *d)
     const bool idle = gn_turn_is_idle(&d->turn);
     if (gn_gate_is_closed(&v->gate))
         gn_gate_tell(v);
+    /* There is more to submit, or the slice is over: who sees to that looks for what else there is, too. */
+    if (atomic_load_explicit(&d->dirty, memory_order_seq_cst)) {
+        gn_device_wake(d);
+        return;
+    }
     /* The program is likely to go on at once: its next message should meet a thread that looks for it, and if none comes that
      * thread gives the grant up. */
-    const bool pressed = idle && gn_grant_is_pressed(d->turn.slot);
+    const bool pressed = idle && gn_grant_is_pressed(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
     const bool looks =
         !v->remote && (pressed || (v->on_processors && !v->hosted && !atomic_load_explicit(&v->counters->pending, memory_order_relaxed) &&
                                    (gn_vgpu_is_apart(v) || gn_spin_room())));

@@ -439,12 +439,12 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     assert_int_equal(n_given, 2);
     gn_command_over(given[0], 0);
     assert_true(atomic_load(&device.dirty));
-    /* An hour each: no third one has room beside the second. */
+    /* An hour each: the second is all that the slice has room for. */
     atomic_store(&device.turn.service_ns, LONG);
     gn_device_pump(&device);
-    assert_int_equal(n_given, 3);
+    assert_int_equal(n_given, 2);
     gn_device_pump(&device);
-    assert_int_equal(n_given, 3);
+    assert_int_equal(n_given, 2);
     atomic_store(&device.turn.service_ns, 1);
     gn_command_over(given[1], 0);
     gn_device_pump(&device);
@@ -459,6 +459,42 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     assert_int_equal(gn_vgpu_hold_ns(&vgpu), 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_NONE);
     assert_true(told());
+    unscheduled();
+}
+
+/* What would be done in the next turn for the most part begins there; but a turn that has done nothing would be none. */
+static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(void **state)
+{
+    (void)state;
+    start(true);
+    scheduled();
+    for (uint32_t i = 0; i < 4; i++)
+        enqueue(&plain, i);
+    vgpu.on_processors = true;
+    atomic_store(&device.turn.service_ns, 3 * LONG);
+    hand(LONG, true);
+    assert_int_equal(n_given, 1);
+    gn_command_over(given[0], 0);
+    atomic_store(&device.turn.service_ns, 3 * LONG);
+    gn_device_pump(&device);
+    assert_int_equal(n_given, 1);
+    assert_true(device.turn.over);
+    told();
+    end_turn();
+    assert_int_equal(n_finished, 0);
+    /* A device that is this machine's processors has no time of its own to lose: it is told when there is nothing left.
+     * Three fifths of a slice each: two are nearer to it than one. */
+    atomic_store(&device.turn.service_ns, LONG / 5 * 3);
+    hand(LONG, true);
+    assert_int_equal(n_given, 3);
+    gn_command_over(given[1], 0);
+    assert_false(atomic_load(&device.dirty));
+    gn_command_over(given[2], 0);
+    assert_true(atomic_load(&device.dirty));
+    atomic_store(&device.turn.service_ns, 1);
+    gn_device_pump(&device);
+    gn_command_over(given[3], 0);
+    vgpu.on_processors = false;
     unscheduled();
 }
 
@@ -501,6 +537,8 @@ static void test_who_has_used_up_a_slice_stays_in_line(void **state)
     device.turn.over = true;
     gn_command_over(given[0], 0);
     end_turn();
+    /* Nobody asks the driver to wait for what is over. */
+    assert_int_equal(n_finished, 0);
     assert_int_equal(gn_grant_look(&slot), GN_GRANT_WANTED);
     assert_true(told());
     /* It had no more to do after all. */
@@ -643,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_what_nobody_asks_about_is_waited_for),
         cmocka_unit_test(test_the_slice_ends_with_an_empty_driver),
         cmocka_unit_test(test_while_others_wait_the_driver_has_a_slice_of_work),
+        cmocka_unit_test(test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice),
         cmocka_unit_test(test_in_order_queue_ends_in_order),
         cmocka_unit_test(test_finish_waits_for_what_is_not_told),
         cmocka_unit_test(test_out_of_order_queue_ends_as_the_driver_does),

@@ -323,13 +323,13 @@ void gn_part_over(struct gn_part *part, void *event, int32_t status)
     const bool given_all = cut->next_group == cut->n_groups, end = given_all && !cut->n_open;
     pthread_mutex_unlock(&v->lock);
     /* Counted off before this looks whether somebody waits for it; or what is pending of it is to be taken off. */
-    if (atomic_exchange_explicit(&d->part_waits, false, memory_order_seq_cst) || (error && !given_all)) {
+    if (atomic_exchange_explicit(&d->part_waits, false, memory_order_seq_cst) || (error && !given_all))
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
-        gn_device_wake(d);
-    }
     if (end)
         gn_command_over(c, error);
     if (!end && gn_gate_is_closed(&v->gate))
         gn_gate_tell(v);
+    if (atomic_load_explicit(&d->dirty, memory_order_seq_cst))
+        gn_device_wake(d);
     gn_vgpu_return(v);
 }

@@ -14,6 +14,7 @@
 #define TELL_EACH_NS 250000u /* but each one that takes this long */
 #define AHEAD_FIRST  32u     /* commands, while nobody knows how long they take and nobody waits */
 #define AHEAD_LEAST  2u      /* the driver has so many, however long they take: else the device waits for us in between */
+#define REFILL_NS    50000u  /* who submits is there so long before the driver has nothing left, */
 
 static void tell(struct gn_turn *t)
 {
@@ -62,6 +63,7 @@ static bool begin(struct gn_vdevice *d)
             t->window_waits = count_waits(d);
         }
         t->slice_ns = atomic_load_explicit(&t->slot->slice_ns, memory_order_relaxed);
+        t->used = false;
         atomic_store_explicit(&t->wanted, false, memory_order_relaxed);
         gn_count(&t->slot->n_grants, 1);
         return true;
@@ -75,12 +77,40 @@ static bool begin(struct gn_vdevice *d)
     return false;
 }
 
-/* How many commands the driver may have: what takes it left_ns. */
+static uint32_t clamp(uint64_t n, uint32_t least)
+{
+    return n < least ? least : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+/* How many commands the driver may have: what takes it a slice, or, where others wait, what ends nearest to the slice's end. */
 static uint32_t most_ahead(const struct gn_turn *t, bool pressed, uint64_t left_ns)
 {
     const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
-    const uint64_t n = each ? left_ns / each : pressed ? 0 : AHEAD_FIRST;
-    return n < AHEAD_LEAST ? AHEAD_LEAST : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+    if (pressed)
+        return each ? clamp((left_ns + each / 2) / each, 1) : AHEAD_LEAST;
+    return clamp(each ? t->slice_ns / each : AHEAD_FIRST, AHEAD_LEAST);
+}
+
+/*
+ * The driver has all that it may have now: below which number is it to be given more? Not at each end, since who submits is woken for it:
+ * half of a slice's work keeps the device busy meanwhile. Where others wait that was what the slice holds, and only what it was misjudged
+ * by is to be added. A device that computes on processors has none idle while we come; to be woken once more costs it more.
+ */
+static uint32_t refill_at(const struct gn_vdevice *d, bool pressed, uint32_t most)
+{
+    const uint64_t each = atomic_load_explicit(&d->turn.service_ns, memory_order_relaxed);
+    if (!pressed || !each)
+        return most > AHEAD_LEAST ? most / 2 + 1 : most;
+    const uint32_t low = clamp(REFILL_NS / each + (d->vgpu->on_processors ? 1 : AHEAD_LEAST), 1);
+    return low < most ? low : most;
+}
+
+/* Others wait: is another command to begin in this slice? Not one of which less than half would be in it, unless it is the first. */
+static bool ends_now(const struct gn_turn *t, uint64_t held_ns)
+{
+    const uint64_t each = atomic_load_explicit(&t->service_ns, memory_order_relaxed);
+    return t->over || held_ns >= t->slice_ns ||
+           (t->used && !atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) && t->slice_ns - held_ns < each / 2);
 }
 
 /* For how long after its last end the device is kept for a program. The role. */
@@ -118,7 +148,7 @@ bool gn_turn_allows(struct gn_vdevice *d)
         if (now - t->window_ns >= WINDOW_NS)
             classify(d, now);
         t->pressed_ns = now;
-        if (t->over || held_ns >= t->slice_ns) {
+        if (ends_now(t, held_ns)) {
             t->over = true;
             gn_device_wake(d);
             return false;
@@ -128,9 +158,8 @@ bool gn_turn_allows(struct gn_vdevice *d)
     const uint32_t most = most_ahead(t, pressed, left_ns);
     if (atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < most)
         return true;
-    /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. Not for each
-     * end: half of what the driver has is enough to keep the device busy meanwhile. */
-    const uint32_t low = most > AHEAD_LEAST ? most / 2 + 1 : most;
+    /* Announced before the second look, so that the end that makes room either is seen here or sees that we wait. */
+    const uint32_t low = refill_at(d, pressed, most);
     atomic_store_explicit(&t->held_up, low, memory_order_seq_cst);
     return atomic_load_explicit(&t->n_ahead, memory_order_seq_cst) < low;
 }
@@ -182,6 +211,7 @@ uint32_t gn_turn_given(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     const uint32_t covers = t->n_untold + 1;
     t->n_untold = 0;
+    t->used = true;
     atomic_fetch_add_explicit(&t->n_given, 1, memory_order_seq_cst);
     atomic_fetch_add_explicit(&t->n_ahead, covers, memory_order_seq_cst);
     return covers;
@@ -232,10 +262,8 @@ void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uin
     const uint32_t n = atomic_fetch_sub_explicit(&t->n_ahead, covers, memory_order_seq_cst) - covers;
     if (atomic_fetch_sub_explicit(&t->n_given, 1, memory_order_seq_cst) == 1)
         gn_count(&t->n_dry, 1);
-    if (n < atomic_load_explicit(&t->held_up, memory_order_seq_cst) && atomic_exchange_explicit(&t->held_up, 0, memory_order_seq_cst)) {
+    if (n < atomic_load_explicit(&t->held_up, memory_order_seq_cst) && atomic_exchange_explicit(&t->held_up, 0, memory_order_seq_cst))
         atomic_store_explicit(&d->dirty, true, memory_order_seq_cst);
-        gn_device_wake(d);
-    }
 }
 
 /* The next queue that this visit has not seen, held, with its last command, held; NULL: there is none left. vgpu->lock. */
@@ -283,12 +311,20 @@ static bool finish(struct gn_vdevice *d, void *queue, void *last_event)
     return true;
 }
 
+static bool has_ended(struct gn_vdevice *d, void *queue, void *last_event)
+{
+    (void)queue;
+    return d->vgpu->api->is_over(d->vgpu, last_event);
+}
+
 void gn_turn_end(struct gn_vdevice *d)
 {
     struct gn_turn *t = &d->turn;
     if (!t->held || !t->over)
         return;
-    each_queue(d, finish);
+    /* Who waits in the driver is woken by it, once or twice, for nothing where all is over: where ends come in any order each is told. */
+    if (!gn_turn_is_idle(t) || !each_queue(d, has_ended))
+        each_queue(d, finish);
     t->pressed_ns = gn_now_ns();
     classify(d, t->pressed_ns);
     t->held = t->over = false;

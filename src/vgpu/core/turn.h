@@ -24,6 +24,7 @@ struct gn_turn {
     /* the device's role */
     bool held;
     bool over; /* the slice is: drain, and give back */
+    bool used; /* the driver was given something in this turn */
     uint64_t began_ns, slice_ns;
     uint64_t pressed_ns; /* when somebody else was last seen to wait; 0: never, or long ago */
     uint32_t n_visits;
@@ -55,7 +56,8 @@ uint64_t gn_turn_service_ns(const struct gn_turn *t, uint64_t submit_ns);
 /* One is over now of which no turn knows. Any thread. */
 void gn_turn_ended(struct gn_turn *t);
 /* One that was given at submit_ns is over, and with it those that it stands for. It ran from start_ns to end_ns by the device's clock,
- * if that was measured (else 0, 0). Any thread. */
+ * if that was measured (else 0, 0). The device may be `dirty` then: whoever has said that the command is over wakes it, not sooner, since
+ * who is woken may take the caller's processor, and give the device to others. Any thread. */
 void gn_turn_over(struct gn_vdevice *d, uint32_t covers, uint64_t submit_ns, uint64_t start_ns, uint64_t end_ns);
 /* Is the device's time to be measured, since somebody else waits for it? Any thread. */
 static inline bool gn_turn_measures(const struct gn_turn *t)
