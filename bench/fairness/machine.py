@@ -14,6 +14,7 @@ import time
 
 from harness.targets import BenchError, Gantry, clean_environment
 
+LOAD = "bench/loads/gantry-load"
 SETTLE_NS = 100_000_000
 START_S = 60
 
@@ -110,6 +111,44 @@ class Program:
             f.close()
 
 
+def phase(programs, seconds):
+    """All of them at once; their answers."""
+    for p in programs:
+        p.order(seconds)
+    deadline = time.monotonic() + seconds * 4 + 60
+    return [p.answer(max(1, deadline - time.monotonic())) for p in programs]
+
+
+def native_program(context, driver, options, core):
+    environment = clean_environment() | driver | {"POCL_AFFINITY": "1"}
+    return Program([os.path.join(context.build, LOAD), *options, "--obey", "--no-profile"], environment, core, f"{' '.join(options)} (native)").ready()
+
+
+class Natives:
+    """Programs without Gantry, all of them on the same two cores."""
+
+    def __init__(self, context, options):
+        self.context = context
+        self.options = options
+        self.programs = []
+
+    def __enter__(self):
+        try:
+            for options in self.options:
+                self.programs.append(native_program(self.context, self.context.driver, options, self.context.cores.programs[0]))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        for p in self.programs:
+            p.stop()
+
+    def run(self, number, seconds):
+        return phase([self.programs[number]], seconds)[0]
+
+
 class Scene:
     """A daemon and programs on it, and the same programs natively; all wait for orders.
 
@@ -127,7 +166,7 @@ class Scene:
         self.natives = {}
 
     def __enter__(self):
-        load = os.path.join(self.context.build, "bench/loads/gantry-load")
+        load = os.path.join(self.context.build, LOAD)
         cores = self.cores
         self.daemon.start()
         try:
@@ -138,9 +177,7 @@ class Scene:
                 self.programs[-1].ready()
             for options, _ in self.wanted:
                 if self.with_native and options not in self.natives:
-                    environment = clean_environment() | self.driver | {"POCL_AFFINITY": "1"}
-                    self.natives[options] = Program([load, *options, "--obey", "--no-profile"], environment, cores.programs[0],
-                                                    f"{' '.join(options)} (native)").ready()
+                    self.natives[options] = native_program(self.context, self.driver, options, cores.programs[0])
         except BaseException:
             self.__exit__()
             raise
@@ -151,14 +188,6 @@ class Scene:
             p.stop()
         self.daemon.stop()
 
-    @staticmethod
-    def phase(programs, seconds):
-        """All of them at once; their answers."""
-        for p in programs:
-            p.order(seconds)
-        deadline = time.monotonic() + seconds * 4 + 60
-        return [p.answer(max(1, deadline - time.monotonic())) for p in programs]
-
     def turns(self):
         """For each program the counters of its turns, over all of its devices."""
         by_pid = {v["pid"]: v["devices"] for v in self.daemon.ask("ls")["vgpus"]}
@@ -166,10 +195,10 @@ class Scene:
                 for p in self.programs]
 
     def alone(self, number, seconds):
-        return self.phase([self.programs[number]], seconds)[0]
+        return phase([self.programs[number]], seconds)[0]
 
     def native(self, number, seconds):
-        return self.phase([self.natives[self.wanted[number][0]]], seconds)[0]
+        return phase([self.natives[self.wanted[number][0]]], seconds)[0]
 
     def together(self, seconds, numbers=None):
-        return self.phase([self.programs[i] for i in (range(len(self.programs)) if numbers is None else numbers)], seconds)
+        return phase([self.programs[i] for i in (range(len(self.programs)) if numbers is None else numbers)], seconds)

@@ -18,6 +18,9 @@ LOADS = {
     "lavaMD": ("lavaMD", "--size", "3"),
 }
 
+# Natively in turns of a slice: rounds that end within one, and each waited for.
+IN_TURNS = LOADS | {"matrixMul": ("matrixMul", "--batch", "29"), "hotspot": ("hotspot", "--batch", "45")}
+
 # FairGV's figure 11: its background program has kernels of 21 to 1,605 us, by the size of its matrices.
 BACKGROUND = {f"matrixMul of {size} rows": ("matrixMul", "--size", str(size), "--batch", str(batch), "--ahead")
               for size, batch in ((32, 480), (48, 110), (64, 50), (80, 25), (96, 14), (112, 9), (128, 6))}

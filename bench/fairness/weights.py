@@ -6,7 +6,8 @@ import time
 from . import measures as m
 from .machine import SETTLE_NS, Scene
 from .mix import PIECE_S, Mix
-from .programs import LOADS
+from .native_turns import NativeTurns
+from .programs import IN_TURNS, LOADS
 from .rows import bar, figure, noise
 
 
@@ -31,12 +32,18 @@ class Weights:
             context.progress(name)
             programs = [(LOADS[name], f"t{i}", w) for i, w in enumerate(self.weights)]
             result[name] = Mix(programs, factor=self.factor * self.longer.get(name, 1), alone_factor=1, each_alone=True).run(context, policy)
+            result[name]["native_turns"] = NativeTurns(IN_TURNS[name], self.weights).run(context) if context.native else []
         return result
 
     def rows(self, result):
         for name, r in result.items():
             yield bar(f"{name}: MMR", r["mmr"], at_least=self.mmr, paper=self.paper[0])
             yield bar(f"{name}: overhead", r["overhead"], at_most=1.02, paper=self.paper[1])
+            # What the device itself loses by turns, without Gantry: results of before lack it.
+            turns = r.get("native_turns")
+            if turns:
+                yield figure(f"{name}: turns natively: MMR", [t["mmr"] for t in turns])
+                yield figure(f"{name}: turns natively: overhead", [t["overhead"] for t in turns])
             yield figure(f"{name}: what was charged, by weight, least over greatest", [m.charge_ratio(e["turns"], self.weights) for e in r["each"]])
             for i, weight in enumerate(self.weights):
                 yield figure(f"{name}: vGPU {i + 1}, weight {weight}: device busy in its turns", [m.use_of(e["turns"])[i] for e in r["each"]])
