@@ -14,7 +14,7 @@
 #define TELL_EACH_NS 250000u /* but each one that takes this long */
 #define AHEAD_FIRST  32u     /* commands, while nobody knows how long they take and nobody waits */
 #define AHEAD_LEAST  2u      /* the driver has so many, however long they take: else the device waits for us in between */
-#define REFILL_NS    50000u  /* who submits is there so long before the driver has nothing left, */
+#define REFILL_NS    50000u  /* while others wait, who submits is woken so long before the driver has nothing left */
 
 static void tell(struct gn_turn *t)
 {
@@ -101,7 +101,7 @@ static uint32_t refill_at(const struct gn_vdevice *d, bool pressed, uint32_t mos
     const uint64_t each = atomic_load_explicit(&d->turn.service_ns, memory_order_relaxed);
     if (!pressed || !each)
         return most > AHEAD_LEAST ? most / 2 + 1 : most;
-    const uint32_t low = clamp(REFILL_NS / each + (d->vgpu->on_processors ? 1 : AHEAD_LEAST), 1);
+    const uint32_t low = (uint32_t)(REFILL_NS / each) + (d->vgpu->on_processors ? 1 : AHEAD_LEAST);
     return low < most ? low : most;
 }
 
@@ -322,7 +322,8 @@ void gn_turn_end(struct gn_vdevice *d)
     struct gn_turn *t = &d->turn;
     if (!t->held || !t->over)
         return;
-    /* Who waits in the driver is woken by it, once or twice, for nothing where all is over: where ends come in any order each is told. */
+    /* Who waits in the driver for what is over is woken for nothing. Of queues whose commands end in any order each one tells of its end.
+     */
     if (!gn_turn_is_idle(t) || !each_queue(d, has_ended))
         each_queue(d, finish);
     t->pressed_ns = gn_now_ns();
