@@ -95,13 +95,18 @@ static void tell_end(struct gn_command *c)
     gn_vevent_told(v, &told, c->end_error);
     /* From here on the guest may use the index anew. */
     gn_vgpu_event_end(v, index, c->end_error, &c->times, c);
-    for (uint32_t i = 0; i < v->n_devices; i++)
-        if (atomic_load_explicit(&v->devices[i].dirty, memory_order_seq_cst))
-            gn_device_wake(&v->devices[i]);
     gn_command_unref(c);
 }
 
-/* After an end, maybe the last for now. */
+/* Whoever is woken may take our processor: nothing that somebody waits for is left to be done. */
+static void wake_dirty(struct gn_vgpu *v)
+{
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        if (atomic_load_explicit(&v->devices[i].dirty, memory_order_seq_cst))
+            gn_device_wake(&v->devices[i]);
+}
+
+/* After an end, maybe the last for now, that was told. */
 static void calm(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
@@ -109,10 +114,10 @@ static void calm(struct gn_vdevice *d)
     if (gn_gate_is_closed(&v->gate))
         gn_gate_tell(v);
     /* There is more to submit, or the slice is over: who sees to that looks for what else there is, too. */
-    if (atomic_load_explicit(&d->dirty, memory_order_seq_cst)) {
-        gn_device_wake(d);
+    const bool is_seen_to = atomic_load_explicit(&d->dirty, memory_order_seq_cst);
+    wake_dirty(v);
+    if (is_seen_to)
         return;
-    }
     /* The program is likely to go on at once: its next message should meet a thread that looks for it, and if none comes that
      * thread gives the grant up. */
     const bool pressed = idle && gn_grant_is_pressed(d->turn.slot) && gn_grant_look(d->turn.slot) == GN_GRANT_HELD;
