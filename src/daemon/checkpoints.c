@@ -6,8 +6,8 @@
  * back, and with it only into the program that stopped, once.
  *
  * A stop is decided by one message, to the program, over the worker's end of the session's socket: before it
- * the worker can go on, after it the program waits, and needs neither this worker nor this gantryd. gantryd's
- * thread.
+ * the worker can go on, after it the program waits, and needs neither this worker nor this gantryd. Over tcp, where
+ * what was sent may not come, the program's answer decides. gantryd's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,11 +21,15 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "control/control.h"
+#include "daemon/arrivals.h"
 #include "daemon/moves.h"
+#include "daemon/remote_vgpus.h"
+#include "shm/session_layout.h"
 
 #define FILE_NS   UINT64_C(3600000000000) /* to write or read a file: who asks may give up before */
 #define KEEP_NS   UINT64_C(600000000000)  /* to bring it to the disk */
 #define SETTLE_NS UINT64_C(2000000000)    /* for the old worker's end, and for the program to say that it waits */
+#define TELL_NS   UINT64_C(10000000000)   /* for a program on another machine to say so: until then it is not decided */
 
 static void set_deadline(struct gn_move *m, uint64_t in_ns)
 {
@@ -47,13 +51,16 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
 {
     struct gn_worker_save save = {
         .drain_timeout_ms = drain_timeout_ms, .flags = GN_WORKER_SAVE_FILE | (stop ? GN_WORKER_SAVE_STOP : 0), .vgpu_id = v->id};
-    if (v->remote && stop)
+    if (v->remote && !v->conn)
+        return gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
+    /* It is let in by its session's key, which ends with this gantryd. */
+    if (v->remote && stop && v->conn->claims)
         return gn_fail(
             err, EOPNOTSUPP,
             "gantry migrate VGPU tcp:HOST:PORT takes it to another gantryd; without --stop it goes on, and the file is to look at",
-            "its program is attached over tcp, and cannot wait for its vGPU yet");
-    if (v->remote && !v->conn)
-        return gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
+            "its program has come from another gantryd, and has no token by which it could come back to this one");
+    if (v->remote && stop)
+        save.flags |= GN_WORKER_SAVE_FAR | GN_WORKER_SAVE_BESIDE;
     if (v->hosted)
         return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
                        "it lives in its program, which cannot be saved from there yet");
@@ -117,7 +124,7 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
         return;
     }
     v->session_fd = session_fd;
-    if (session_fd < 0 || !c) {
+    if ((session_fd < 0 && !v->remote) || !c) {
         gn_fail(&err, EPROTO, NULL, c ? "its worker does not let go of its program" : "who asked for it has gone");
         gn_move_give_up(m, &err);
         return;
@@ -129,9 +136,50 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
     free(text);
 }
 
+static void say(struct gn_conn *c, uint16_t op, const void *payload, size_t n)
+{
+    /* Not sent at once: if that ended the connection, it might end its vGPU, which is in hand. */
+    (void)gn_frame_push(&c->writer, op, 0, 0, payload, n, NULL, 0);
+    gn_loop_change(&c->daemon->loop, &c->socket, EPOLLIN | EPOLLOUT);
+}
+
 void gn_checkpoint_given_up(struct gn_move *m)
 {
-    close_session(m->from); /* where the worker is dead, the program now hears that it is */
+    struct gn_vgpu_record *v = m->from;
+    close_session(v); /* where the worker is dead, the program now hears that it is */
+    if (m->told && v->conn)
+        say(v->conn, GN_LINK_RESTORED, NULL, 0);
+}
+
+/* From here on its worker is not needed. */
+static void decide(struct gn_move *m)
+{
+    struct gn_vgpu_record *v = m->from;
+    memcpy(v->stop_key, m->how.key, sizeof v->stop_key);
+    v->stopped = m->kept = true;
+    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id, v->program, (int)v->program_pid);
+    if (v->process.fd < 0)
+        gn_vgpus_worker_over(v);
+    else
+        gn_vgpus_end_worker(v);
+    set_deadline(m, SETTLE_NS);
+}
+
+/* Decides where the program shares the machine. */
+static int tell_stopped(struct gn_move *m, struct gn_error *err)
+{
+    struct gn_vgpu_record *v = m->from;
+    struct gn_link_stopped stopped = {.vgpu_id = v->id};
+    int rc = 0;
+    memcpy(stopped.key, m->how.key, sizeof stopped.key);
+    if (!v->remote)
+        rc = gn_frame_send(v->session_fd, 0, GN_LINK_STOPPED, 0, 0, &stopped, sizeof stopped, &v->session_fd, 1);
+    else if (v->conn)
+        say(v->conn, GN_LINK_STOPPED, &stopped, sizeof stopped);
+    else
+        rc = gn_fail(err, ENOTCONN, "try again in a moment", "the connection to its program is broken");
+    explicit_bzero(&stopped, sizeof stopped);
+    return rc && !v->remote ? gn_fail(err, -rc, "try again", "its program does not read what it is told") : rc;
 }
 
 int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
@@ -139,40 +187,34 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     struct gn_move *m = NULL;
     gn_list_for_each(v, &c->daemon->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->move && v->move->what == GN_MOVE_SAVE && v->move->asker == c && v->move->stops && v->move->saved && !v->move->kept)
+        if (v->move && v->move->what == GN_MOVE_SAVE && v->move->asker == c && v->move->stops && v->move->saved && !v->move->kept &&
+            !v->move->told)
             m = v->move;
     }
     if (!m)
         return gn_fail(err, EINVAL, NULL, "no vGPU waits for this file, or it has waited for too long and goes on");
-    struct gn_vgpu_record *v = m->from;
-    struct gn_link_stopped stopped = {.vgpu_id = v->id};
-    memcpy(stopped.key, m->how.key, sizeof stopped.key);
     GN_FAULT("daemon-before-stop");
-    int rc = gn_frame_send(v->session_fd, 0, GN_LINK_STOPPED, 0, 0, &stopped, sizeof stopped, &v->session_fd, 1);
-    explicit_bzero(&stopped, sizeof stopped);
+    int rc = tell_stopped(m, err);
     if (rc) {
-        gn_fail(err, -rc, "try again", "its program does not read what it is told");
         m->asker = NULL; /* this is the answer */
         gn_move_give_up(m, err);
         return rc;
     }
     GN_FAULT("daemon-stopped");
-    memcpy(v->stop_key, m->how.key, sizeof v->stop_key);
-    v->stopped = m->kept = true;
     m->seq = seq;
-    close_session(v);
-    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id, v->program, (int)v->program_pid);
-    if (v->process.fd < 0)
-        gn_vgpus_worker_over(v);
-    else
-        gn_vgpus_end_worker(v);
-    set_deadline(m, SETTLE_NS);
+    if (m->from->remote) {
+        m->told = true;
+        set_deadline(m, TELL_NS);
+        return 0;
+    }
+    close_session(m->from);
+    decide(m);
     return 0;
 }
 
 static bool settled(const struct gn_move *m)
 {
-    return m->from->hand_fd >= 0 && m->from->process.fd < 0;
+    return (m->from->remote || m->from->hand_fd >= 0) && m->from->process.fd < 0;
 }
 
 void gn_checkpoint_settle(struct gn_move *m)
@@ -219,6 +261,66 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
     return 0;
 }
 
+/* A program that waits here since its own gantryd has ended, or has forgotten it. */
+static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wait *w, struct gn_error *err)
+{
+    struct gn_segment ring;
+    int code = 0;
+    struct gn_tenant *tenant = NULL;
+    if (c->claims || !c->tenant)
+        gn_fail(err, EACCES, NULL, "this connection is no tenant's");
+    else
+        tenant = gn_admit(c, c->tenant->rules.name, &code, err);
+    if (!tenant)
+        return NULL;
+    if (gn_session_create("gantry-ring", &ring)) {
+        gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
+        return NULL;
+    }
+    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, tenant, w, 0, NULL, ring.fd, err);
+    if (!v) {
+        gn_segment_fini(&ring);
+        return NULL;
+    }
+    if (gn_vgpus_make_session(v, c)) {
+        gn_fail(err, EIO, NULL, "no random numbers can be had");
+        c->vgpu = NULL;
+        v->stopped = false;
+        gn_vgpus_leave(v);
+        return NULL;
+    }
+    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program, (int)v->program_pid);
+    return v;
+}
+
+int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w, struct gn_error *err)
+{
+    struct gn_vgpu_record *v = gn_vgpus_of_conn(c, w->session, w->key);
+    if (!v && c->vgpu)
+        return gn_fail(err, EINVAL, NULL, "this connection's vGPU was not stopped");
+    int rc = v ? gn_vgpus_return(v, c, err) : 0;
+    if (rc)
+        return rc;
+    if (!v && !(v = take_up(c, &w->wait, err)))
+        return -EACCES;
+    struct gn_move *m = v->move;
+    const bool decides = !v->stopped && m && m->told && gn_secret_same(m->how.key, w->wait.key, sizeof w->wait.key);
+    v->n_segments = w->wait.n_segments;
+    if (!v->stopped && !decides) {
+        gn_conn_send(c, GN_LINK_RETURNED, seq, NULL, 0, NULL, 0);
+        return 0;
+    }
+    if (v->stopped && !gn_secret_same(v->stop_key, w->wait.key, sizeof w->wait.key))
+        return gn_fail(err, EINVAL, NULL, "its vGPU was not stopped so");
+    gn_vgpus_tell_session(v, seq);
+    GN_FAULT("daemon-waits-far");
+    if (decides) {
+        decide(m);
+        gn_checkpoint_settle(m);
+    }
+    return 0;
+}
+
 /* ---- back */
 
 static struct gn_vgpu_record *who_waits(struct gn_daemon *d, const struct gn_control_restore *wish, struct gn_error *err)
@@ -243,8 +345,8 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
 {
     struct gn_daemon *d = c->daemon;
     struct gn_vgpu_record *v = who_waits(d, wish, err);
-    *ret_absent = !v || v->hand_fd < 0;
-    if (v && v->hand_fd < 0)
+    *ret_absent = !v || (!v->remote && v->hand_fd < 0);
+    if (v && *ret_absent)
         gn_fail(err, ESRCH, NULL, "the program of vGPU %08x does not wait for it yet", wish->id);
     if (*ret_absent)
         return -ESRCH;
@@ -270,18 +372,26 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     n->loads_file = true;
     n->host = &d->hosts[d->machine.platforms[v->platform].driver];
     n->ring_at = wish->ring_at;
-    int rc = gn_move_take_file(c, &n->data_fd, err);
+    int file_fd = -1, rc = gn_move_take_file(c, &file_fd, err);
+    /* The program's memory is its own: the worker makes what it has, and the session comes with the file. */
+    if (!rc && v->remote && gn_vgpus_make_memory(n))
+        rc = gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
+    else if (!rc && !v->remote)
+        n->data_fd = file_fd;
     if (!rc && gn_move_lend(n, v))
         rc = gn_fail(err, EMFILE, NULL, "out of descriptors");
     if (!rc)
-        rc = gn_vgpus_boot_worker(n, v->conn->socket.fd, v->hand_fd, err);
+        rc = gn_vgpus_boot_worker(n, v->remote ? -1 : v->conn->socket.fd, v->remote ? file_fd : v->hand_fd, err);
+    if (file_fd >= 0 && file_fd != n->data_fd)
+        close(file_fd);
     if (rc) {
         m->asker = NULL;
         gn_move_drop(m);
         gn_vgpus_leave(n);
         return rc;
     }
-    close(v->hand_fd);
+    if (v->hand_fd >= 0)
+        close(v->hand_fd);
     v->hand_fd = -1;
     GN_FAULT("daemon-restore-begun");
     set_deadline(m, FILE_NS);
@@ -291,7 +401,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
 void gn_restore_given_up(struct gn_vgpu_record *v, const struct gn_error *err)
 {
     /* Over the socket that it waits with the session may have gone: the program makes another. */
-    if (v->conn)
+    if (v->conn && !v->remote)
         gn_conn_refuse(v->conn, v->wait_seq, EAGAIN, err);
 }
 
@@ -300,7 +410,10 @@ bool gn_restore_tell(struct gn_move *m)
     struct gn_vgpu_record *v = m->from;
     v->stopped = false;
     explicit_bzero(v->stop_key, sizeof v->stop_key);
-    gn_conn_send(v->conn, GN_LINK_RESTORED, v->wait_seq, NULL, 0, NULL, 0);
+    if (v->remote && v->conn)
+        say(v->conn, GN_LINK_RESTORED, NULL, 0); /* it asks before it believes that */
+    else if (!v->remote)
+        gn_conn_send(v->conn, GN_LINK_RESTORED, v->wait_seq, NULL, 0, NULL, 0);
     return v->move == m;
 }
 

@@ -237,10 +237,10 @@ static void take_return(struct gn_conn *c, const struct gn_frame *f)
         fault(c, "sent a malformed wish to return");
         return;
     }
-    struct gn_vgpu_record *v = gn_vgpus_by_key(c->daemon, r.session, r.key);
-    if (v && v->secure && !c->peer.secure)
-        v = NULL;
-    int rc = v ? gn_vgpus_return(v, c, &err) : gn_fail(&err, ENODEV, NULL, "there is no such session any more");
+    struct gn_vgpu_record *v = gn_vgpus_of_conn(c, r.session, r.key);
+    int rc = !v           ? gn_fail(&err, ENODEV, NULL, "there is no such session any more")
+             : v->stopped ? gn_fail(&err, EAGAIN, NULL, "its vGPU is in a file")
+                          : gn_vgpus_return(v, c, &err);
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);
     else
@@ -315,13 +315,26 @@ static void take_file(struct gn_conn *c, const struct gn_frame *f)
     c->file_fd = gn_frame_take_fd(&c->reader, 0);
 }
 
+static void take_wait_far(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_wait_far w;
+    struct gn_error err;
+    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.wait.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds) {
+        fault(c, "sent a malformed wish to wait for its vGPU");
+        return;
+    }
+    int rc = gn_program_waits_far(c, f->seq, &w, &err);
+    explicit_bzero(&w, sizeof w);
+    if (rc)
+        gn_conn_refuse(c, f->seq, rc, &err);
+}
+
 static void take_wait(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_wait w;
     struct gn_error err;
     int fds[GN_LINK_WAIT_FDS];
-    if (c->remote || c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.n_segments > GN_LINK_MAX_SEGMENTS ||
-        f->n_fds != GN_LINK_WAIT_FDS) {
+    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds != GN_LINK_WAIT_FDS) {
         fault(c, "sent a malformed wish to wait for its vGPU");
         return;
     }
@@ -368,7 +381,10 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
         take_file(c, f);
         break;
     case GN_LINK_WAIT:
-        take_wait(c, f);
+        if (c->remote)
+            take_wait_far(c, f);
+        else
+            take_wait(c, f);
         break;
     case GN_LINK_CLAIM:
     case GN_LINK_PASS:

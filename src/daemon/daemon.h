@@ -134,7 +134,7 @@ struct gn_vgpu_record {
     bool stopped;
     unsigned char stop_key[GN_LINK_STOP_KEY_BYTES];
     uint32_t wait_seq; /* of the program's WAIT */
-    int hand_fd;       /* where the session comes from when it is asked for; -1: the program does not wait yet */
+    int hand_fd;       /* where the session comes from when it is asked for; -1: the program does not wait yet, or is on another machine */
     bool loads_file;   /* of one that takes over: from a file, which is in data_fd, at this place of the ring */
     uint64_t ring_at;
 
@@ -351,6 +351,8 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
 /* A program waits for its vGPU. Takes the descriptors it keeps out of fds. 0 or -errno. */
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
+/* The same of one on another machine. Its vGPU may have a worker: it is told so. */
+int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w, struct gn_error *err);
 /* new_vgpus.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its tenant may use). Takes ring_fd. */
 struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, uint64_t devices,
                                              const uint8_t *order, int ring_fd, struct gn_error *err);

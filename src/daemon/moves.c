@@ -138,7 +138,7 @@ static void commit(struct gn_move *m)
     struct gn_vgpu_record *v = m->from, *n = m->to;
     struct gn_error err;
     GN_FAULT("daemon-before-commit");
-    const bool hears = m->what != GN_MOVE_RESTORE || !gn_frame_writer_pending(&v->conn->writer);
+    const bool hears = m->what != GN_MOVE_RESTORE || !v->conn || !gn_frame_writer_pending(&v->conn->writer);
     if (!hears || gn_vgpus_swap_workers(v, n)) {
         gn_fail(&err, EBUSY, "try again", "its %s does not read what gantryd says", hears ? "worker" : "program");
         gn_move_give_up(m, &err);
@@ -304,7 +304,8 @@ void gn_move_up(struct gn_vgpu_record *n)
         return;
     if (m->what == GN_MOVE_RESTORE) {
         m->asked = true;
-        gn_conn_send(v->conn, GN_LINK_HAND, v->wait_seq, NULL, 0, NULL, 0);
+        if (!v->remote) /* whose file has all of it */
+            gn_conn_send(v->conn, GN_LINK_HAND, v->wait_seq, NULL, 0, NULL, 0);
         return;
     }
     gn_move_ask_save(m);
@@ -475,7 +476,8 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
                 break;
             }
             /* Whatever the old worker waits for, the end of the new one ends it: then it says so, and goes on. */
-            gn_fail(&err, ETIMEDOUT, "try again later", "the workers took too long");
+            gn_fail(&err, ETIMEDOUT, "try again later",
+                    v->move->told ? "its program does not say that it waits" : "the workers took too long");
             gn_move_give_up(v->move, &err);
             again = true;
             break;

@@ -26,6 +26,7 @@ struct gn_move {
     uint32_t number;                     /* AWAY */
     char address[GN_LINK_ADDRESS_BYTES]; /* AWAY: the other gantryd's */
     bool kept;                           /* SAVE that stops it: the file is safe. It is decided, and only waited for */
+    bool told;                           /* the same over tcp: the file is safe, and the program, which decides, has been told */
     uint64_t began_ns, asked_ns, until_ns;
     struct gn_worker_moved out, in;
 };

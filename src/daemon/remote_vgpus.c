@@ -38,16 +38,22 @@ static struct gn_vgpu_record *by_name(const struct gn_daemon *d, const unsigned 
     return found;
 }
 
-struct gn_vgpu_record *gn_vgpus_by_key(struct gn_daemon *d, const unsigned char *session, const unsigned char *key)
+static struct gn_vgpu_record *by_key(const struct gn_daemon *d, const unsigned char *session, const unsigned char *key)
 {
     struct gn_vgpu_record *v = by_name(d, session);
     return v && gn_secret_same(v->key, key, sizeof v->key) ? v : NULL;
 }
 
+struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned char *session, const unsigned char *key)
+{
+    struct gn_vgpu_record *v = by_key(c->daemon, session, key);
+    return v && v->secure && !c->peer.secure ? NULL : v;
+}
+
 struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof)
 {
     struct gn_vgpu_record *v = by_name(d, session);
-    return v && v->secure ? v : gn_vgpus_by_key(d, session, proof);
+    return v && v->secure ? v : by_key(d, session, proof);
 }
 
 /* A program that has come from another gantryd need not know a token of this one. */
@@ -97,10 +103,16 @@ static bool is_alive(const struct gn_vgpu_record *v)
     return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
 }
 
-/* It has a worker, or all of it has gone to one that is about to have it: by that one the program may come back. */
+/* Its program has been told that it is, or has said so. */
+static bool is_in_file(const struct gn_vgpu_record *v)
+{
+    return v->stopped || (v->move && v->move->told);
+}
+
+/* It has a worker, or all of it has gone to one that is about to have it: by that one the program may come back. Or it is in a file. */
 static bool is_kept(const struct gn_vgpu_record *v)
 {
-    return is_alive(v) || (v->booted && !v->ending && v->move && v->move->what == GN_MOVE_LOCAL && v->move->saved);
+    return is_alive(v) || (v->booted && (is_in_file(v) || (!v->ending && v->move && v->move->what == GN_MOVE_LOCAL && v->move->saved)));
 }
 
 void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
@@ -130,6 +142,20 @@ int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error
     v->return_by_ns = 0;
     gn_away_unsettled(v, true);
     return v->conn == c && is_kept(v) ? 0 : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
+}
+
+void gn_vgpus_tell_session(struct gn_vgpu_record *v, uint32_t seq)
+{
+    struct gn_link_attached_remote a = {.vgpu_id = v->id,
+                                        .platform = v->platform,
+                                        .data_bytes = v->data_bytes,
+                                        .memory_limit_bytes = gn_holder_limit(&v->lease),
+                                        .grace_ms = v->daemon->tcp_grace_ms};
+    memcpy(a.session, v->session, sizeof a.session);
+    memcpy(a.key, v->key, sizeof a.key);
+    (void)gn_frame_push(&v->conn->writer, GN_LINK_ATTACHED_REMOTE, 0, seq, &a, sizeof a, NULL, 0);
+    gn_loop_change(&v->daemon->loop, &v->conn->socket, EPOLLIN | EPOLLOUT);
+    explicit_bzero(&a, sizeof a);
 }
 
 bool gn_vgpus_keep(struct gn_vgpu_record *v)

@@ -11,8 +11,10 @@ int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c);
 int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret);
 /* Has any tenant a token? */
 bool gn_tenants_have_tokens(const struct gn_daemon *d);
-/* NULL: none has this name and this key. */
-struct gn_vgpu_record *gn_vgpus_by_key(struct gn_daemon *d, const unsigned char *session, const unsigned char *key);
+/* NULL: none has this name and this key, or not on such a connection. */
+struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned char *session, const unsigned char *key);
+/* The program on its connection: this is its session. Not sent at once: if that ended the connection, it might end v. */
+void gn_vgpus_tell_session(struct gn_vgpu_record *v, uint32_t seq);
 /* For a data connection: where its vGPU speaks TLS the name alone, as the handshake with the worker is the proof. */
 struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof);
 /* Hands a data connection to the worker, or lets go of it when there is none. fd stays the caller's. */

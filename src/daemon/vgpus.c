@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "daemon/arrivals.h"
 #include "daemon/moves.h"
+#include "daemon/remote_vgpus.h"
 #include "daemon/vgpus_inside.h"
 #include "shm/counters.h"
 
@@ -94,7 +95,8 @@ static void leave_scheduler(struct gn_vgpu_record *v)
 
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
 {
-    if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped)
+    /* One that is in a file needs no worker, and its program may be coming back. */
+    if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped || (v->stopped && v->return_by_ns))
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
@@ -246,19 +248,6 @@ static void worker_died(struct gn_source *s, uint32_t events)
     gone(v);
 }
 
-static void tell_remote(struct gn_vgpu_record *v)
-{
-    struct gn_link_attached_remote a = {.vgpu_id = v->id,
-                                        .platform = v->platform,
-                                        .data_bytes = v->data_bytes,
-                                        .memory_limit_bytes = gn_holder_limit(&v->lease),
-                                        .grace_ms = v->daemon->tcp_grace_ms};
-    memcpy(a.session, v->session, sizeof a.session);
-    memcpy(a.key, v->key, sizeof a.key);
-    gn_conn_send(v->conn, GN_LINK_ATTACHED_REMOTE, v->attach_seq, &a, sizeof a, NULL, 0);
-    explicit_bzero(&a, sizeof a);
-}
-
 /*
  * The program gets its part, once the worker's driver is up and the worker can be watched. The words on both
  * come over different sockets, in either order.
@@ -288,7 +277,7 @@ static void tell_program(struct gn_vgpu_record *v)
     GN_FAULT("daemon-before-attached");
     gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid, (int)v->worker_pid);
     if (v->conn && v->remote)
-        tell_remote(v);
+        gn_vgpus_tell_session(v, v->attach_seq);
     else if (v->conn)
         gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
     /* Its worker's socket must not hang up while a program elsewhere has no end of it. */

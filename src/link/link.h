@@ -78,6 +78,8 @@ struct gn_link {
     void *on_host_ctx;
     /* A move to another gantryd: MOVE (what), LEAVE or STAY, of this number. As on_host. NULL: the word is let be. */
     void (*on_move)(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
+    /* Over tcp: its vGPU is in a file (`stop`), or has a worker (NULL). As on_host. NULL: the word is let be. */
+    void (*on_stop)(void *ctx, const struct gn_link_stopped *stop);
 };
 
 /*
@@ -146,6 +148,13 @@ int gn_link_send_file(struct gn_link *l, int fd, struct gn_error *err);
  */
 int gn_link_wait(struct gn_link *l, const struct gn_link_wait *wait, const int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
 int gn_link_wait_heard(struct gn_link *l, struct gn_error *err);
+/*
+ * The same over tcp, where nothing is handed over; connects with gantryd anew when the connection is lost. 1: the vGPU has a worker, which
+ * gn_link_data reaches; 0: it waits, and *ret says as what (on_stop tells when that may be over); -errno: ask again. `wait` but for its
+ * platform, which is found by name.
+ */
+int gn_link_wait_far(struct gn_link *l, const struct gn_link_wait *wait, const struct gn_platform *platform, uint64_t deadline_ns,
+                     struct gn_attached *ret, struct gn_error *err);
 
 /*
  * link_move.c: the program's part in a move to another gantryd. `l` is its link with the one that it leaves, `to` the one with the other:

@@ -42,7 +42,7 @@ static inline struct gn_link_end *gn_link_end_of(const struct gn_link *l)
 int gn_link_refused(const struct gn_frame *f, struct gn_error *err);
 /* An error's sentence for a failed frame; returns its code. */
 int gn_link_lost(struct gn_error *err, int code);
-/* Sends a request and waits for the frame that answers it. */
+/* Sends a request and waits for the frame that answers it. want 0: any but an ERROR. */
 int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *payload, size_t n, const int *fds, int n_fds, uint16_t want,
                 struct gn_frame *ret, struct gn_error *err);
 /* link_unix.c: a connection, greeted with these features. `who`: as of gn_link_connect_control_as; `ticket`: of a claim that goes through

@@ -84,20 +84,10 @@ static int open_control(struct gn_link_end *u, uint64_t deadline_ns, struct gn_e
     return gn_link_hello_exchange(u, err);
 }
 
-static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret, struct gn_error *err)
+static int take_session(struct gn_link_end *u, const struct gn_frame *f, struct gn_attached *ret, struct gn_error *err)
 {
-    struct gn_link_end *u = gn_link_end_of(l);
     struct gn_link_attached_remote d;
-    struct gn_link_attach a;
-    struct gn_frame f;
-    int rc = gn_link_attach_message(request, &a, err);
-    if (!rc && request->host)
-        rc = gn_fail(err, EOPNOTSUPP, "use the mode remote", "passthrough needs a gantryd on the program's own machine");
-    if (!rc)
-        rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, NULL, 0, GN_LINK_ATTACHED_REMOTE, &f, err);
-    if (rc)
-        return rc;
-    if (!gn_frame_payload(&f, &d, sizeof d) || d.zero)
+    if (!gn_frame_payload(f, &d, sizeof d) || d.zero)
         return gn_link_lost(err, -EPROTO);
     memcpy(u->session, d.session, sizeof u->session);
     memcpy(u->key, d.key, sizeof u->key);
@@ -115,6 +105,19 @@ static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request
     return 0;
 }
 
+static int tcp_attach(struct gn_link *l, const struct gn_attach_request *request, struct gn_attached *ret, struct gn_error *err)
+{
+    struct gn_link_end *u = gn_link_end_of(l);
+    struct gn_link_attach a;
+    struct gn_frame f;
+    int rc = gn_link_attach_message(request, &a, err);
+    if (!rc && request->host)
+        rc = gn_fail(err, EOPNOTSUPP, "use the mode remote", "passthrough needs a gantryd on the program's own machine");
+    if (!rc)
+        rc = gn_link_ask(u, GN_LINK_ATTACH_TIMEOUT_MS, GN_LINK_ATTACH, &a, sizeof a, NULL, 0, GN_LINK_ATTACHED_REMOTE, &f, err);
+    return rc ? rc : take_session(u, &f, ret, err);
+}
+
 static int tcp_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *err)
 {
     (void)l, (void)bytes, (void)ret_fd, (void)ret_index;
@@ -127,25 +130,73 @@ static bool hung_up(const struct gn_link_end *u)
     return u->socket.fd < 0 || (poll(&p, 1, 0) > 0 && p.revents);
 }
 
-/* Asks for the session, on a new connection when the old one is gone. */
+/* A new connection when the old one is gone. */
+static int open_again(struct gn_link_end *u, uint64_t deadline_ns, struct gn_error *err)
+{
+    if (!u->lost && !hung_up(u))
+        return 0;
+    gn_frame_reader_fini(&u->reader);
+    gn_tcp_close(&u->socket);
+    u->lost = true;
+    int rc = open_control(u, deadline_ns, err);
+    if (rc)
+        return rc == -ENODEV ? -EAGAIN : rc;
+    u->lost = false;
+    return 0;
+}
+
 static int ask_for_session(struct gn_link_end *u, uint64_t deadline_ns, struct gn_error *err)
 {
     struct gn_link_return r;
     struct gn_frame f;
-    if (u->lost || hung_up(u)) {
-        gn_frame_reader_fini(&u->reader);
-        gn_tcp_close(&u->socket);
-        u->lost = true;
-        int rc = open_control(u, deadline_ns, err);
-        if (rc)
-            return rc == -ENODEV ? -EAGAIN : rc;
-        u->lost = false;
-    }
+    int rc = open_again(u, deadline_ns, err);
+    if (rc)
+        return rc;
     memcpy(r.session, u->session, sizeof r.session);
     memcpy(r.key, u->key, sizeof r.key);
-    int rc = gn_link_ask(u, RETURN_TIMEOUT_MS, GN_LINK_RETURN, &r, sizeof r, NULL, 0, GN_LINK_RETURNED, &f, err);
+    rc = gn_link_ask(u, RETURN_TIMEOUT_MS, GN_LINK_RETURN, &r, sizeof r, NULL, 0, GN_LINK_RETURNED, &f, err);
     /* Only gantryd's own word is final. */
     if (rc && rc != -ENODEV)
+        u->lost = true;
+    return rc;
+}
+
+static bool find_platform(const struct gn_platform_list *all, const struct gn_platform *wanted, uint32_t *ret)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (!strcmp(all->items[i].api, wanted->api) && !strcmp(all->items[i].name, wanted->name)) {
+            *ret = all->items[i].index;
+            return true;
+        }
+    return false;
+}
+
+static int say_waits(struct gn_link_end *u, const struct gn_link_wait *wait, const struct gn_platform *platform, struct gn_attached *ret,
+                     struct gn_error *err)
+{
+    struct gn_link_wait_far w = {.wait = *wait};
+    struct gn_frame f;
+    if (!find_platform(&u->platforms, platform, &w.wait.platform))
+        return gn_fail(err, ENODEV, NULL, "gantryd has no platform \"%s\"", platform->name);
+    memcpy(w.session, u->session, sizeof w.session);
+    memcpy(w.key, u->key, sizeof w.key);
+    int rc = gn_link_ask(u, RETURN_TIMEOUT_MS, GN_LINK_WAIT, &w, sizeof w, NULL, 0, 0, &f, err);
+    explicit_bzero(&w, sizeof w);
+    if (!rc && f.op == GN_LINK_RETURNED)
+        return 1;
+    return rc ? rc : f.op == GN_LINK_ATTACHED_REMOTE ? take_session(u, &f, ret, err) : gn_link_lost(err, -EPROTO);
+}
+
+int gn_link_wait_far(struct gn_link *l, const struct gn_link_wait *wait, const struct gn_platform *platform, uint64_t deadline_ns,
+                     struct gn_attached *ret, struct gn_error *err)
+{
+    struct gn_link_end *u = gn_link_end_of(l);
+    if (!u->tcp || !u->attached)
+        return gn_fail(err, EINVAL, NULL, "no session");
+    int rc = open_again(u, deadline_ns, err);
+    if (!rc)
+        rc = say_waits(u, wait, platform, ret, err);
+    if (rc < 0)
         u->lost = true;
     return rc;
 }

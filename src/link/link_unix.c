@@ -81,9 +81,23 @@ static bool told_to_move(struct gn_link_end *u, const struct gn_frame *f)
     return good;
 }
 
+static bool told_to_wait(struct gn_link_end *u, const struct gn_frame *f)
+{
+    struct gn_link_stopped stop;
+    const bool good =
+        u->tcp && !f->seq && (f->op == GN_LINK_RESTORED ? !f->n_payload : gn_frame_payload(f, &stop, sizeof stop) && !stop.zero);
+    if (good && u->base.on_stop)
+        u->base.on_stop(u->base.on_host_ctx, f->op == GN_LINK_RESTORED ? NULL : &stop);
+    explicit_bzero(&stop, sizeof stop);
+    return good;
+}
+
 static bool told(struct gn_link_end *u, const struct gn_frame *f)
 {
     switch (f->op) {
+    case GN_LINK_STOPPED:
+    case GN_LINK_RESTORED:
+        return told_to_wait(u, f);
     case GN_LINK_HOST:
         return told_to_host(u, f);
     case GN_LINK_MOVE:
@@ -113,7 +127,7 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
         return gn_link_lost(err, rc);
     if (ret->op == GN_LINK_ERROR)
         return gn_link_refused(ret, err);
-    if (ret->op != want || ret->seq != seq)
+    if ((want && ret->op != want) || ret->seq != seq)
         return gn_link_lost(err, -EPROTO);
     return 0;
 }

@@ -43,6 +43,8 @@ enum gn_link_op {
     GN_LINK_WAIT = 26,     /* -> gn_link_wait; fds: GN_LINK_WAIT_FDS. A stopped vGPU's program waits for it, maybe at another gantryd */
     GN_LINK_HAND = 27,     /* <- empty: the session is to be handed to the new worker */
     GN_LINK_RESTORED = 28, /* <- empty: it is the new worker's. Or ERROR: it was not; EAGAIN: wait anew */
+    /* Over tcp STOPPED and RESTORED come on this connection, unasked, and without a descriptor. RESTORED: the vGPU has a worker, or has
+     * one still. WAIT is gn_link_wait_far, and its answer ATTACHED_REMOTE (it waits, by that session) or RETURNED. */
     /* to another gantryd; docs/moves.md. All of seq: the move's number, which the one that is left has chosen */
     GN_LINK_MOVE = 11,       /* <- gn_link_move, unasked: another gantryd expects the program */
     GN_LINK_COMES = 12,      /* -> empty: there is a worker at the other one */
@@ -181,6 +183,14 @@ struct gn_link_wait {
     uint8_t key[GN_LINK_STOP_KEY_BYTES];
 };
 _Static_assert(sizeof(struct gn_link_wait) == 56, "wait");
+
+/* Over tcp: it waits by the session that it has; a gantryd that does not know it gives it another. */
+struct gn_link_wait_far {
+    struct gn_link_wait wait;
+    uint8_t session[GN_LINK_SESSION_BYTES];
+    uint8_t key[GN_LINK_KEY_BYTES];
+};
+_Static_assert(sizeof(struct gn_link_wait_far) == 120, "wait");
 
 /* The new worker's end of a socket, over which the session comes when HAND has asked for it; the ring. */
 enum { GN_LINK_WAIT_HAND, GN_LINK_WAIT_RING, GN_LINK_WAIT_FDS };

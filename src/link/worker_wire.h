@@ -114,7 +114,7 @@ struct gn_worker_boot {
     uint8_t session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
     uint32_t takes_turns; /* nothing goes to a device without its grant */
     uint32_t loads;       /* GN_WORKER_LOADS_*: it takes a vGPU over: the session's descriptor is where from; events and data come there */
-    uint64_t ring_at;     /* of LOADS_FILE, whose descriptor is in the data area's place */
+    uint64_t ring_at;     /* of LOADS_FILE, whose descriptor is in the data area's place; of a remote one, in the session's */
     uint8_t load_name[GN_LINK_SESSION_BYTES], load_key[GN_LINK_KEY_BYTES]; /* of LOADS_WORKER, REMOTE_TLS: who comes begins with TLS */
     uint32_t load_tls;                                                     /* of LOADS_FAR: likewise */
     uint32_t zero;
@@ -122,7 +122,7 @@ struct gn_worker_boot {
 _Static_assert(sizeof(struct gn_worker_boot) == 408, "boot");
 
 #define GN_WORKER_LOADS_WORKER 1u /* all of it comes from the worker that has it */
-#define GN_WORKER_LOADS_FILE   2u /* the session comes from the program, the vGPU from a file */
+#define GN_WORKER_LOADS_FILE   2u /* the session comes from the program, the vGPU from a file; of a remote one both do */
 #define GN_WORKER_LOADS_BESIDE                                                                                                             \
     3u /* all of it from a worker of this gantryd, without TLS, and the program's stream goes on as it stands                              \
         */

@@ -106,8 +106,9 @@ int gn_boot_map(struct gn_boot *b, struct gn_vgpu_boot *v, struct gn_error *err)
     v->ranks = b->ranks;
     v->memory_limit_bytes = b->wire.memory_limit_bytes;
     v->session_fd = b->wire.loads ? -1 : take_fd(b, GN_WORKER_BOOT_SESSION);
-    v->load_fd = b->wire.loads ? take_fd(b, GN_WORKER_BOOT_SESSION) : -1;
-    v->file_fd = b->wire.loads == GN_WORKER_LOADS_FILE ? take_fd(b, GN_WORKER_BOOT_DATA) : -1;
+    const bool file = b->wire.loads == GN_WORKER_LOADS_FILE;
+    v->load_fd = b->wire.loads && !(file && b->wire.remote) ? take_fd(b, GN_WORKER_BOOT_SESSION) : -1;
+    v->file_fd = file ? take_fd(b, b->wire.remote ? GN_WORKER_BOOT_SESSION : GN_WORKER_BOOT_DATA) : -1;
     v->near = b->wire.loads == GN_WORKER_LOADS_FAR;
     v->far_fd = v->near ? take_fd(b, GN_WORKER_BOOT_DATA) : -1;
     v->beside = b->wire.loads == GN_WORKER_LOADS_BESIDE;

@@ -45,7 +45,7 @@ struct gn_vgpu_boot {
     bool beside;             /* that one is the same gantryd's, and the program elsewhere: its stream goes on as it stands */
     struct gn_tls *load_tls; /* what comes over it is TLS's; of a remote one, from gn_vgpu_take_hand on. NULL: it is plain */
     unsigned char load_name[32], load_key[32]; /* the key that begins with, of a remote one with tls */
-    int file_fd;                               /* what the vGPU consists of comes from here instead, a file. -1: no */
+    int file_fd;             /* what the vGPU consists of comes from here instead, a file; of a remote one the session, too. -1: no */
     bool near;               /* or from here, a worker on another machine, and the session from the program, over load_fd */
     int far_fd;              /* -1: not near */
     bool far_secure;         /* by TLS, with the key above */

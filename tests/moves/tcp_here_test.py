@@ -128,7 +128,6 @@ class Here(TcpCase):
         program = self.program(a)
         self.assertEqual(program.at(), STEPS[0])
         vgpu = self.vgpu(a)["id"]
-        self.refused(a, "cannot wait for its vGPU yet", "checkpoint", vgpu, self.file, "--stop")
         self.refused(a, "File too large", "checkpoint", vgpu, self.file, preexec_fn=little)
         self.assertEqual(os.listdir(self.files), [])
         self.assertTrue(wait_until(lambda: self.vgpu(a)["state"] != "moving", TIMEOUT_S))

@@ -38,6 +38,8 @@ struct gn_passed {
 int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_bytes, const struct gn_passed *all, uint32_t n);
 /* Nothing follows, before the move of this number, but what has been passed. */
 void gn_remote_say_paused(struct gn_remote *r, uint32_t number);
+/* The vGPU is in a file, or has a worker (NULL): gn_link's on_stop, whose ctx is the session. */
+void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop);
 /* The session's watcher thread. */
 void *gn_remote_watch(void *session);
 /* Its part while the vGPU is on another machine, of a session that shared its memory before. True: it does so again, and r is to be freed.

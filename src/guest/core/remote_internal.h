@@ -46,6 +46,10 @@ struct gn_remote {
     _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
     _Atomic bool flush_armed, lease_armed;
     uint32_t n_segments; /* link_lock */
+    /* The vGPU is in a file, or is said to be (remote_stopped.c): dialling, but for the flags. */
+    _Atomic bool stopped, ask_due; /* gantryd is to be asked whether it waits there */
+    struct gn_link_stopped stop;
+    struct gn_platform platform; /* by its names */
     /* Files that a build over there includes: asked by whoever reads, answered by the watcher. */
     pthread_mutex_t wants_lock;
     struct gn_list wants;         /* wants_lock */
@@ -75,6 +79,10 @@ void gn_remote_leave_role(struct gn_remote *r);
 void gn_remote_wake_all(struct gn_remote *r);
 /* The connection is no more: the watcher sees to a new one. */
 void gn_remote_broke(struct gn_remote *r);
+/* The watcher, when ask_due says so: what holds is asked for. */
+void gn_remote_ask_stopped(struct gn_remote *r);
+/* The watcher, while there is no connection: until the vGPU has a worker again, or the program leaves. */
+void gn_remote_await_restored(struct gn_remote *r);
 /* With the role, of a connection that is not read from any more: what it was in the middle of is off. */
 void gn_remote_dropped(struct gn_remote *r);
 extern const struct gn_in_ops gn_remote_in_ops;

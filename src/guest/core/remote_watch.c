@@ -266,7 +266,6 @@ static bool is_final(int rc)
 /* Comes back to the session; false: it is lost. */
 static bool come_back(struct gn_remote *r)
 {
-    uint64_t deadline = gn_now_ns() + r->grace_ns;
     struct gn_error err;
     while (!gn_remote_take_role(r)) {
         /* Whoever reads sees `broken` as soon as its poll returns. */
@@ -283,8 +282,19 @@ static bool come_back(struct gn_remote *r)
     if (goes_over)
         r->in.received = r->in.small = 0;
     int rc = -EPIPE;
+    uint64_t deadline = gn_now_ns() + r->grace_ns;
     for (uint64_t now = gn_now_ns(); rc && !is_final(rc) && now < deadline; now = gn_now_ns()) {
+        if (atomic_load_explicit(&r->stopped, memory_order_acquire)) {
+            gn_remote_await_restored(r);
+            now = gn_now_ns();
+            deadline = now + r->grace_ns;
+        }
+        if (atomic_load_explicit(&r->leaving, memory_order_seq_cst))
+            break;
         rc = connect_data(r, now + TRY_NS < deadline ? now + TRY_NS : deadline, &err);
+        /* That it is in a file it may have heard just now. */
+        if (rc && is_final(rc) && atomic_load_explicit(&r->stopped, memory_order_acquire))
+            rc = -EAGAIN;
         if (rc && !is_final(rc))
             poll(NULL, 0, TRY_PAUSE_MS);
     }
@@ -396,6 +406,8 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
         }
         bool full =
             atomic_load_explicit(&r->out.blocked, memory_order_seq_cst) && !atomic_load_explicit(&r->room_watched, memory_order_seq_cst);
+        if (atomic_load_explicit(&r->ask_due, memory_order_acquire))
+            gn_remote_ask_stopped(r);
         uint32_t wanted = (reads ? EPOLLIN : 0) | (full ? EPOLLOUT : 0);
         if (wanted != armed) {
             watch_fd(r, r->tcp.fd, wanted, EPOLL_CTL_MOD);

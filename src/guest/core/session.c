@@ -264,6 +264,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     s->link->on_host = gn_host_here_take_over;
     s->link->on_host_ctx = s;
     s->link->on_move = gn_session_move_word;
+    s->link->on_stop = gn_remote_stop_word;
     GN_FAULT("program-greeted");
     int r = gn_link_attach(s->link, &request, &attached, err);
     GN_FAULT("program-attached");

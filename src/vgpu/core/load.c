@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "link/frame.h"
 #include "stream/known.h"
 #include "vgpu/core/build_files.h"
 
@@ -91,6 +92,31 @@ static int load_segment(struct load *l, const struct gn_stream_entry *e, struct 
     return 0;
 }
 
+/* Of a program elsewhere that was stopped. */
+static int load_link(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
+{
+    struct gn_saved_link state;
+    struct gn_stream_part part;
+    if (!l->v->remote || l->v->boot->file_fd < 0)
+        return gn_fail(err, EBADMSG, NULL, "it is of a program that is attached over tcp, and the one that waits is not");
+    if (!gn_stream_copy_part(e, GN_PART_STATE, &state, sizeof state) || state.op > UINT16_MAX ||
+        !gn_stream_find_part(e, GN_PART_API, &part) || part.n > GN_FRAME_MAX_PAYLOAD)
+        return gn_fail(err, EBADMSG, NULL, "the program's session is malformed");
+    const struct gn_frame f = {.op = (uint16_t)state.op, .seq = state.seq, .payload = part.bytes, .n_payload = (uint32_t)part.n};
+    const int rc = gn_remote_host_take(l->v->remote, &f);
+    return rc ? gn_fail(err, rc == -ENOMEM ? ENOMEM : EBADMSG, NULL,
+                        rc == -ENOMEM ? "no memory left for the program's session" : "the program's session is malformed")
+              : 0;
+}
+
+/* It goes on where it stood, and its commands know what has come of them. */
+static int load_linked(struct load *l, struct gn_error *err)
+{
+    if (!l->v->remote || l->v->boot->file_fd < 0)
+        return 0;
+    return gn_remote_host_goes_on(l->v->remote) ? gn_fail(err, EBADMSG, NULL, "the program's session has not come, or is malformed") : 0;
+}
+
 static int load_kept(struct load *l, const struct gn_stream_entry *e, struct gn_error *err)
 {
     struct gn_stream_part part;
@@ -170,6 +196,8 @@ static int load_entry(struct load *l, enum gn_stream_table table, const struct g
             return load_segment(l, e, err);
         if (e->kind == GN_SAVED_KEPT)
             return load_kept(l, e, err);
+        if (e->kind == GN_SAVED_LINK)
+            return load_link(l, e, err);
         if (e->kind == GN_STREAM_SESSION_STOP)
             return 0; /* gantryd's to look at, and done */
         return gn_fail(err, EBADMSG, NULL, "a part of it is of no kind that is known");
@@ -229,9 +257,10 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
     err->what[0] = 0;
     if (!v->api->contents)
         return gn_fail(err, EOPNOTSUPP, NULL, "an interface that cannot be loaded");
-    /* Just written. On one machine there is one clock. */
-    if ((v->remote && !v->boot->beside) || v->boot->near)
-        l.clock_ahead_ns = (int64_t)(gn_now_ns() - gn_stream_reader_about(r)->monotonic_ns);
+    /* Just written. On one machine there is one clock; a file's is of this machine, and behind ours, or it was started anew since. */
+    const uint64_t now_ns = gn_now_ns(), then_ns = gn_stream_reader_about(r)->monotonic_ns;
+    if (v->remote && v->boot->file_fd >= 0 ? then_ns > now_ns : (v->remote && !v->boot->beside) || v->boot->near)
+        l.clock_ahead_ns = (int64_t)(now_ns - then_ns);
     do {
         rc = gn_stream_next(r, &s);
         if (!rc && s.what == GN_STREAM_IS_TABLE)
@@ -250,6 +279,8 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         rc = ended;
     if (!rc)
         rc = let_go_of_kept(&l, err);
+    if (!rc)
+        rc = load_linked(&l, err);
     if (!rc)
         drop_others(&l);
     gn_objects_drop_aside(v);

@@ -105,22 +105,43 @@ static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
     return expects ? gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor") : 0;
 }
 
+struct carried {
+    struct gn_tcp *to;
+    int timeout_ms;
+};
+
+static int carry(void *ctx, const struct gn_frame *f)
+{
+    const struct carried *c = ctx;
+    return gn_frame_send_tcp(c->to, c->timeout_ms, f->op, 0, f->seq, f->payload, f->n_payload);
+}
+
+static int hand_far(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
+{
+    const enum gn_far_way way = a->how.flags & GN_WORKER_SAVE_BESIDE ? GN_FAR_BESIDE
+                                : a->how.flags & GN_WORKER_SAVE_NEAR ? GN_FAR_NEAR
+                                                                     : GN_FAR_ON;
+    const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
+    struct gn_tcp to = tcp_of(a);
+    struct carried carried = {&to, STALL_MS};
+    struct gn_far_session *session = NULL;
+    int rc = gn_far_session_new(v, way, &session, err);
+    if (rc)
+        return rc;
+    rc = gn_far_session_hand(session, carry, &carried);
+    gn_far_session_free(session);
+    if (!rc)
+        rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+}
+
 /* What was not the same all the time: where the ring stands, and where what the program prints goes. */
 static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
 {
     const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
     const int fd = a->fd;
-    if (a->how.flags & GN_WORKER_SAVE_FAR) {
-        struct gn_tcp to = tcp_of(a);
-        const enum gn_far_way way = a->how.flags & GN_WORKER_SAVE_BESIDE ? GN_FAR_BESIDE
-                                    : a->how.flags & GN_WORKER_SAVE_NEAR ? GN_FAR_NEAR
-                                                                         : GN_FAR_ON;
-        int rc = gn_far_hand(v, way, &to, STALL_MS, err);
-        if (rc)
-            return rc;
-        rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
-        return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
-    }
+    if (a->how.flags & GN_WORKER_SAVE_FAR)
+        return hand_far(v, a, err);
     const int null = v->hosted ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
@@ -259,6 +280,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         .purpose = file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
     struct gn_stream_stop stopped;
     const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id, .stop = stops ? &stopped : NULL};
+    struct gn_far_session *session = NULL;
     struct gn_stream_writer *w = NULL;
     struct gn_save *s = NULL;
     struct gn_frame_reader made;
@@ -267,7 +289,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
     int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
     if (!rc)
         rc = gn_stream_writer_create(&sink, &options, &w, err);
-    /* What lies in the program's memory stays with a program that waits. */
+    /* What lies in the program's memory stays with a program that waits; where it shares none, it all goes. */
     if (!rc)
         rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR), a->how.n_ahead, &s, err);
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
@@ -293,6 +315,8 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         where_it_stops(v, &a->how, &stopped);
         gn_save_checkpoint(s, &about);
     }
+    if (!rc && stops && v->remote && !(rc = gn_far_session_new(v, GN_FAR_BESIDE, &session, err)))
+        gn_save_session(s, session);
     if (!rc)
         rc = gn_save_rest(s, err);
     if (!rc && file)
@@ -318,6 +342,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         said->driver_stays = v->hosted && v->driver_stays;
     }
     gn_save_free(s);
+    gn_far_session_free(session);
     gn_stream_writer_destroy(w);
     gn_chunks_close(&chunks);
     return rc;
@@ -362,13 +387,13 @@ static void *away_thread(void *arg)
     bool closed = false;
     gn_objects_own_thread();
     GN_FAULT("move-begun");
-    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP, file = a->how.flags & GN_WORKER_SAVE_FILE;
     int rc = 0;
-    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !(a->how.flags & GN_WORKER_SAVE_FILE)))
+    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
         rc = gn_fail(&err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
-    else if (a->how.flags & GN_WORKER_SAVE_FAR)
+    else if (!file && a->how.flags & GN_WORKER_SAVE_FAR)
         rc = greet_far(a, &err);
-    else if (!(a->how.flags & GN_WORKER_SAVE_FILE))
+    else if (!file)
         rc = hand_over(v, a->fd, &err);
     GN_FAULT("move-handed");
     if (!rc)
@@ -384,7 +409,8 @@ static void *away_thread(void *arg)
     GN_FAULT("move-saved");
     atomic_store_explicit(&v->stands_saved, !rc, memory_order_seq_cst);
     atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
-    say_with(v, GN_WORKER_SAVED, &said, rc, &err, stops && !rc ? v->boot->session_fd : -1);
+    /* Of a program elsewhere there is no end of its session that it could have. */
+    say_with(v, GN_WORKER_SAVED, &said, rc, &err, stops && !rc && !v->remote ? v->boot->session_fd : -1);
     /* Whoever loads fails by that: what gantryd hears first is the reason. */
     if (rc)
         gn_tcp_close(&left);
@@ -511,7 +537,7 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     struct gn_worker_hand hand;
     struct gn_frame f;
     if (boot->remote)
-        return take_far(boot);
+        return boot->file_fd >= 0 ? 0 : take_far(boot);
     gn_frame_reader_init(&reader, boot->load_fd);
     int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
     if (rc == 1)
@@ -529,7 +555,7 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
-    if (v->remote || v->boot->near)
+    if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
@@ -539,7 +565,7 @@ void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
 {
     /* One that cannot be said is of no use: whoever writes goes on. */
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
-    if (v->remote || v->boot->near)
+    if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
     else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
@@ -582,6 +608,20 @@ static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "the end of what the vGPU consists of has not come") : 0;
 }
 
+/* Where a session over tcp stood. `from` stands behind the stream. */
+static int take_far_session(struct gn_remote_host *h, struct gn_frame_reader *from, struct gn_error *err)
+{
+    int rc = 0;
+    while (!rc && !gn_remote_host_has_taken(h)) {
+        struct gn_frame f;
+        rc = gn_frame_wait(from, STALL_MS, &f);
+        rc = rc == 1 ? gn_remote_host_take(h, &f) : rc ? rc : -EPROTO;
+    }
+    if (!rc)
+        rc = gn_remote_host_goes_on(h);
+    return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
+}
+
 /* The place in the ring, and where output goes, after all else. */
 static int take_last(struct gn_vgpu *v, struct gn_error *err)
 {
@@ -595,7 +635,7 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
     gn_frame_reader_init(&reader, v->boot->load_fd);
     if (v->remote) {
         reader.tcp = &far;
-        rc = gn_remote_host_take(v->remote, &reader, STALL_MS, err);
+        rc = take_far_session(v->remote, &reader, err);
         if (rc) {
             gn_frame_reader_fini(&reader);
             return rc;

@@ -28,7 +28,7 @@ void gn_remote_host_wake(struct gn_remote_host *h);
  * the program hears of nothing; what it has been told and may not have got is handed, too, and it goes on with its stream at the new one.
  */
 struct gn_error;
-struct gn_frame_reader;
+struct gn_frame;
 void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number);
 /* Before the gate closes, where the program's memory is to be the new worker's, too: asks it to send no more, and waits until all that it
  * has sent is taken. Until the time: -ETIMEDOUT. */
@@ -40,9 +40,21 @@ enum gn_far_way {
     GN_FAR_NEAR,   /* to one that shares memory with the program: nothing is under way, and the program has its data area itself */
     GN_FAR_BESIDE, /* as above */
 };
-int gn_far_hand(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp *to, int timeout_ms, struct gn_error *err);
-/* The new one's, before its socket thread serves; `from` stands behind the stream. */
-int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, int timeout_ms, struct gn_error *err);
+/* What is handed: found once, and good as long as the gate is closed. Frames HAND_FAR, HELD, AREA and SAID (link/worker_wire.h). */
+struct gn_far_session;
+struct gn_far_size {
+    uint64_t n_frames, bytes; /* of their payloads */
+};
+int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret, struct gn_error *err);
+struct gn_far_size gn_far_session_size(const struct gn_far_session *s);
+/* Until one is not carried, which is the result. A payload holds until carry_one returns. */
+int gn_far_session_hand(const struct gn_far_session *s, int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx);
+void gn_far_session_free(struct gn_far_session *s); /* NULL does nothing */
+/* The new one's, before its socket thread serves: each of them, in order, which nobody vouches for. 0, -EPROTO or -ENOMEM. */
+int gn_remote_host_take(struct gn_remote_host *h, const struct gn_frame *f);
+bool gn_remote_host_has_taken(const struct gn_remote_host *h);
+/* And when the vGPU has been loaded: it goes on there. 0 or -EPROTO: not all has come, or there is no such stream. */
+int gn_remote_host_goes_on(struct gn_remote_host *h);
 /* Another data segment of so many bytes, which must be the next. 0 or -EPROTO. */
 int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t index, uint64_t bytes);
 

@@ -6,6 +6,7 @@
 
 #include "link/stream_in.h"
 #include "link/stream_out.h"
+#include "link/worker_wire.h"
 #include "wire/wire.h"
 
 /* What remote_host.c (a session over tcp, served) and remote_move.c (the same, handed to another worker) share. */
@@ -49,6 +50,10 @@ struct gn_remote_host {
     pthread_mutex_t pause_lock;
     pthread_cond_t pause_wake;
     uint32_t paused; /* pause_lock: the number of the move before which the program has sent its last message */
+    struct {
+        bool begun;
+        struct gn_worker_hand_far far; /* its counts: how many are to come yet */
+    } taking;                          /* whoever loads: where another worker stood */
 };
 
 /* What this process has printed goes before what is appended from now on. */

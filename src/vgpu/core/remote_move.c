@@ -5,6 +5,7 @@
  * program before it goes over, so of that nothing is handed. In the data area lies what messages have brought that are not over yet;
  * which those are only the program knows, so all goes that has come and is not zero, but for objects' memory, which the stream has. Of a
  * program that shared its memory with the old worker no records are under way, and all of the data area that there is may have come.
+ * All of it is frames, which a connection carries from worker to worker, or the entries of a file.
  * Run by who saves and by who loads; the socket thread stands, or is not there yet.
  */
 #include "vgpu/core/remote_host_inside.h"
@@ -20,7 +21,7 @@
 
 #define PAGE_BYTES 4096u
 #define RUN_BYTES  (12u * PAGE_BYTES) /* of one frame */
-#define MAX_HELD   65536u
+#define MAX_HELD   GN_REPLY_SLOTS     /* who waits for an answer has a slot for it */
 #define MAX_AREAS  (UINT32_C(1) << 22)
 
 static const unsigned char zeros[PAGE_BYTES];
@@ -93,14 +94,16 @@ struct run {
 };
 
 /* Found first, and then handed: the program may write there meanwhile. */
-struct handing {
+struct gn_far_session {
     struct gn_vgpu *v;
+    struct gn_worker_hand_far far;
+    struct gn_out_kept said;
     struct homes homes;
     struct run *runs;
     uint32_t n, capacity;
 };
 
-static int add_run(struct handing *h, const struct run *run)
+static int add_run(struct gn_far_session *h, const struct run *run)
 {
     if (h->n == h->capacity) {
         const uint32_t more = h->capacity ? 2 * h->capacity : 256;
@@ -115,7 +118,7 @@ static int add_run(struct handing *h, const struct run *run)
 }
 
 /* Every run of pages between the two. */
-static int find_runs(struct handing *h, uint32_t segment, uint64_t at, uint64_t end)
+static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, uint64_t end)
 {
     const unsigned char *base = h->v->segments[segment].base;
     int rc = 0;
@@ -132,7 +135,7 @@ static int find_runs(struct handing *h, uint32_t segment, uint64_t at, uint64_t 
 }
 
 /* What the program has sent, by chunks. */
-static int find_touched(struct handing *h, uint32_t segment, const unsigned char *touched)
+static int find_touched(struct gn_far_session *h, uint32_t segment, const unsigned char *touched)
 {
     const uint64_t bytes = h->v->segments[segment].bytes,
                    chunks = touched ? (bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
@@ -146,7 +149,7 @@ static int find_touched(struct handing *h, uint32_t segment, const unsigned char
 }
 
 /* What there is of memory that the program has as well. */
-static int find_used(struct handing *h, uint32_t segment)
+static int find_used(struct gn_far_session *h, uint32_t segment)
 {
     const struct gn_segment *s = &h->v->segments[segment];
     int rc = 0;
@@ -159,7 +162,7 @@ static int find_used(struct handing *h, uint32_t segment)
     return rc;
 }
 
-static int find_areas(struct handing *h)
+static int find_areas(struct gn_far_session *h)
 {
     const uint32_t n = atomic_load_explicit(&h->v->n_segments, memory_order_acquire);
     int rc = 0;
@@ -168,21 +171,18 @@ static int find_areas(struct handing *h)
     return rc;
 }
 
-static int hand_areas(const struct handing *h, struct gn_tcp *to, int timeout_ms)
+/* Where the frames go. */
+struct carrier {
+    int (*carry)(void *ctx, const struct gn_frame *f);
+    void *ctx;
+};
+
+static int carry(const struct carrier *to, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
-    unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
-    int rc = 0;
-    for (uint32_t i = 0; i < h->n && !rc; i++) {
-        const struct run *run = &h->runs[i];
-        const struct gn_worker_hand_area area = {.segment = run->segment, .at = run->at};
-        memcpy(frame, &area, sizeof area);
-        memcpy(frame + sizeof area, (const char *)h->v->segments[run->segment].base + run->at, run->bytes);
-        rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_AREA, 0, 0, frame, sizeof area + run->bytes);
-    }
-    return rc;
+    return to->carry(to->ctx, &(struct gn_frame){.op = op, .seq = seq, .payload = payload, .n_payload = (uint32_t)n});
 }
 
-static int hand_held(struct gn_remote_host *h, struct gn_tcp *to, int timeout_ms)
+static int hand_held(struct gn_remote_host *h, const struct carrier *to)
 {
     unsigned char frame[sizeof(uint64_t) + GN_MSG_MAX_BYTES];
     int rc = 0;
@@ -190,7 +190,21 @@ static int hand_held(struct gn_remote_host *h, struct gn_tcp *to, int timeout_ms
     {
         memcpy(frame, &held->batch, sizeof held->batch);
         memcpy(frame + sizeof held->batch, held->bytes, held->n_bytes);
-        rc = rc ? rc : gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_HELD, 0, 0, frame, sizeof held->batch + held->n_bytes);
+        rc = rc ? rc : carry(to, GN_WORKER_HAND_HELD, 0, frame, sizeof held->batch + held->n_bytes);
+    }
+    return rc;
+}
+
+static int hand_areas(const struct gn_far_session *s, const struct carrier *to)
+{
+    unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
+    int rc = 0;
+    for (uint32_t i = 0; i < s->n && !rc; i++) {
+        const struct run *run = &s->runs[i];
+        const struct gn_worker_hand_area area = {.segment = run->segment, .at = run->at};
+        memcpy(frame, &area, sizeof area);
+        memcpy(frame + sizeof area, (const char *)s->v->segments[run->segment].base + run->at, run->bytes);
+        rc = carry(to, GN_WORKER_HAND_AREA, 0, frame, sizeof area + run->bytes);
     }
     return rc;
 }
@@ -203,14 +217,14 @@ static struct gn_stream_record record_of(const struct gn_out_sent *s)
 }
 
 /* Results that are on their way to the program lie in the area, where nothing tells what is still needed of it but this. */
-static int find_results(struct handing *h, const struct gn_out_kept *said)
+static int find_results(struct gn_far_session *s)
 {
     int rc = 0;
-    for (uint32_t i = 0; i < said->n && !rc; i++) {
-        const struct gn_stream_record record = record_of(&said->all[i]);
-        const uint32_t n = said->all[i].in_ring ? 0 : said->all[i].n_bytes;
+    for (uint32_t i = 0; i < s->said.n && !rc; i++) {
+        const struct gn_stream_record record = record_of(&s->said.all[i]);
+        const uint32_t n = s->said.all[i].in_ring ? 0 : s->said.all[i].n_bytes;
         for (uint32_t at = 0; at < n && !rc; at += RUN_BYTES)
-            rc = add_run(h, &(struct run){record.part, n - at < RUN_BYTES ? n - at : RUN_BYTES, record.at + at});
+            rc = add_run(s, &(struct run){record.part, n - at < RUN_BYTES ? n - at : RUN_BYTES, record.at + at});
     }
     return rc;
 }
@@ -223,57 +237,89 @@ static uint32_t n_frames(const struct gn_out_kept *said)
     return n;
 }
 
-static int hand_said(const struct gn_out_kept *said, struct gn_tcp *to, int timeout_ms)
+static int hand_said(const struct gn_out_kept *said, const struct carrier *to)
 {
     int rc = 0;
     for (uint32_t i = 0; i < said->n && !rc; i++) {
         const struct gn_out_sent *s = &said->all[i];
         if (!s->in_ring)
-            rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_SAID, 0, 1, s->head, s->n_header);
+            rc = carry(to, GN_WORKER_HAND_SAID, 1, s->head, s->n_header);
         for (uint32_t at = 0; s->in_ring && at < s->n_bytes && !rc; at += RUN_BYTES)
-            rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_SAID, 0, 0, s->bytes + at,
-                                   s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
+            rc = carry(to, GN_WORKER_HAND_SAID, 0, s->bytes + at, s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
     }
     return rc;
 }
 
-int gn_far_hand(struct gn_vgpu *v, enum gn_far_way way, struct gn_tcp *to, int timeout_ms, struct gn_error *err)
+static int find(struct gn_far_session *s, enum gn_far_way way)
 {
-    struct gn_remote_host *h = v->remote;
-    struct gn_worker_hand_far far = {.n_held = 0};
-    struct handing handing = {.v = v};
-    struct gn_out_kept said = {.n = 0};
-    if (h) {
-        far = (struct gn_worker_hand_far){.received = h->in.received, .small = h->in.small, .n_batches = h->n_batches};
-        gn_list_for_each(held, &h->held, struct gn_remote_held, link) far.n_held++;
-    }
+    struct gn_remote_host *h = s->v->remote;
     int rc = 0;
+    if (h)
+        s->far =
+            (struct gn_worker_hand_far){.received = h->in.received, .small = h->in.small, .n_batches = h->n_batches, .n_held = h->n_held};
     if (h && way == GN_FAR_BESIDE) {
         gn_remote_host_pass_prints(h);
-        rc = gn_out_hold(&h->out, &said);
-        far.first = said.first;
-        far.acknowledged = said.acknowledged;
-        far.n_said = n_frames(&said);
+        rc = gn_out_hold(&h->out, &s->said);
+        s->far.first = s->said.first;
+        s->far.acknowledged = s->said.acknowledged;
+        s->far.n_said = n_frames(&s->said);
     }
     if (!rc && way != GN_FAR_NEAR)
-        rc = find_homes(v, &handing.homes);
+        rc = find_homes(s->v, &s->homes);
     if (!rc && way != GN_FAR_NEAR)
-        rc = find_areas(&handing);
+        rc = find_areas(s);
     if (!rc)
-        rc = find_results(&handing, &said);
-    far.n_areas = handing.n;
+        rc = find_results(s);
+    s->far.n_areas = s->n;
+    return rc;
+}
+
+int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret, struct gn_error *err)
+{
+    struct gn_far_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
+    s->v = v;
+    int rc = find(s, way);
+    if (rc) {
+        gn_far_session_free(s);
+        return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
+    }
+    *ret = s;
+    return 0;
+}
+
+struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
+{
+    struct gn_far_size size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said, .bytes = sizeof s->far};
+    if (s->v->remote)
+        gn_list_for_each(held, &s->v->remote->held, struct gn_remote_held, link) size.bytes += sizeof held->batch + held->n_bytes;
+    for (uint32_t i = 0; i < s->n; i++)
+        size.bytes += sizeof(struct gn_worker_hand_area) + s->runs[i].bytes;
+    for (uint32_t i = 0; i < s->said.n; i++)
+        size.bytes += s->said.all[i].in_ring ? s->said.all[i].n_bytes : s->said.all[i].n_header;
+    return size;
+}
+
+int gn_far_session_hand(const struct gn_far_session *s, int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
+{
+    const struct carrier to = {carry_one, ctx};
+    int rc = carry(&to, GN_WORKER_HAND_FAR, 0, &s->far, sizeof s->far);
+    if (!rc && s->v->remote)
+        rc = hand_held(s->v->remote, &to);
     if (!rc)
-        rc = gn_frame_send_tcp(to, timeout_ms, GN_WORKER_HAND_FAR, 0, 0, &far, sizeof far);
-    if (!rc && h)
-        rc = hand_held(h, to, timeout_ms);
-    if (!rc)
-        rc = hand_areas(&handing, to, timeout_ms);
-    if (!rc)
-        rc = hand_said(&said, to, timeout_ms);
-    gn_out_kept_fini(&said);
-    free(handing.homes.all);
-    free(handing.runs);
-    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+        rc = hand_areas(s, &to);
+    return rc ? rc : hand_said(&s->said, &to);
+}
+
+void gn_far_session_free(struct gn_far_session *s)
+{
+    if (!s)
+        return;
+    gn_out_kept_fini(&s->said);
+    free(s->homes.all);
+    free(s->runs);
+    free(s);
 }
 
 /* ---- to the new one */
@@ -290,6 +336,7 @@ static int take_held(struct gn_remote_host *h, const struct gn_frame *f)
     memcpy(held->bytes, (const unsigned char *)f->payload + sizeof held->batch, n);
     held->n_bytes = n;
     gn_list_append(&h->held, &held->link);
+    h->n_held++;
     return 0;
 }
 
@@ -329,36 +376,46 @@ static int take_said(struct gn_remote_host *h, const struct gn_frame *f)
     return at ? gn_out_keep_record(&h->out, &record, at) : -EPROTO;
 }
 
-int gn_remote_host_take(struct gn_remote_host *h, struct gn_frame_reader *from, int timeout_ms, struct gn_error *err)
+int gn_remote_host_take(struct gn_remote_host *h, const struct gn_frame *f)
 {
-    struct gn_worker_hand_far far = {0};
-    struct gn_frame f;
-    int rc = gn_frame_wait(from, timeout_ms, &f);
-    if (rc == 1)
-        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &far, sizeof far) && far.n_held <= MAX_HELD && far.n_areas <= MAX_AREAS &&
-                     far.n_said <= MAX_AREAS
-                 ? 0
-                 : -EPROTO;
-    for (uint32_t i = 0; !rc && i < far.n_held; i++) {
-        rc = gn_frame_wait(from, timeout_ms, &f);
-        rc = rc == 1 ? take_held(h, &f) : rc ? rc : -EPROTO;
+    struct gn_worker_hand_far *far = &h->taking.far;
+    if (!h->taking.begun) {
+        if (f->op != GN_WORKER_HAND_FAR || !gn_frame_payload(f, far, sizeof *far) || far->n_held > MAX_HELD || far->n_areas > MAX_AREAS ||
+            far->n_said > MAX_AREAS)
+            return -EPROTO;
+        h->taking.begun = true;
+        gn_out_go_on(&h->out, far->first);
+        return 0;
     }
-    for (uint32_t i = 0; !rc && i < far.n_areas; i++) {
-        rc = gn_frame_wait(from, timeout_ms, &f);
-        rc = rc == 1 ? take_area(h, &f) : rc ? rc : -EPROTO;
+    if (far->n_held) {
+        far->n_held--;
+        return take_held(h, f);
     }
-    gn_out_go_on(&h->out, far.first);
-    for (uint32_t i = 0; !rc && i < far.n_said; i++) {
-        rc = gn_frame_wait(from, timeout_ms, &f);
-        rc = rc == 1 ? take_said(h, &f) : rc ? rc : -EPROTO;
+    if (far->n_areas) {
+        far->n_areas--;
+        return take_area(h, f);
     }
-    if (!rc)
-        rc = gn_out_kept_all(&h->out, far.acknowledged);
+    if (!far->n_said)
+        return -EPROTO;
+    far->n_said--;
+    return take_said(h, f);
+}
+
+bool gn_remote_host_has_taken(const struct gn_remote_host *h)
+{
+    const struct gn_worker_hand_far *far = &h->taking.far;
+    return h->taking.begun && !far->n_held && !far->n_areas && !far->n_said;
+}
+
+int gn_remote_host_goes_on(struct gn_remote_host *h)
+{
+    const struct gn_worker_hand_far *far = &h->taking.far;
+    const int rc = gn_remote_host_has_taken(h) ? gn_out_kept_all(&h->out, far->acknowledged) : -EPROTO;
     if (rc)
-        return gn_fail(err, -rc, NULL, "the program's session has not come");
-    h->in.received = far.received;
-    h->in.small = far.small;
-    h->n_batches = far.n_batches;
+        return rc;
+    h->in.received = far->received;
+    h->in.small = far->small;
+    h->n_batches = far->n_batches;
     /* One that waits for nothing would wait for ever: no honest worker hands such a one. */
     gn_commands_batch_came(h->v, h->n_batches);
     return 0;

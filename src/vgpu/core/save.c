@@ -7,10 +7,12 @@
 #include "vgpu/core/save.h"
 
 #include "base/clock.h"
+#include "link/frame.h"
 #include "stream/known.h"
 #include "vgpu/core/build_files.h"
 #include "vgpu/core/kept.h"
 #include "vgpu/core/outgoing.h"
+#include "vgpu/core/remote_host.h"
 #include "vgpu/core/writes.h"
 
 #include <errno.h>
@@ -25,6 +27,7 @@ struct gn_save {
     struct gn_stream_writer *w;
     struct gn_outgoing *outgoing;
     const struct gn_saved_about *about;        /* NULL: it is no checkpoint, or it has been said */
+    const struct gn_far_session *session;      /* NULL: of that nothing goes along */
     struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
     struct told {
         uint64_t id, made_by; /* the serial of its first record */
@@ -209,6 +212,10 @@ static int announce(struct gn_save *s, bool stands, uint32_t n_index)
         most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
     if (!stands)
         return gn_stream_announce(s->w, &most);
+    if (s->session) {
+        const struct gn_far_size size = gn_far_session_size(s->session);
+        most.entries_bytes += size.n_frames * ENTRY_BYTES + size.bytes;
+    }
     most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
     most.entries_bytes += s->n_kept * sizeof(struct gn_saved_kept) + ENTRY_BYTES;
     pthread_mutex_lock(&v->lock);
@@ -268,6 +275,29 @@ static int tell_segments(struct gn_save *s)
         rc = save_state(s->w, s->n_segments, GN_SAVED_SEGMENT, &bytes, sizeof bytes);
     }
     return rc;
+}
+
+struct telling {
+    struct gn_stream_writer *w;
+    uint64_t n;
+};
+
+static int tell_frame(void *ctx, const struct gn_frame *f)
+{
+    struct telling *t = ctx;
+    const struct gn_saved_link state = {.op = f->op, .seq = f->seq};
+    int rc = gn_stream_entry_begin(t->w, GN_STREAM_SESSION, t->n++, GN_SAVED_LINK, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(t->w, GN_PART_STATE, &state, sizeof state);
+    if (!rc)
+        rc = gn_stream_part(t->w, GN_PART_API, f->payload, f->n_payload);
+    return rc ? rc : gn_stream_entry_end(t->w);
+}
+
+static int tell_session(const struct gn_save *s)
+{
+    struct telling t = {.w = s->w};
+    return s->session ? gn_far_session_hand(s->session, tell_frame, &t) : 0;
 }
 
 /*
@@ -374,6 +404,11 @@ void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about)
     s->about = about;
 }
 
+void gn_save_session(struct gn_save *s, const struct gn_far_session *session)
+{
+    s->session = session;
+}
+
 void gn_save_for_far(struct gn_save *s)
 {
     s->far = true;
@@ -430,6 +465,8 @@ static int tell_all(struct gn_save *s, bool stands)
         rc = tell_about(s);
     if (!rc)
         rc = tell_segments(s);
+    if (!rc && stands)
+        rc = tell_session(s);
     if (!rc)
         rc = gn_outgoing_tell_gone(s->outgoing, s->w);
     if (!rc)

@@ -20,6 +20,13 @@ enum gn_saved_kind {
     GN_SAVED_SEGMENT =
         4,             /* of a program on another machine. id: a data segment's index. GN_PART_STATE: u64 bytes. Before what lies in it */
     GN_SAVED_KEPT = 5, /* GN_PART_STATE: struct gn_saved_kept each: objects that only pending commands have (kept.h) */
+    GN_SAVED_LINK =
+        6, /* of a stopped program on another machine. id: 0 and on. GN_PART_STATE: struct gn_saved_link, GN_PART_API: its payload */
+};
+
+/* A frame of where a session over tcp stood, as one worker hands it to another (remote_host.h). */
+struct gn_saved_link {
+    uint32_t op, seq;
 };
 
 struct gn_saved_kept {
@@ -119,6 +126,9 @@ struct gn_saved_about {
     const struct gn_stream_stop *stop; /* NULL: the program goes on */
 };
 void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about);
+/* Before the last step: where the session of a program elsewhere stands goes along. Held until then. */
+struct gn_far_session;
+void gn_save_session(struct gn_save *s, const struct gn_far_session *session);
 /* Before any step: whoever loads shares no memory with the program, and is told what data segments there are. */
 void gn_save_for_far(struct gn_save *s);
 /* Of a move, before all else and while the program runs: its devices, so that whoever loads can say no. */

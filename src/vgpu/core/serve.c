@@ -587,7 +587,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
 int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
 {
     static struct gn_vgpu_boot handed;
-    const bool loads = boot->load_fd >= 0;
+    const bool loads = boot->load_fd >= 0 || boot->file_fd >= 0;
     if (loads) {
         handed = *boot;
         boot = &handed;

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that are attached over tcp, whose vGPUs are put into files and back: what they compute is what they compute undisturbed; whatever goes
+wrong with the file or the connection, the program goes on or waits on.
+
+    tcp_stop_test.py STAGE PROGRAM LOAD RELAY      STAGE: what make stage leaves; PROGRAM: moved; LOAD: gantry-load; RELAY: tcp suite's
+"""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import sys
+import time
+
+from moves_harness import Load, STEPS, TIMEOUT_S, TcpCase, cpu_seconds, gantry, rewritten, start_again, telling, wait_until
+
+TcpCase.stage, TcpCase.path, LOAD, TcpCase.network = (os.path.abspath(p) for p in sys.argv[1:5])
+LINK = 6          # of the entries of `session`: where the session stood
+SESSION_ENTRY = "<QIIIIQ"
+TOKEN = "blue-has-a-token-that-is-long-enough"
+BLUE = {"GANTRY_TENANT": "blue", "GANTRY_TOKEN": TOKEN}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def entries(body):
+    at = 0
+    while at < len(body):
+        n = struct.unpack_from(SESSION_ENTRY, body, at)[5]
+        yield struct.unpack_from(SESSION_ENTRY, body, at)[:2], body[at:at + n]
+        at += n
+
+
+def session_of(change):
+    """A file whose entries of that kind are change(number, bytes)."""
+    def each(name, body):
+        if name != "session":
+            return body
+        return b"".join(change(i, e) if kind == LINK else e for (i, kind), e in entries(body))
+    return each
+
+
+class Stops(TcpCase):
+    def setUp(self):
+        super().setUp()
+        self.files = os.path.join(self.work, "files")
+        os.mkdir(self.files)
+        self.path_of_file = os.path.join(self.files, "a.ckpt")
+
+    def at_one_port(self, *args, **options):
+        """One that is found at the same address when it is started again."""
+        return self.daemon("a", "--listen", "tcp:127.0.0.1:{}".format(free_port()), *args, **options)
+
+    def secure(self):
+        config = self.file("conf", "[tenant blue]\ntoken-file = {}\n".format(self.file("token", TOKEN + "\n")))
+        return self.at_one_port("--config", config, insecure=False)
+
+    def vgpu(self, daemon):
+        vgpus = daemon.vgpus()
+        self.assertEqual([v["link"] for v in vgpus], ["tcp"])
+        return vgpus[0]
+
+    def well(self, daemon, *words):
+        status, said = gantry(daemon, *words)
+        self.assertEqual(status, 0, said)
+        return said
+
+    def refused(self, daemon, what, *words, **options):
+        status, said = gantry(daemon, *words, **options)
+        self.assertEqual(status, 1, said)
+        self.assertIn(what, json.dumps(said["error"]))
+
+    def stop(self, daemon):
+        before = self.vgpu(daemon)
+        said = self.well(daemon, "checkpoint", before["id"], self.path_of_file, "--stop")["checkpoint"]
+        self.assertEqual((said["id"], said["state"], said["bytes"]), (before["id"], "stopped", os.path.getsize(self.path_of_file)))
+        after = self.vgpu(daemon)
+        self.assertEqual((after["id"], after["state"], after["memory_bytes"]), (before["id"], "stopped", 0))
+        self.assertNotIn("worker_pid", after)
+        self.assertEqual(os.listdir(self.files), ["a.ckpt"])
+        return before
+
+    def restore(self, daemon, before):
+        said = self.well(daemon, "restore", self.path_of_file)["restore"]
+        self.assertEqual((said["id"], said["result"]), (before["id"], "restored"))
+        after = self.vgpu(daemon)
+        self.assertIn(after["state"], ("running", "idle"))
+        self.assertNotEqual(after["worker_pid"], before["worker_pid"])
+        for same in ("id", "tenant", "weight", "memory_limit_bytes", "program"):
+            self.assertEqual(after.get(same), before.get(same))
+
+    def go_through(self, program, each):
+        for step in STEPS:
+            self.assertEqual(program.at(), step)
+            each(program.on)
+        self.assertIsNone(program.ends_well())
+
+    def stops_and_goes_on(self, daemon, on):
+        before = self.stop(daemon)
+        on()  # and what it asks for now is done when there is somebody again
+        self.restore(daemon, before)
+
+    def stops_for_another(self, daemon, how, on):
+        before = self.stop(daemon)
+        start_again(daemon, how)
+        self.assertTrue(wait_until(daemon.vgpus, TIMEOUT_S))
+        self.assertEqual((self.vgpu(daemon)["state"], self.vgpu(daemon)["id"]), ("stopped", before["id"]))
+        on()
+        self.restore(daemon, before)
+
+    def test_stopped_and_restored(self):
+        a = self.at_one_port()
+        self.go_through(self.program(a), lambda on: self.stops_and_goes_on(a, on))
+        self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+
+    def test_stopped_and_restored_through_tls(self):
+        a = self.secure()
+        self.go_through(self.program(a, **BLUE), lambda on: self.stops_and_goes_on(a, on))
+
+    def test_restored_by_another_gantryd(self):
+        kills = itertools.cycle((signal.SIGKILL, signal.SIGTERM))
+        for secure in (False, True):
+            with self.subTest(secure=secure):
+                a = self.secure() if secure else self.at_one_port()
+                self.go_through(self.program(a, **(BLUE if secure else {})), lambda on, a=a: self.stops_for_another(a, next(kills), on))
+
+    def test_loads_that_run(self):
+        a = self.at_one_port()
+        for load in ("matrixmul", "histogram", "scan"):
+            with self.subTest(load=load):
+                program = Load(LOAD, load, a.program_env())
+                self.addCleanup(program.kill)
+                self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
+                for _ in range(4):
+                    self.restore(a, self.stop(a))
+                    self.well(a, "migrate", self.vgpu(a)["id"], "local")
+                    self.well(a, "checkpoint", self.vgpu(a)["id"], self.path_of_file)
+                self.assertIsNone(program.ends_well())
+                self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+
+    def test_who_waits_uses_no_processor(self):
+        a = self.at_one_port()
+        program = self.at_first(a)
+        before = self.stop(a)
+        program.on()
+        for gone in (False, True):
+            if gone:
+                a.process.kill()
+                a.process.wait()
+            at = cpu_seconds(program.process.pid)
+            time.sleep(2)  # what is looked at is the time itself
+            self.assertLess(cpu_seconds(program.process.pid) - at, 0.2)
+        start_again(a)
+        self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
+        self.restore(a, before)
+        self.assertEqual(program.at(), STEPS[1])
+        self.ends_well(program, 2)
+
+    def test_a_program_that_has_gone_on_is_not_taken_back(self):
+        old = os.path.join(self.work, "old")
+        a = self.at_one_port()
+        program = self.at_first(a)
+        before = self.stop(a)
+        shutil.copy(self.path_of_file, old)
+        self.restore(a, before)
+        self.refused(a, "has gone on since", "restore", old)
+        before = self.stop(a)
+        self.refused(a, "waits for a later checkpoint", "restore", old)
+        self.restore(a, before)
+        self.ends_well(program)
+        self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+        self.refused(a, "no program waits", "restore", self.path_of_file)
+
+    def test_files_that_are_not_right(self):
+        a = self.at_one_port()
+        program = self.at_first(a)
+        before = self.stop(a)
+        with open(self.path_of_file, "rb") as f:
+            good = f.read()
+        bad = {
+            "cut": (good[:len(good) * 2 // 3], "ends"),
+            "without its session": (rewritten(good, session_of(lambda i, e: b"")), "session"),
+            "with half of it": (rewritten(good, session_of(lambda i, e: b"" if i else e)), "session"),
+            "with more of it": (rewritten(good, session_of(lambda i, e: e + e)), "session"),
+            "with none of its parts": (rewritten(good, session_of(lambda i, e: e[:32].replace(e[16:32], struct.pack("<IIQ", 0, 0, 32)))), "session"),
+        }
+        for name, (data, what) in bad.items():
+            with self.subTest(name):
+                path = os.path.join(self.work, "bad")
+                with open(path, "wb") as f:
+                    f.write(data)
+                self.assertNotEqual(data, good)
+                self.refused(a, what, "restore", path)
+                self.assertTrue(wait_until(lambda: self.vgpu(a)["state"] == "stopped", TIMEOUT_S))
+        self.restore(a, before)
+        self.ends_well(program)
+
+    def test_the_program_ends_while_it_is_stopped(self):
+        a = self.at_one_port("--tcp-grace", "1")
+        program = self.at_first(a)
+        self.stop(a)
+        program.kill()
+        self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
+        self.refused(a, "no program waits", "restore", self.path_of_file)
+
+    def test_its_connection_breaks_while_it_is_stopped(self):
+        """Before its grace is over, and after."""
+        for grace in ("100", "1"):
+            with self.subTest(grace=grace):
+                a = self.at_one_port("--tcp-grace", grace)
+                relay, address = self.relay(a.tcp_address.rsplit(":", 1)[1])
+                program = self.at_first(a, GANTRY_CONNECT=address)
+                before = self.stop(a)
+                relay.send_signal(signal.SIGSTOP)
+                program.on()
+                time.sleep(1.5)
+                relay.send_signal(signal.SIGCONT)
+                self.assertTrue(wait_until(lambda: [v["state"] for v in a.vgpus()] == ["stopped"], TIMEOUT_S))
+                self.restore(a, before)
+                self.assertEqual(program.at(), STEPS[1])
+                self.ends_well(program, 2)
+
+    def test_a_program_that_does_not_say_that_it_waits_goes_on(self):
+        a = self.at_one_port()
+        program = self.at_first(a)
+        before = self.vgpu(a)
+        os.kill(program.process.pid, signal.SIGSTOP)
+        try:
+            self.refused(a, "does not say that it waits", "checkpoint", before["id"], self.path_of_file, "--stop")
+        finally:
+            os.kill(program.process.pid, signal.SIGCONT)
+        self.assertEqual(os.listdir(self.files), [])
+        self.assertEqual(self.vgpu(a)["worker_pid"], before["worker_pid"])
+        self.ends_well(program)
+
+    def test_one_that_has_come_from_elsewhere_is_refused(self):
+        a, b = self.daemon("a"), self.daemon("b")
+        program = self.at_first(a)
+        self.well(a, "migrate", self.vgpu(a)["id"], b.tcp_address)
+        before = self.vgpu(b)
+        self.refused(b, "has no token", "checkpoint", before["id"], self.path_of_file, "--stop")
+        self.assertEqual(self.vgpu(b)["worker_pid"], before["worker_pid"])
+        self.ends_well(program)
+
+
+if __name__ == "__main__":
+    telling.main(TcpCase.stage, sys.argv[5:])
