@@ -23,12 +23,12 @@ class DrainTcp(TcpCase):
         return "the-token-of-{}-at-{}".format(tenant, name)
 
     def token_file(self, tenant, name):
-        return self.file(tenant + "." + name, self.token(tenant, name) + "\n")
+        return self.private(tenant + "." + name, self.token(tenant, name) + "\n")
 
     def secure(self, name):
         """Serves TLS alone over tcp, and knows tenants by tokens of its own."""
         rules = ["[tenant {}]\ntoken-file = {}\nuid = {}\n".format(t, self.token_file(t, name), os.getuid()) for t in TENANTS]
-        return self.daemon(name, "--config", self.file(name + ".conf", "".join(rules)), insecure=False)
+        return self.daemon(name, "--config", self.private(name + ".conf", "".join(rules)), insecure=False)
 
     def started(self, daemon, *envs):
         """Programs that have come to their first step, by vGPU. Those that name no gantryd are attached over tcp."""
@@ -60,7 +60,7 @@ class DrainTcp(TcpCase):
                                 *({"GANTRY_TENANT": t, "GANTRY_TOKEN": self.token(t, "a")} for t in TENANTS))
         before = {v["id"]: v for v in a.vgpus()}
         self.assertEqual(sorted((v["tenant"], v["link"]) for v in before.values()), [(t, link) for t in TENANTS for link in ("shm", "tcp")])
-        wrong = self.file("wrong", "not-a-token-that-anybody-has\n")
+        wrong = self.private("wrong", "not-a-token-that-anybody-has\n")
         red = ("--token-file", "red=" + self.token_file("red", "b"))
         what = self.drain(a, b, 1, "--token-file", "blue=" + wrong, *red)
         self.assertEqual({id_: (v["tenant"], v["result"]) for id_, v in what.items()},
@@ -126,7 +126,7 @@ class DrainTcp(TcpCase):
         blue = ("--token-file", self.token_file("blue", "b"))
         for what, address, *how in (("without credentials", b.tcp_address), ("No such file", b.tcp_address, "--token-file", "blue=/nonexistent"),
                                     ("more than one token file", b.tcp_address, *blue, *blue),
-                                    ("not 4", b.tcp_address, "--token-file", self.file("short", "1234")), ("no gantryd listens", "tcp:127.0.0.1:1", *blue),
+                                    ("not 4", b.tcp_address, "--token-file", self.private("short", "1234")), ("no gantryd listens", "tcp:127.0.0.1:1", *blue),
                                     ("is this one", a.tcp_address, "--token-file", "blue=" + self.token_file("blue", "a"))):
             with self.subTest(what):
                 status, said = gantry(a, "drain", address, *how)

@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -250,12 +251,28 @@ class TcpCase(MovesCase):
         self.addCleanup(lambda: (relay.kill(), relay.wait(), relay.stdout.close()))
         return relay, "tcp:127.0.0.1:" + relay.stdout.readline().strip()
 
-    def file(self, name, text):
-        """Its path. Nobody else can read it, as becomes a token's."""
+    def private(self, name, text):
+        """A file's path. Nobody else can read it, as becomes a token's."""
         path = os.path.join(self.work, name)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as f:
             f.write(text)
         return path
+
+
+class StopsCase(TcpCase):
+    """The same, for vGPUs that go into files: `file`, in `files`, and a gantryd that is at the same address when it is started again."""
+
+    def setUp(self):
+        super().setUp()
+        self.files = os.path.join(self.work, "files")
+        os.mkdir(self.files)
+        self.file = os.path.join(self.files, "a.ckpt")
+
+    def at_one_port(self, *args, **options):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        return self.daemon("a", "--listen", "tcp:127.0.0.1:{}".format(port), *args, **options)
 
 
 class FarCase(TcpCase):

@@ -127,7 +127,7 @@ class Near(FarCase):
         self.ends_well(program)
 
     def test_with_tls(self):
-        config = self.file("a.conf", "[tenant default]\ntoken-file = {}\n".format(self.file("token", TOKEN + "\n")))
+        config = self.private("a.conf", "[tenant default]\ntoken-file = {}\n".format(self.private("token", TOKEN + "\n")))
         token = os.path.join(self.work, "token")
         a, b = (self.daemon(name, "--config", config, insecure=False) for name in ("a", "b"))
         program = self.shared(a, GANTRY_TOKEN=TOKEN)

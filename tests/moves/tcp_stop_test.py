@@ -11,24 +11,17 @@ import json
 import os
 import shutil
 import signal
-import socket
 import struct
 import sys
 import time
 
-from moves_harness import Load, STEPS, TIMEOUT_S, TcpCase, cpu_seconds, gantry, rewritten, start_again, telling, wait_until
+from moves_harness import STEPS, TIMEOUT_S, Load, StopsCase, cpu_seconds, gantry, rewritten, start_again, telling, wait_until
 
-TcpCase.stage, TcpCase.path, LOAD, TcpCase.network = (os.path.abspath(p) for p in sys.argv[1:5])
+StopsCase.stage, StopsCase.path, LOAD, StopsCase.network = (os.path.abspath(p) for p in sys.argv[1:5])
 LINK = 6          # of the entries of `session`: where the session stood
 SESSION_ENTRY = "<QIIIIQ"
 TOKEN = "blue-has-a-token-that-is-long-enough"
 BLUE = {"GANTRY_TENANT": "blue", "GANTRY_TOKEN": TOKEN}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def entries(body):
@@ -48,19 +41,9 @@ def session_of(change):
     return each
 
 
-class Stops(TcpCase):
-    def setUp(self):
-        super().setUp()
-        self.files = os.path.join(self.work, "files")
-        os.mkdir(self.files)
-        self.path_of_file = os.path.join(self.files, "a.ckpt")
-
-    def at_one_port(self, *args, **options):
-        """One that is found at the same address when it is started again."""
-        return self.daemon("a", "--listen", "tcp:127.0.0.1:{}".format(free_port()), *args, **options)
-
+class Stops(StopsCase):
     def secure(self):
-        config = self.file("conf", "[tenant blue]\ntoken-file = {}\n".format(self.file("token", TOKEN + "\n")))
+        config = self.private("conf", "[tenant blue]\ntoken-file = {}\n".format(self.private("token", TOKEN + "\n")))
         return self.at_one_port("--config", config, insecure=False)
 
     def vgpu(self, daemon):
@@ -80,8 +63,8 @@ class Stops(TcpCase):
 
     def stop(self, daemon):
         before = self.vgpu(daemon)
-        said = self.well(daemon, "checkpoint", before["id"], self.path_of_file, "--stop")["checkpoint"]
-        self.assertEqual((said["id"], said["state"], said["bytes"]), (before["id"], "stopped", os.path.getsize(self.path_of_file)))
+        said = self.well(daemon, "checkpoint", before["id"], self.file, "--stop")["checkpoint"]
+        self.assertEqual((said["id"], said["state"], said["bytes"]), (before["id"], "stopped", os.path.getsize(self.file)))
         after = self.vgpu(daemon)
         self.assertEqual((after["id"], after["state"], after["memory_bytes"]), (before["id"], "stopped", 0))
         self.assertNotIn("worker_pid", after)
@@ -89,7 +72,7 @@ class Stops(TcpCase):
         return before
 
     def restore(self, daemon, before):
-        said = self.well(daemon, "restore", self.path_of_file)["restore"]
+        said = self.well(daemon, "restore", self.file)["restore"]
         self.assertEqual((said["id"], said["result"]), (before["id"], "restored"))
         after = self.vgpu(daemon)
         self.assertIn(after["state"], ("running", "idle"))
@@ -142,7 +125,7 @@ class Stops(TcpCase):
                 for _ in range(4):
                     self.restore(a, self.stop(a))
                     self.well(a, "migrate", self.vgpu(a)["id"], "local")
-                    self.well(a, "checkpoint", self.vgpu(a)["id"], self.path_of_file)
+                    self.well(a, "checkpoint", self.vgpu(a)["id"], self.file)
                 self.assertIsNone(program.ends_well())
                 self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
 
@@ -169,7 +152,7 @@ class Stops(TcpCase):
         a = self.at_one_port()
         program = self.at_first(a)
         before = self.stop(a)
-        shutil.copy(self.path_of_file, old)
+        shutil.copy(self.file, old)
         self.restore(a, before)
         self.refused(a, "has gone on since", "restore", old)
         before = self.stop(a)
@@ -177,13 +160,13 @@ class Stops(TcpCase):
         self.restore(a, before)
         self.ends_well(program)
         self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
-        self.refused(a, "no program waits", "restore", self.path_of_file)
+        self.refused(a, "no program waits", "restore", self.file)
 
     def test_files_that_are_not_right(self):
         a = self.at_one_port()
         program = self.at_first(a)
         before = self.stop(a)
-        with open(self.path_of_file, "rb") as f:
+        with open(self.file, "rb") as f:
             good = f.read()
         bad = {
             "cut": (good[:len(good) * 2 // 3], "ends"),
@@ -209,7 +192,7 @@ class Stops(TcpCase):
         self.stop(a)
         program.kill()
         self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
-        self.refused(a, "no program waits", "restore", self.path_of_file)
+        self.refused(a, "no program waits", "restore", self.file)
 
     def test_its_connection_breaks_while_it_is_stopped(self):
         """Before its grace is over, and after."""
@@ -234,7 +217,7 @@ class Stops(TcpCase):
         before = self.vgpu(a)
         os.kill(program.process.pid, signal.SIGSTOP)
         try:
-            self.refused(a, "does not say that it waits", "checkpoint", before["id"], self.path_of_file, "--stop")
+            self.refused(a, "does not say that it waits", "checkpoint", before["id"], self.file, "--stop")
         finally:
             os.kill(program.process.pid, signal.SIGCONT)
         self.assertEqual(os.listdir(self.files), [])
@@ -246,10 +229,10 @@ class Stops(TcpCase):
         program = self.at_first(a)
         self.well(a, "migrate", self.vgpu(a)["id"], b.tcp_address)
         before = self.vgpu(b)
-        self.refused(b, "has no token", "checkpoint", before["id"], self.path_of_file, "--stop")
+        self.refused(b, "has no token", "checkpoint", before["id"], self.file, "--stop")
         self.assertEqual(self.vgpu(b)["worker_pid"], before["worker_pid"])
         self.ends_well(program)
 
 
 if __name__ == "__main__":
-    telling.main(TcpCase.stage, sys.argv[5:])
+    telling.main(StopsCase.stage, sys.argv[5:])

@@ -21,13 +21,13 @@ class Tcp(BetweenTwo, TcpCase):
     kept = ("tenant", "link", "weight", "memory_limit_bytes", "program")
 
     def secure(self, name, token=TOKEN):
-        config = self.file(name + ".conf", "[tenant blue]\ntoken-file = {}\n".format(self.file(name + ".token", token + "\n")))
+        config = self.private(name + ".conf", "[tenant blue]\ntoken-file = {}\n".format(self.private(name + ".token", token + "\n")))
         return self.daemon(name, "--config", config, insecure=False)
 
     def test_through_tls(self):
         a, b = self.secure("a"), self.secure("b", OTHER)
         program = self.program(a, GANTRY_TENANT="blue", GANTRY_TOKEN=TOKEN)
-        there, back = ("--token-file", self.file("there", OTHER)), ("--token-file", self.file("back", TOKEN))
+        there, back = ("--token-file", self.private("there", OTHER)), ("--token-file", self.private("back", TOKEN))
         for name in STEPS:
             self.assertEqual(program.at(), name)
             self.move(a, b, *there)
@@ -60,13 +60,13 @@ class Tcp(BetweenTwo, TcpCase):
         program = self.program(a, GANTRY_TENANT="blue", GANTRY_TOKEN=TOKEN)
         self.assertEqual(program.at(), STEPS[0])
         vgpu = a.vgpus()[0]["id"]
-        wrong = self.file("wrong", "not-a-token-that-anybody-has")
+        wrong = self.private("wrong", "not-a-token-that-anybody-has")
         self.refused(a, "", "migrate", vgpu, b.tcp_address, "--token-file", wrong)
         self.refused(a, "credentials", "migrate", vgpu, b.tcp_address)
-        self.refused(a, "", "migrate", vgpu, plain.tcp_address, "--token-file", self.file("t", OTHER))
+        self.refused(a, "", "migrate", vgpu, plain.tcp_address, "--token-file", self.private("t", OTHER))
         self.refused(a, "", "migrate", vgpu, plain.tcp_address)
         self.assertEqual(b.vgpus() + plain.vgpus(), [])
-        self.move(a, b, "--token-file", self.file("there", OTHER))
+        self.move(a, b, "--token-file", self.private("there", OTHER))
         self.ends_well(program)
 
 
