@@ -204,7 +204,8 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     m->seq = seq;
     if (m->from->remote) {
         m->told = true;
-        gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id, m->from->program, (int)m->from->program_pid);
+        gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id, m->from->program,
+               (int)m->from->program_pid);
         set_deadline(m, TELL_NS);
         return 0;
     }

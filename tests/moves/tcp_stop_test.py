@@ -17,8 +17,9 @@ import time
 
 from moves_harness import STEPS, TIMEOUT_S, Load, StopsCase, cpu_seconds, gantry, rewritten, start_again, telling, wait_until
 
+from decoder import LINK, Decoder   # found by way of moves_harness
+
 StopsCase.stage, StopsCase.path, LOAD, StopsCase.network = (os.path.abspath(p) for p in sys.argv[1:5])
-LINK = 6          # of the entries of `session`: where the session stood
 SESSION_ENTRY = "<QIIIIQ"
 TOKEN = "blue-has-a-token-that-is-long-enough"
 BLUE = {"GANTRY_TENANT": "blue", "GANTRY_TOKEN": TOKEN}
@@ -185,6 +186,29 @@ class Stops(StopsCase):
                 self.assertTrue(wait_until(lambda: self.vgpu(a)["state"] == "stopped", TIMEOUT_S))
         self.restore(a, before)
         self.ends_well(program)
+
+    def test_the_file_says_where_its_session_stood(self):
+        """While commands wait for a user event, whose inputs have come and are nobody's yet."""
+        a = self.at_one_port()
+        program = self.program(a)
+        for step in STEPS[:3]:
+            self.assertEqual(program.at(), step)
+            if step != STEPS[2]:
+                program.on()
+        before = self.stop(a)
+        with open(self.file, "rb") as f:
+            stream = Decoder(f.read())
+        stream.decode()
+        (op, _, first), *others = stream.frames
+        self.assertEqual((op, len(first)), (80, 56))
+        received, small, _, n_held, n_areas, begins, acknowledged, n_said, zero = struct.unpack("<QQQIIQQII", first)
+        self.assertLessEqual(small, received)
+        self.assertLessEqual(begins, acknowledged)
+        self.assertEqual(zero, 0)
+        self.assertGreater(n_areas, 0)
+        self.assertEqual([op for op, _, _ in others], [81] * n_held + [82] * n_areas + [83] * n_said)
+        self.restore(a, before)
+        self.ends_well(program, 3)
 
     def test_the_program_ends_while_it_is_stopped(self):
         a = self.at_one_port("--tcp-grace", "1")

@@ -10,6 +10,7 @@ from xxh3 import xxh3
 MAGIC = bytes([0x89, 0x47, 0x56, 0x47, 0x50, 0x55, 0x0D, 0x0A])
 TABLES = ("tenant", "devices", "objects", "events", "calls", "commands", "maps", "session")
 STATES = {"tenant": 24, "devices": 32, "events": 40, "calls": 8, "commands": 32, "maps": 32}
+LINK = 6   # of `session`'s kinds
 
 
 class Refused(Exception):
@@ -79,11 +80,13 @@ def text(b):
 
 
 class Decoder:
-    """Reads all of a stream; `lines` is what it holds, as `stream-tool dump` prints it; `commands` what is said of each pending one."""
+    """Reads all of a stream; `lines` is what it holds, as `stream-tool dump` prints it; `commands` what is said of each pending one; `frames` where a
+    session over tcp stood."""
 
     def __init__(self, b):
         self.b = Bytes(b)
         self.lines, self.objects, self.memories, self.commands = [], {}, {}, []
+        self.frames = []
         self.announced, self.entries_bytes = None, 0
         self.round = self.round_kind = 0
         self.chain = self.number = 0
@@ -160,6 +163,8 @@ class Decoder:
                 check(zero == 0 and not b.bytes(-size % 8).strip(b"\0"), "part")
                 if part == 1 and name in STATES:
                     check(size == STATES[name], "state")
+                if (name, kind) == ("session", LINK):
+                    self.frame(ident, part, content)
                 if part == 1 and name == "commands":
                     event, zero, done, submit_ns, start_ns = struct.unpack("<IIQQQ", content)
                     self.commands.append({"id": ident, "event": event, "done": done, "submit_ns": submit_ns, "start_ns": start_ns})
@@ -170,6 +175,14 @@ class Decoder:
                 self.objects[ident] = kind
                 check(len(self.objects) <= self.announced[2], "more objects than announced")
             self.say(*words)
+
+    def frame(self, ident, part, content):
+        if part == 1:
+            check(ident == len(self.frames) and len(content) == 8, "frame")
+            self.frames.append([*struct.unpack("<II", content), None])
+        else:
+            check(part == 1024 and ident == len(self.frames) - 1 and self.frames[ident][2] is None, "frame's payload")
+            self.frames[ident][2] = content
 
     def on_memory(self, b):
         while b.left():

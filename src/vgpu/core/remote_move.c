@@ -387,18 +387,12 @@ int gn_remote_host_take(struct gn_remote_host *h, const struct gn_frame *f)
         gn_out_go_on(&h->out, far->first);
         return 0;
     }
-    if (far->n_held) {
-        far->n_held--;
-        return take_held(h, f);
-    }
-    if (far->n_areas) {
-        far->n_areas--;
-        return take_area(h, f);
-    }
-    if (!far->n_said)
+    uint32_t *left = far->n_held ? &far->n_held : far->n_areas ? &far->n_areas : &far->n_said;
+    if (!*left)
         return -EPROTO;
-    far->n_said--;
-    return take_said(h, f);
+    const int rc = far->n_held ? take_held(h, f) : far->n_areas ? take_area(h, f) : take_said(h, f);
+    *left -= !rc;
+    return rc;
 }
 
 bool gn_remote_host_has_taken(const struct gn_remote_host *h)
