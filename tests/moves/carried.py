@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real programs whose vGPUs are carried from host to host while they run: what they give must be what they give natively.
 
-    carried.py --stage STAGE [--by switches|moves|both] [--link shm|tcp] [--times N] [--runs N] [--cold] [--json FILE] [NAME]...
+    carried.py --stage STAGE [--by switches|moves|both|stops] [--link shm|tcp] [--times N] [--runs N] [--cold] [--json FILE] [NAME]...
 
 switches: between passthrough and remote (gantry mode). moves: between two gantryds of this machine (gantry migrate), over tcp with TLS and a
-token where the link says so. both: out of the program, to the other gantryd, into the program there, and so on.
+token where the link says so. both: out of the program, to the other gantryd, into the program there, and so on. stops: into a file, which ends the
+vGPU, and back (gantry checkpoint --stop, gantry restore), over either link.
 
 The program is fed piece by piece (tests/programs/fed.py), so it is carried as often as was asked for, however fast it is. Pauses are
 printed, and judge nothing. One verdict a program; exit status 0, 1 when any failed, 77 when none could be run.
@@ -19,6 +20,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "programs"))
@@ -27,8 +29,10 @@ import fed  # noqa: E402
 import runner  # noqa: E402
 
 OTHER = "the other gantryd"
+FILE = "a file and back"
 # What is done in turn, by the word of --by. Whoever begins with remote is in passthrough before.
-TURNS = {"switches": ("remote", "passthrough"), "moves": (OTHER,), "both": ("remote", OTHER, "passthrough")}
+TURNS = {"switches": ("remote", "passthrough"), "moves": (OTHER,), "both": ("remote", OTHER, "passthrough"), "stops": (FILE,)}
+PATIENT = ("--drain-timeout", "60")
 PHASES = ("hold", "stand", "driver", "ends", "tables", "contents", "loaded", "commit")
 TENANT = "carried"
 TOKEN = "a-token-that-is-long-enough-to-be-one"
@@ -37,10 +41,11 @@ TOKEN = "a-token-that-is-long-enough-to-be-one"
 class Carrier:
     """Carries the one vGPU that there is, and knows which gantryd has it."""
 
-    def __init__(self, gantryds, turns, token_file):
+    def __init__(self, gantryds, turns, token_file, file):
         self.here, self.there = gantryds[0], gantryds[-1]
         self.turns = turns
         self.token_file = token_file
+        self.file = file
         self.mode = "passthrough" if "passthrough" in turns else "remote"
         self.pauses = []
 
@@ -52,12 +57,18 @@ class Carrier:
         title = "{}, to {}".format(number, to)
         if to == OTHER:
             address = self.there.tcp_address or self.there.address
-            move = self.gantry(title, "migrate", before["id"], address, *(["--token-file", self.token_file] if self.token_file else []))
+            token = ["--token-file", self.token_file] if self.token_file else []
+            move = self.gantry(title, "migrate", *PATIENT, before["id"], address, *token)["move"]
             if self.here.vgpus():
                 raise runner.Failed("{}: it is still where it was".format(title))
             self.here, self.there = self.there, self.here
+        elif to == FILE:
+            began = time.monotonic_ns()
+            stop = self.gantry(title, "checkpoint", *PATIENT, before["id"], self.file, "--stop")["checkpoint"]
+            self.gantry(title, "restore", self.file)
+            move = {"downtime_ns": time.monotonic_ns() - began, "bytes": stop["bytes"]}
         else:
-            move = self.gantry(title, "mode", before["id"], to)
+            move = self.gantry(title, "mode", *PATIENT, before["id"], to)["move"]
             self.mode = to
         (now,) = self.here.vgpus()
         if (now["id"], now["mode"], now["link"] == "tcp") != (before["id"], self.mode, bool(self.token_file)):
@@ -65,11 +76,10 @@ class Carrier:
         self.pauses.append({"turn": to, **move})
 
     def gantry(self, title, command, *words):
-        done = subprocess.run([os.path.join(self.here.stage, "bin", "gantry"), command, "--json", "--drain-timeout", "60", "--connect",
-                               self.here.address, *words], env=daemon.clean_env(), capture_output=True, text=True, timeout=200, check=False)
+        done = subprocess.run([os.path.join(self.here.stage, "bin", "gantry"), command, "--json", "--connect", self.here.address, *words], env=daemon.clean_env(), capture_output=True, text=True, timeout=200, check=False)
         if done.returncode:
             raise runner.Failed("{}: {}{}".format(title, done.stdout, done.stderr))
-        return json.loads(done.stdout)["move"]
+        return json.loads(done.stdout)
 
 
 class Carried(runner.Runner):
@@ -121,7 +131,7 @@ class Carried(runner.Runner):
             else:
                 env["POCL_CACHE_DIR"] = self.folder(name, "cache-native")
             side = runner.Side("carried", os.path.join(self.root, name, "carried"), self.folder(name, "shared"), env, gantry=True)
-            carrier = Carrier(gantryds, self.turns, token_file)
+            carrier = Carrier(gantryds, self.turns, token_file, os.path.join(self.folder(name, "shared"), "file"))
             try:
                 return fed.run(side, program, self.times, carrier), carrier.pauses
             except runner.Failed as failure:
@@ -143,9 +153,10 @@ def show(name, pauses):
         some = [p for p in pauses if p["turn"] == to]
         print("  {} to {}, {} times: stood still for {} ms, the first for {:.1f}".format(
             name, to, len(some), in_ms(some, "downtime_ns"), some[0]["downtime_ns"] / 1e6))
-        for phase in PHASES:
+        for phase in PHASES if to != FILE else ():
             print("    {}: {}".format(phase, in_ms(some, "phases_ns", phase)))
-        print("    ahead: {} ms; pages in the stop: {}".format(in_ms(some, "precopy_ns"), max(p["pages"]["stop"] for p in some)))
+        if to != FILE:
+            print("    ahead: {} ms; pages in the stop: {}".format(in_ms(some, "precopy_ns"), max(p["pages"]["stop"] for p in some)))
 
 
 def verdict(carried, name, program, runs):
@@ -194,8 +205,8 @@ def main():
     unknown = [name for name in args.names if name not in fed.TABLE]
     if unknown:
         parser.error("unknown program {}: one of {}".format(unknown[0], ", ".join(fed.TABLE)))
-    if args.link == "tcp" and args.by != "moves":
-        parser.error("over tcp a program can only be moved")
+    if args.link == "tcp" and args.by not in ("moves", "stops"):
+        parser.error("over tcp a program can only be moved, or stopped")
     if args.times < 1 or args.runs < 1:
         parser.error("--times and --runs want positive numbers")
     reason = daemon.stage_ready(args.stage)
