@@ -182,6 +182,13 @@ static int tell_stopped(struct gn_move *m, struct gn_error *err)
     return rc && !v->remote ? gn_fail(err, -rc, "try again", "its program does not read what it is told") : rc;
 }
 
+void gn_checkpoint_returned(struct gn_vgpu_record *v)
+{
+    struct gn_error err;
+    if (v->move && v->move->told && !v->stopped)
+        (void)tell_stopped(v->move, &err); /* it is connected */
+}
+
 int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
 {
     struct gn_move *m = NULL;

@@ -241,10 +241,12 @@ static void take_return(struct gn_conn *c, const struct gn_frame *f)
     int rc = !v           ? gn_fail(&err, ENODEV, NULL, "there is no such session any more")
              : v->stopped ? gn_fail(&err, EAGAIN, NULL, "its vGPU is in a file")
                           : gn_vgpus_return(v, c, &err);
-    if (rc)
+    if (rc) {
         gn_conn_refuse(c, f->seq, rc, &err);
-    else
-        gn_conn_send(c, GN_LINK_RETURNED, f->seq, NULL, 0, NULL, 0);
+        return;
+    }
+    gn_checkpoint_returned(v);
+    gn_conn_send(c, GN_LINK_RETURNED, f->seq, NULL, 0, NULL, 0);
 }
 
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)

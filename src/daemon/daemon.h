@@ -348,6 +348,8 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
                         struct gn_error *err);
 /* The file of the stop that this connection asked for is safe. */
 int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
+/* A program that may not have heard that its vGPU is in a file is back. */
+void gn_checkpoint_returned(struct gn_vgpu_record *v);
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
 /* A program waits for its vGPU. Takes the descriptors it keeps out of fds. 0 or -errno. */
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);

@@ -145,11 +145,11 @@ class Faults(StopsCase):
                 self.ends_well(program)
 
     def test_the_connections_break_before_it_is_decided(self):
-        """It does not hear that it is stopped; it goes on when it is back, and so it does when it has heard it and cannot say so."""
+        """It does not hear that it is stopped; it goes on when it is back, and so it does when it has heard it and cannot say so in time."""
         a = self.at_one_port("--tcp-grace", "3600")
         relay, address = self.relay(a.tcp_address.rsplit(":", 1)[1])
-        for told in (False, True):
-            with self.subTest(told=told):
+        for told, in_time in ((False, False), (True, False), (True, True)):
+            with self.subTest(told=told, in_time=in_time):
                 program = self.at_first(a, GANTRY_CONNECT=address)
                 vgpu = a.vgpus()[0]
                 save = subprocess.Popen(command(a, "checkpoint", vgpu["id"], self.file, "--stop"), stdout=subprocess.DEVNULL,
@@ -166,12 +166,19 @@ class Faults(StopsCase):
                     self.assertTrue(wait_until(lambda: "is told" in a.log(), TIMEOUT_S))
                     relay.send_signal(signal.SIGUSR2)
                     relay.send_signal(signal.SIGUSR1)
+                    if in_time:
+                        relay.send_signal(signal.SIGUSR2)
                     os.kill(program.process.pid, signal.SIGCONT)
-                self.assertEqual(save.wait(), 1)
-                self.assertEqual(self.left(), [])
-                relay.send_signal(signal.SIGUSR2)
-                self.state(a, *GOES_ON)
-                self.assertEqual(a.vgpus()[0]["worker_pid"], vgpu["worker_pid"])
+                self.assertEqual(save.wait(), 0 if in_time else 1)
+                if in_time:
+                    self.state(a, "stopped")
+                    self.assertEqual(gantry(a, "restore", self.file)[0], 0)
+                    os.unlink(self.file)
+                else:
+                    self.assertEqual(self.left(), [])
+                    relay.send_signal(signal.SIGUSR2)
+                    self.state(a, *GOES_ON)
+                    self.assertEqual(a.vgpus()[0]["worker_pid"], vgpu["worker_pid"])
                 self.assertEqual(program.process.poll(), None)
                 self.ends_well(program)
                 self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))

@@ -29,9 +29,11 @@ void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop)
         for (uint32_t i = 0; i < all.n; i++)
             if (all.items[i].index == s->platform)
                 r->platform = all.items[i];
-        r->stop = *stop;
         atomic_store_explicit(&r->stopped, true, memory_order_release);
     }
+    /* Of several the last holds. */
+    if (stop)
+        r->stop = *stop;
     atomic_store_explicit(&r->ask_due, atomic_load_explicit(&r->stopped, memory_order_relaxed), memory_order_release);
 }
 
@@ -47,7 +49,8 @@ static int ask(struct gn_remote *r)
     memcpy(wait.key, r->stop.key, sizeof wait.key);
     atomic_store_explicit(&r->ask_due, false, memory_order_release);
     const int rc = gn_link_wait_far(s->link, &wait, &r->platform, gn_now_ns() + TRY_NS, &a, &err);
-    if (rc == 1) {
+    /* What came while it was asked may be another stop. */
+    if (rc == 1 && !atomic_load_explicit(&r->ask_due, memory_order_acquire)) {
         atomic_store_explicit(&r->stopped, false, memory_order_release);
         explicit_bzero(&r->stop, sizeof r->stop);
     } else if (!rc) {

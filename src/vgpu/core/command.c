@@ -106,7 +106,7 @@ static void wake_dirty(struct gn_vgpu *v)
             gn_device_wake(&v->devices[i]);
 }
 
-/* After an end, maybe the last for now, that was told. */
+/* After an end that has been told: the device may have nothing left. */
 static void calm(struct gn_vdevice *d)
 {
     struct gn_vgpu *v = d->vgpu;
