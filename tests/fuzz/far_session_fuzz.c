@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a session over tcp stood, as whoever wrote the file or sits on the other machine plays it (docs/migration-stream.md): any frames, and
- * gone on with.
+ * Where a session over tcp stood, as whoever wrote the file or sits on the other machine plays it (docs/migration-stream.md): any frames,
+ * and gone on with.
  */
 #include "vgpu/core/remote_host_inside.h"
 
@@ -23,7 +23,8 @@ static struct gn_remote_host h;
 
 static void begin(void)
 {
-    void *area = v.segments[0].base ? v.segments[0].base : guarded_map(AREA_BYTES), *events = v.events ? v.events : guarded_map(GN_EVENT_TABLE_BYTES);
+    void *area = v.segments[0].base ? v.segments[0].base : guarded_map(AREA_BYTES),
+         *events = v.events ? v.events : guarded_map(GN_EVENT_TABLE_BYTES);
     memset(&v, 0, sizeof v);
     memset(&h, 0, sizeof h);
     v.boot = &boot;
