@@ -103,10 +103,11 @@ static bool is_alive(const struct gn_vgpu_record *v)
     return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
 }
 
-/* Its program has been told that it is, or has said so. */
+/* All of it is, and its program may yet say that it waits, or has said so. */
 static bool is_in_file(const struct gn_vgpu_record *v)
 {
-    return v->stopped || (v->move && v->move->told);
+    const struct gn_move *m = v->move;
+    return v->stopped || (m && m->what == GN_MOVE_SAVE && m->saved && m->how.flags & GN_WORKER_SAVE_STOP);
 }
 
 /* It has a worker, or all of it has gone to one that is about to have it: by that one the program may come back. Or it is in a file. */

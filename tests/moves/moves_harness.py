@@ -251,6 +251,22 @@ class TcpCase(MovesCase):
         self.addCleanup(lambda: (relay.kill(), relay.wait(), relay.stdout.close()))
         return relay, "tcp:127.0.0.1:" + relay.stdout.readline().strip()
 
+    def is_broken(self, daemon, vgpu):
+        """Of one that is being moved or saved: does gantryd know of no connection of its program's?"""
+        status, said = gantry(daemon, "migrate", vgpu["id"], "local")
+        self.assertEqual(status, 1, said)
+        why = json.dumps(said["error"])
+        if "the connection to its program is broken" in why:
+            return True
+        self.assertIn("being moved already", why)
+        return False
+
+    def cut(self, daemon, vgpu, relay):
+        """Its program's connections break, and it comes through by no other until the relay is told so."""
+        relay.send_signal(signal.SIGUSR2)
+        relay.send_signal(signal.SIGUSR1)
+        self.assertTrue(wait_until(lambda: self.is_broken(daemon, vgpu), TIMEOUT_S))
+
     def private(self, name, text):
         """A file's path. Nobody else can read it, as becomes a token's."""
         path = os.path.join(self.work, name)

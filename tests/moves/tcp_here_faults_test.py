@@ -65,22 +65,6 @@ class Faults(TcpCase):
         self.assertTrue(wait_until(lambda: "worker_pid" not in daemon.vgpus()[0], TIMEOUT_S))
         self.assertEqual(daemon.vgpus()[0]["state"], "moving")
 
-    def is_broken(self, daemon, vgpu):
-        """Of one that is being moved or saved: does gantryd know of no connection of its program's?"""
-        status, said = gantry(daemon, "migrate", vgpu["id"], "local")
-        self.assertEqual(status, 1, said)
-        why = json.dumps(said["error"])
-        if "the connection to its program is broken" in why:
-            return True
-        self.assertIn("being moved already", why)
-        return False
-
-    def cut(self, daemon, vgpu, relay):
-        """Its program's connections break, and it comes through by no other until the relay is told so."""
-        relay.send_signal(signal.SIGUSR2)
-        relay.send_signal(signal.SIGUSR1)
-        self.assertTrue(wait_until(lambda: self.is_broken(daemon, vgpu), TIMEOUT_S))
-
     def goes_on_at(self, daemon, vgpu, worker):
         after = daemon.vgpus()
         self.assertEqual([(v["id"], v.get("worker_pid")) for v in after], [(vgpu["id"], worker)])

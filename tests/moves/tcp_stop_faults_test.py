@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from moves_harness import TIMEOUT_S, StopsCase, command, gantry, start_again, telling, wait_until
 
@@ -76,6 +77,7 @@ class Faults(StopsCase):
                 self.assertTrue(wait_until(self.left, TIMEOUT_S))
                 os.kill(vgpu["worker_pid"], signal.SIGKILL)
                 self.assertTrue(wait_until(lambda: "worker_pid" not in a.vgpus()[0], TIMEOUT_S))
+                time.sleep(0.5)  # and its program has asked for its session, and will again
                 save.send_signal(signal.SIGCONT if keeps else signal.SIGKILL)
                 save.wait()
                 if keeps:
@@ -159,13 +161,11 @@ class Faults(StopsCase):
                 if told:
                     os.kill(program.process.pid, signal.SIGSTOP)
                 else:
-                    relay.send_signal(signal.SIGUSR2)
-                    relay.send_signal(signal.SIGUSR1)
+                    self.cut(a, vgpu, relay)
                 save.send_signal(signal.SIGCONT)
                 if told:
-                    self.assertTrue(wait_until(lambda: "is told" in a.log(), TIMEOUT_S))
-                    relay.send_signal(signal.SIGUSR2)
-                    relay.send_signal(signal.SIGUSR1)
+                    self.assertTrue(wait_until(lambda v=vgpu: v["id"] + ': "moved" ({}) is told'.format(v["pid"]) in a.log(), TIMEOUT_S))
+                    self.cut(a, vgpu, relay)
                     if in_time:
                         relay.send_signal(signal.SIGUSR2)
                     os.kill(program.process.pid, signal.SIGCONT)
