@@ -284,6 +284,16 @@ class StopsCase(TcpCase):
         os.mkdir(self.files)
         self.file = os.path.join(self.files, "a.ckpt")
 
+    def vgpu(self, daemon):
+        vgpus = daemon.vgpus()
+        self.assertEqual([v["link"] for v in vgpus], ["tcp"])
+        return vgpus[0]
+
+    def well(self, daemon, *words):
+        status, said = gantry(daemon, *words)
+        self.assertEqual(status, 0, said)
+        return said
+
     def at_one_port(self, *args, **options):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))

@@ -13,18 +13,12 @@ import signal
 import subprocess
 import sys
 
-from moves_harness import STEPS, TIMEOUT_S, TcpCase, command, gantry, held, telling, wait_until
+from moves_harness import STEPS, TIMEOUT_S, StopsCase, command, gantry, held, telling, wait_until
 
-TcpCase.stage, TcpCase.path, TcpCase.network = (os.path.abspath(p) for p in sys.argv[1:4])
+StopsCase.stage, StopsCase.path, StopsCase.network = (os.path.abspath(p) for p in sys.argv[1:4])
 
 
-class Faults(TcpCase):
-    def setUp(self):
-        super().setUp()
-        self.files = os.path.join(self.work, "files")
-        os.mkdir(self.files)
-        self.file = os.path.join(self.files, "a.ckpt")
-
+class Faults(StopsCase):
     def holding(self, point, grace_s=3600):
         """A gantryd whose workers stand at that point until they are told to go on."""
         return self.not_started("a", "--tcp-grace", str(grace_s), env={"GANTRY_HOLD": point})
@@ -166,4 +160,4 @@ class Faults(TcpCase):
 
 
 if __name__ == "__main__":
-    telling.main(TcpCase.stage, sys.argv[4:])
+    telling.main(StopsCase.stage, sys.argv[4:])

@@ -12,19 +12,13 @@ import os
 import resource
 import sys
 
-from moves_harness import Load, STEPS, TIMEOUT_S, TcpCase, gantry, telling, wait_until
+from moves_harness import Load, STEPS, TIMEOUT_S, StopsCase, gantry, telling, wait_until
 
-TcpCase.stage, TcpCase.path, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
+StopsCase.stage, StopsCase.path, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 TOKEN = "blue-has-a-token-that-is-long-enough"
 
 
-class Here(TcpCase):
-    def setUp(self):
-        super().setUp()
-        self.files = os.path.join(self.work, "files")
-        os.mkdir(self.files)
-        self.file = os.path.join(self.files, "a.ckpt")
-
+class Here(StopsCase):
     def secure(self):
         token, config = os.path.join(self.work, "token"), os.path.join(self.work, "conf")
         with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
@@ -32,16 +26,6 @@ class Here(TcpCase):
         with open(config, "w", encoding="utf-8") as f:
             f.write("[tenant blue]\ntoken-file = {}\n".format(token))
         return self.daemon("a", "--config", config, insecure=False)
-
-    def vgpu(self, daemon):
-        vgpus = daemon.vgpus()
-        self.assertEqual([v["link"] for v in vgpus], ["tcp"])
-        return vgpus[0]
-
-    def well(self, daemon, *words):
-        status, said = gantry(daemon, *words)
-        self.assertEqual(status, 0, said)
-        return said
 
     def refused(self, daemon, what, *words, **options):
         before = daemon.vgpus()
@@ -165,4 +149,4 @@ class Here(TcpCase):
 
 
 if __name__ == "__main__":
-    telling.main(TcpCase.stage, sys.argv[4:])
+    telling.main(StopsCase.stage, sys.argv[4:])

@@ -47,16 +47,6 @@ class Stops(StopsCase):
         config = self.private("conf", "[tenant blue]\ntoken-file = {}\n".format(self.private("token", TOKEN + "\n")))
         return self.at_one_port("--config", config, insecure=False)
 
-    def vgpu(self, daemon):
-        vgpus = daemon.vgpus()
-        self.assertEqual([v["link"] for v in vgpus], ["tcp"])
-        return vgpus[0]
-
-    def well(self, daemon, *words):
-        status, said = gantry(daemon, *words)
-        self.assertEqual(status, 0, said)
-        return said
-
     def refused(self, daemon, what, *words, **options):
         status, said = gantry(daemon, *words, **options)
         self.assertEqual(status, 1, said)
