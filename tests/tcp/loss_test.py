@@ -41,6 +41,15 @@ class Loss(TcpCase):
             self.assertEqual(p.do("rounds 3"), 0)
             p.end()
 
+    def test_what_comes_while_the_worker_looks_again_makes_room(self):
+        """All that it takes it finds at its second look, while it still spins: the program may wait for the room."""
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        with self.gantry(env={"LD_PRELOAD": os.environ["SHY"], "ASAN_OPTIONS": asan}) as gantry:
+            p = self.program(gantry)
+            for _ in range(3):
+                self.assertEqual(p.do("list 70000"), 0)
+            self.assertEqual(p.end(), 0)
+
     def test_an_idle_program_comes_back(self):
         with self.gantry() as gantry:
             relay = self.relay(gantry)

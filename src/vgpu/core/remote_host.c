@@ -677,6 +677,15 @@ void gn_remote_host_say_stands(struct gn_remote_host *h, uint32_t number)
     wake(h); /* it may have to wait for room */
 }
 
+/* As gn_in_read. However it came, the program may wait for the room that it has taken. */
+static int read_some(struct gn_remote_host *h)
+{
+    const int rc = gn_in_read(&h->in);
+    if (rc > 0 && gn_out_ack_due(&h->out, h->in.received, h->in.small))
+        gn_out_owe_ack(&h->out, h->in.received, h->in.small);
+    return rc;
+}
+
 /* Looks for more for a while, as a ring's thread does. */
 static int spin(struct gn_remote_host *h)
 {
@@ -689,7 +698,7 @@ static int spin(struct gn_remote_host *h)
         return -EAGAIN;
     uint64_t until = gn_now_ns() + spin_ns;
     for (uint32_t looks = 1;; looks++) {
-        int rc = gn_in_read(&h->in);
+        int rc = read_some(h);
         if (rc != -EAGAIN) {
             gn_spin_was_worth(&h->habit, true);
             return rc;
@@ -715,10 +724,8 @@ void gn_remote_host_loop(struct gn_remote_host *h)
         }
         adopt_next(h);
         bool backlog = atomic_load_explicit(&h->out.unsent, memory_order_relaxed) > BACKLOG_BYTES;
-        int rc = h->tcp.fd < 0 ? -EPIPE : backlog ? -EAGAIN : gn_in_read(&h->in);
+        int rc = h->tcp.fd < 0 ? -EPIPE : backlog ? -EAGAIN : read_some(h);
         if (rc > 0) {
-            if (gn_out_ack_due(&h->out, h->in.received, h->in.small))
-                gn_out_owe_ack(&h->out, h->in.received, h->in.small);
             flush(h);
             continue;
         }
