@@ -73,6 +73,6 @@ class Wire:
     def moved(self, command, _to, *how):
         """To the other one."""
         here, there = self.daemons[self.at], self.daemons[1 - self.at]
-        move = ask(here, [command, here.vgpus()[0]["id"], there.tcp_address, *how], self.prefixes[self.at])
+        move = ask(here, [command, here.vgpus()[0]["id"], there.tcp_address, "--link", "tcp", *how], self.prefixes[self.at])
         self.at = 1 - self.at
         return move

@@ -152,7 +152,7 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "(local), or of the one that listens at ADDRESS, while the program runs: it notices\n"
      "nothing but that it waits for a moment. ADDRESS is unix:PATH for a program of this\n"
      "machine, tcp:HOST:PORT for that and for one that is attached over tcp; it must reach\n"
-     "it so, and is attached over tcp from then on, until it comes back to a gantryd of\n"
+     "it so, and is attached over tcp from then on, until its vGPU comes to a gantryd of\n"
      "its own machine.\n"
      "VGPU is an id that gantry ls lists, or the beginning of one. If anything fails the\n"
      "program goes on where it was. Only gantryd's own user and root may move vGPUs; of\n"

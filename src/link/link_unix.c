@@ -456,7 +456,7 @@ int gn_link_connect_for(const char *address, uint64_t features, const struct gn_
 
 int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err)
 {
-    return gn_link_connect_for(address, 0, NULL, NULL, ret, err);
+    return gn_link_connect_for(address, GN_LINK_FEATURE_NEAR, NULL, NULL, ret, err);
 }
 
 int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err)

@@ -109,7 +109,7 @@ int gn_event_wait(struct gn_event_entry *e, const struct gn_waiter *waiter, int3
                     break;
                 return -EPIPE;
             }
-            const struct gn_wait_hook *hook = waiter->lost->hook;
+            const struct gn_wait_hook *hook = atomic_load_explicit(&waiter->lost->hook, memory_order_acquire);
             if (hook ? hook->look(hook, &e->word, word) : gn_spin_again(&spin))
                 continue;
             /* E2 pairs E0: read-modify-writes of one word; either E0 sees the bit or this fails and sees the

@@ -33,7 +33,7 @@ static _Atomic bool no_waitv;
 void gn_lost_init(struct gn_lost *lost)
 {
     atomic_store_explicit(&lost->word, 0, memory_order_relaxed);
-    lost->hook = NULL;
+    atomic_store_explicit(&lost->hook, NULL, memory_order_relaxed);
 }
 
 void gn_lost_declare(struct gn_lost *lost)
@@ -73,8 +73,9 @@ static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_w
 
 void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost)
 {
-    if (lost->hook)
-        lost->hook->park(lost->hook, word, expected, private_word);
+    const struct gn_wait_hook *hook = atomic_load_explicit(&lost->hook, memory_order_acquire);
+    if (hook)
+        hook->park(hook, word, expected, private_word);
     else
         park(word, expected, private_word, lost, NULL, 0, false, 0);
 }

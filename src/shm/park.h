@@ -17,7 +17,7 @@ struct gn_wait_hook;
 
 struct gn_lost {
     _Atomic uint32_t word;
-    const struct gn_wait_hook *hook; /* NULL: another process writes the words that are waited for. Set before any wait */
+    const struct gn_wait_hook *_Atomic hook; /* NULL: another process writes the words that are waited for. Set before any wait; may end */
 };
 
 /*

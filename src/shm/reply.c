@@ -111,7 +111,7 @@ int gn_reply_wait(struct gn_replies *r, uint32_t token, struct gn_reply *ret)
                     break;
                 return -EPIPE;
             }
-            const struct gn_wait_hook *hook = r->waiter.lost->hook;
+            const struct gn_wait_hook *hook = atomic_load_explicit(&r->waiter.lost->hook, memory_order_acquire);
             if (hook ? hook->look(hook, &slot->state, state) : gn_spin_again(&spin))
                 continue;
             /*

@@ -57,7 +57,7 @@ class Carrier:
         title = "{}, to {}".format(number, to)
         if to == OTHER:
             address = self.there.tcp_address or self.there.address
-            token = ["--token-file", self.token_file] if self.token_file else []
+            token = ["--token-file", self.token_file, "--link", "tcp"] if self.token_file else []
             move = self.gantry(title, "migrate", *PATIENT, before["id"], address, *token)["move"]
             if self.here.vgpus():
                 raise runner.Failed("{}: it is still where it was".format(title))

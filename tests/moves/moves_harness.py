@@ -311,8 +311,8 @@ class FarCase(TcpCase):
     def shared(self, daemon, **env):
         return self.program(daemon, GANTRY_CONNECT=daemon.address, MOVED_WITHOUT_SVM="1", **env)
 
-    def start(self, daemon, *words):
-        program = subprocess.Popen(words, env=dict(daemon.program_env(), GANTRY_CONNECT=daemon.address), stdin=subprocess.PIPE,
+    def start(self, daemon, *words, connect=None):
+        program = subprocess.Popen(words, env=dict(daemon.program_env(), GANTRY_CONNECT=connect or daemon.address), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (program.kill(), program.wait(), program.stdin.close(), program.stdout.close()))
         return program
@@ -341,17 +341,18 @@ class FarCase(TcpCase):
 
 class BetweenTwo:
     """For a MovesCase: what holds of moves from one gantryd to another, whatever way leads there. `load` is gantry-load; `link` what `gantry ls`
-    says of the program's, None: it is not looked at; `kept` what it says the same of there."""
+    says of the program's, None: it is not looked at; `kept` what it says the same of there; `how` what each move is told."""
 
     load = link = None
     kept = ()
+    how = ()
 
     def move(self, here, there, *how):
         before = here.vgpus()
         self.assertEqual(len(before), 1)
         if self.link:
             self.assertEqual(before[0]["link"], self.link)
-        status, said = gantry(here, "migrate", before[0]["id"][:6], self.address_of(there), *how)
+        status, said = gantry(here, "migrate", before[0]["id"][:6], self.address_of(there), *self.how, *how)
         self.assertEqual(status, 0, said)
         self.assertEqual(said["move"]["result"], "moved")
         self.assertEqual(said["move"]["to"], self.address_of(there))
@@ -400,9 +401,9 @@ class BetweenTwo:
 
 class KilledBetweenTwo:
     """For a MovesCase: what holds when somebody who takes part in such a move is killed, whatever way leads there. A case says its `pair`: two
-    gantryds that are not started, and where each is to be killed; and at which points the new worker is."""
+    gantryds that are not started, and where each is to be killed; and at which points the new worker is; `how` is what each move is told."""
 
-    new_worker = ()
+    new_worker = how = ()
 
     def again(self, daemon):
         """In the place of one that was killed, so that there is something to look at in the end."""
@@ -419,7 +420,7 @@ class KilledBetweenTwo:
                 self.assertEqual(program.at(), STEPS[1])
                 before = a.vgpus()[0]
                 for how in ((), ("--stop-and-copy",)):
-                    status, said = gantry(a, "migrate", before["id"], self.address_of(b), *how)
+                    status, said = gantry(a, "migrate", before["id"], self.address_of(b), *self.how, *how)
                     self.assertEqual(status, 1, said)
                     self.assertIn("goes on where it was", said["error"]["why"])
                     self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
@@ -433,21 +434,21 @@ class KilledBetweenTwo:
             with self.subTest(point), a, b:
                 program = self.at_first(a)
                 before = a.vgpus()[0]
-                status, said = gantry(a, "migrate", before["id"], self.address_of(b))
+                status, said = gantry(a, "migrate", before["id"], self.address_of(b), *self.how)
                 self.assertEqual(status, 1, said)
                 self.again(b)
                 self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] != "moving", TIMEOUT_S))
                 self.assertEqual(a.vgpus()[0]["worker_pid"], before["worker_pid"])
                 # And to one that lives, it goes.
-                self.assertTrue(wait_until(lambda d=b, v=before: gantry(a, "migrate", v["id"], self.address_of(d))[0] == 0, TIMEOUT_S))
+                self.assertTrue(wait_until(lambda d=b, v=before: gantry(a, "migrate", v["id"], self.address_of(d), *self.how)[0] == 0, TIMEOUT_S))
                 self.ends_well(program)
 
     def test_gantry_is_killed(self):
         a, b = self.pair()
         with a, b:
             program = self.at_first(a)
-            status, _ = gantry(a, "migrate", a.vgpus()[0]["id"], self.address_of(b), env=dict(os.environ, GANTRY_FAULT="ctl-announced"))
+            status, _ = gantry(a, "migrate", a.vgpus()[0]["id"], self.address_of(b), *self.how, env=dict(os.environ, GANTRY_FAULT="ctl-announced"))
             self.assertEqual(status, -9)
             self.assertEqual(len(a.vgpus()), 1)
-            self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], self.address_of(b))[0], 0)
+            self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], self.address_of(b), *self.how)[0], 0)
             self.ends_well(program)

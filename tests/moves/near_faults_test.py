@@ -17,6 +17,9 @@ from moves_harness import STEPS, TIMEOUT_S, TcpCase, command, gantry, held, tell
 
 
 class NearFaults(tcp_faults_test.Faults):
+    how = ()
+    times = ":2"  # what is named in the program has been passed once
+
     def program(self, daemon, **env):
         """One that is far at that gantryd, and began elsewhere."""
         home = self.daemon("home{}".format(len(os.listdir(self.work))))
@@ -31,10 +34,10 @@ class NearFaults(tcp_faults_test.Faults):
     test_beside_the_new_worker_is_killed = test_beside_the_old_worker_is_killed = None
 
     def test_the_program_is_killed(self):
-        for point in ("program-move-told:2", "program-claimed:2", "program-stands", "program-before-go:2", "program-gone-over:2"):
+        for point in ("program-move-told", "program-claimed", "program-stands", "program-before-go", "program-gone-over"):
             a, b = self.pair()
             with self.subTest(point), a, b:
-                program = self.at_first(a, GANTRY_FAULT=point)
+                program = self.at_first(a, GANTRY_FAULT=point + (self.times if point != "program-stands" else ""))
                 gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address)
                 program.process.wait(timeout=TIMEOUT_S)
                 self.assertTrue(wait_until(lambda d=b: not d.vgpus() and not a.vgpus(), TIMEOUT_S))
@@ -71,6 +74,14 @@ class NearFaults(tcp_faults_test.Faults):
             self.assertTrue(wait_until(lambda: gantry(a, "migrate", vgpu["id"], b.tcp_address)[0] == 0, TIMEOUT_S))
             self.assertEqual([v["link"] for v in b.vgpus()], ["shm"])
             self.ends_well(program, 2)
+
+
+class NearFromTcpFaults(NearFaults):
+    """Of programs that have attached over tcp, when they come to share their memory for the first time."""
+    times = ""
+
+    def program(self, daemon, **env):
+        return TcpCase.program(self, daemon, **env)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,10 @@ HOWS = ((), ("--stop-and-copy",), ("--rounds", "2"))
 
 
 class Near(FarCase):
+    def home(self, daemon):
+        """By what its programs attach."""
+        return daemon.address
+
     def away(self, here, there, *how):
         self.move(here, there, *how)
 
@@ -77,7 +81,7 @@ class Near(FarCase):
         a, b = self.here(), self.daemon("b")
         for load in ("matrixmul", "histogram", "scan"):
             with self.subTest(load=load):
-                program = Load(LOAD, load, dict(a.program_env(), GANTRY_CONNECT=a.address))
+                program = Load(LOAD, load, dict(a.program_env(), GANTRY_CONNECT=self.home(a)))
                 self.addCleanup(program.kill)
                 self.assertTrue(wait_until(a.vgpus, TIMEOUT_S))
                 for _ in range(4):
@@ -151,6 +155,40 @@ class Near(FarCase):
         self.assertEqual(status, 0, said)
         self.assertEqual([v["link"] for v in b.vgpus()], ["tcp"])
         self.ends_well(program)
+
+
+class NearFromTcp(Near):
+    """The same with programs that have attached over tcp, until they share their memory for the first time."""
+
+    def shared(self, daemon, **env):
+        return self.program(daemon, MOVED_WITHOUT_SVM="1", **env)
+
+    def home(self, daemon):
+        return daemon.tcp_address
+
+    def start(self, daemon, *words):
+        return super().start(daemon, *words, connect=self.home(daemon))
+
+    def away(self, here, there, *how):
+        if here.vgpus()[0]["link"] == "tcp":
+            self.move(here, there, "--link", "tcp", *how, link="tcp")
+        else:
+            super().away(here, there, *how)
+
+    def test_for_the_first_time_at_each_step(self):
+        """And with whatever shared virtual memory there is: none, however early it is asked for."""
+        a, b = self.here(), self.daemon("b")
+        for how in HOWS:
+            for first in STEPS:
+                with self.subTest(how=how, first=first):
+                    program = self.program(a)
+                    for name in STEPS:
+                        self.assertEqual(program.at(), name)
+                        if name == first:
+                            self.back(a, b, *how)
+                        program.on()
+                    self.assertIsNone(program.ends_well())
+                    self.nobody_is_left(a, b)
 
 
 if __name__ == "__main__":

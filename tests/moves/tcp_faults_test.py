@@ -19,6 +19,7 @@ TcpCase.stage, TcpCase.path, TcpCase.network = (os.path.abspath(p) for p in sys.
 
 class Faults(KilledBetweenTwo, TcpCase):
     new_worker = ("worker-boot-received", "load-begun", "load-entry", "load-contents", "load-last", "load-done")
+    how = ("--link", "tcp")
 
     def pair(self, here=None, there=None):
         return self.not_started("a", fault=here), self.not_started("b", fault=there)
@@ -28,7 +29,7 @@ class Faults(KilledBetweenTwo, TcpCase):
             a, b = self.pair(here=point)
             with self.subTest(point), a, b:
                 program = self.at_first(a)
-                status, said = gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address)
+                status, said = gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address, *self.how)
                 self.assertEqual(status, 1, said)
                 self.is_lost(a, program)
                 self.assertTrue(wait_until(lambda d=b: not d.vgpus(), TIMEOUT_S))
@@ -61,7 +62,7 @@ class Faults(KilledBetweenTwo, TcpCase):
             a, b = self.pair(there=point)
             with self.subTest(point), a, b:
                 program = self.at_first(a)
-                gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address)
+                gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address, *self.how)
                 self.again(b)
                 self.is_lost(b, program)
                 self.assertTrue(wait_until(lambda: not a.vgpus(), TIMEOUT_S))
@@ -71,7 +72,7 @@ class Faults(KilledBetweenTwo, TcpCase):
             a, b = self.pair(here=point)
             with self.subTest(point), a, b:
                 program = self.at_first(a)
-                self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address)[0], 1)
+                self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address, *self.how)[0], 1)
                 self.again(a)
                 if point == "daemon-left":
                     self.ends_well(program)
@@ -91,7 +92,7 @@ class Faults(KilledBetweenTwo, TcpCase):
             a, b = self.pair()
             with self.subTest(point), a, b:
                 program = self.at_first(a, GANTRY_FAULT=point)
-                gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address)
+                gantry(a, "migrate", a.vgpus()[0]["id"], b.tcp_address, *self.how)
                 program.process.wait(timeout=TIMEOUT_S)
                 self.assertTrue(wait_until(lambda d=b: not d.vgpus() and not a.vgpus(), TIMEOUT_S))
 
@@ -103,7 +104,7 @@ class Faults(KilledBetweenTwo, TcpCase):
             program = self.at_first(a)
             vgpu = a.vgpus()[0]
             for word in (signal.SIGUSR1, signal.SIGUSR2):
-                move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "1M", "--drain-timeout", "3", vgpu["id"], address), stdout=subprocess.PIPE,
+                move = subprocess.Popen(command(a, "migrate", "--json", "--bandwidth", "1M", "--drain-timeout", "3", *self.how, vgpu["id"], address), stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
                 self.assertTrue(wait_until(lambda: a.vgpus()[0]["state"] == "moving", TIMEOUT_S))
                 relay.send_signal(word)
@@ -115,7 +116,7 @@ class Faults(KilledBetweenTwo, TcpCase):
                 self.assertEqual(a.vgpus()[0]["worker_pid"], vgpu["worker_pid"])
             relay.send_signal(signal.SIGUSR2)
             self.assertTrue(wait_until(lambda: not b.vgpus(), TIMEOUT_S))
-            self.assertEqual(gantry(a, "migrate", vgpu["id"], address)[0], 0)
+            self.assertEqual(gantry(a, "migrate", vgpu["id"], address, *self.how)[0], 0)
             self.ends_well(program)
 
     def test_the_program_comes_back_to_the_other_one(self):
@@ -124,7 +125,7 @@ class Faults(KilledBetweenTwo, TcpCase):
         with a, b:
             relay, address = self.relay(b.tcp_address.rsplit(":", 1)[1])
             program = self.at_first(a)
-            self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], address)[0], 0)
+            self.assertEqual(gantry(a, "migrate", a.vgpus()[0]["id"], address, *self.how)[0], 0)
             relay.send_signal(signal.SIGUSR1)
             self.ends_well(program)
 

@@ -241,7 +241,7 @@ class Stops(StopsCase):
     def test_one_that_has_come_from_elsewhere_is_refused(self):
         a, b = self.daemon("a"), self.daemon("b")
         program = self.at_first(a)
-        self.well(a, "migrate", self.vgpu(a)["id"], b.tcp_address)
+        self.well(a, "migrate", self.vgpu(a)["id"], b.tcp_address, "--link", "tcp")
         before = self.vgpu(b)
         self.refused(b, "has no token", "checkpoint", before["id"], self.file, "--stop")
         self.assertEqual(self.vgpu(b)["worker_pid"], before["worker_pid"])

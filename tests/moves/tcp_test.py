@@ -17,7 +17,7 @@ TOKEN, OTHER = "blue-has-a-token-that-is-long-enough", "another-token-as-long-as
 
 
 class Tcp(BetweenTwo, TcpCase):
-    load, link = LOAD, "tcp"
+    load, link, how = LOAD, "tcp", ("--link", "tcp")
     kept = ("tenant", "link", "weight", "memory_limit_bytes", "program")
 
     def secure(self, name, token=TOKEN):

@@ -325,7 +325,7 @@ static int add_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
 {
     const struct timespec pause = {.tv_nsec = MOVING_PAUSE_NS};
     int r;
-    while ((r = try_segment(s, bytes, use)) == -EAGAIN && !s->remote)
+    while ((r = try_segment(s, bytes, use)) == -EAGAIN && !gn_session_over_tcp(s))
         nanosleep(&pause, NULL);
     return r;
 }
@@ -390,13 +390,11 @@ static void give_pages_back(struct gn_session *s, const struct gn_area_segment *
     uint64_t bytes = a->leaf_bytes << b->order;
     if (bytes >= PAGES_BACK_BYTES)
         (void)madvise(b->base, bytes, MADV_REMOVE);
-    if (bytes >= PAGES_BACK_BYTES && s->remote) {
-        gn_remote_free(s->remote, b->segment, b->offset, bytes);
-    } else if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) && !pthread_mutex_trylock(&s->link_lock)) {
+    if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) && !pthread_mutex_trylock(&s->link_lock)) {
         /* It may be about to come back, and to need no telling. */
         struct gn_remote *far = gn_session_over_tcp(s);
         if (far)
-            gn_remote_free(far, b->segment, b->offset, bytes);
+            gn_remote_free_pages(far, b->segment, b->offset, bytes);
         pthread_mutex_unlock(&s->link_lock);
     }
 }

@@ -166,9 +166,16 @@ static int send(struct gn_call *c, uint64_t *ret_end)
 {
     struct gn_msg *msg = (void *)c->message;
     msg->size = c->bytes;
-    if (c->session->remote)
-        return gn_remote_send(c->session->remote, c);
     int r = -EAGAIN;
+    struct gn_remote *remote = gn_remote_enter(c->session);
+    if (remote) {
+        /* Another machine has its own copy, or will have it before the next use of the block is told there. */
+        if (ret_end)
+            *ret_end = GN_SERVED;
+        r = gn_remote_send(remote, c);
+        gn_remote_leave(remote);
+        return r;
+    }
     struct gn_host_here *here = atomic_load_explicit(&c->session->here, memory_order_acquire);
     if (here && (r = gn_host_here_send(here, c->message, c->bytes)) != -EAGAIN) {
         if (ret_end)
@@ -237,8 +244,7 @@ int gn_call_post(struct gn_call *c)
         return c->failed;
     }
     int result = send(c, &end);
-    /* Another machine has its own copy, or will have it before the next use of the block is told there. */
-    if (c->session->remote || (!result && end == GN_SERVED))
+    if (!result && end == GN_SERVED)
         put_blocks(c);
     for (uint32_t i = 0; !result && i < c->n_blocks; i++)
         gn_block_put_behind(c->session, &c->blocks[i], end);

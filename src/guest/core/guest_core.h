@@ -254,10 +254,13 @@ struct gn_session {
     /* set once */
     const struct gn_guest_api *api;
     uint32_t epoch;
-    struct gn_link *link;              /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
-    struct gn_remote *remote;          /* the vGPU is on another machine: remote.h. NULL: it shares our memory */
+    struct gn_link *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
+    /* The vGPU is on another machine, and has been from the start: threads send to it by themselves (remote.h). NULL: by the ring. */
+    struct gn_remote *_Atomic remote;
+    struct gn_remote *turned;          /* which that was, since it is not any more */
     struct gn_host_here *_Atomic here; /* the vGPU is in this process: host_here.h. NULL: it is not */
-    /* The vGPU shared our memory, and has gone to another machine: what is put into the ring is sent there (relay.c). NULL: it has not. */
+    /* The vGPU is on another machine, and what is put into the ring is sent there (relay.c). NULL: it is not, or has been there from the
+     * start. */
     struct gn_remote *_Atomic far;
     /* The program uses memory that the vGPU has as well, without a message: how often now; it may no more, since the vGPU is about to go,
      * or has gone. */
@@ -327,7 +330,8 @@ int gn_session_hand_last(int hand, uint64_t ring_at);
 /* Over tcp, from the start or by now; NULL: the vGPU shares our memory. */
 static inline struct gn_remote *gn_session_over_tcp(struct gn_session *s)
 {
-    return s->remote ? s->remote : atomic_load_explicit(&s->far, memory_order_acquire);
+    struct gn_remote *r = atomic_load_explicit(&s->remote, memory_order_acquire);
+    return r ? r : atomic_load_explicit(&s->far, memory_order_acquire);
 }
 /* Before anything is read or written in a buffer's home. False: it is not the vGPU's memory, or will not be soon. */
 static inline bool gn_session_enter_home(struct gn_session *s)

@@ -75,11 +75,6 @@ static bool may_leave(const struct gn_moving *m)
     return may;
 }
 
-static bool may_be_near(struct gn_session *s)
-{
-    return !s->remote && gn_session_over_tcp(s);
-}
-
 /* Whoever uses the link has this. Over tcp the watcher does, without link_lock, whose holder may wait for what the watcher brings. */
 static pthread_mutex_t *lock_of_link(struct gn_session *s)
 {
@@ -159,6 +154,8 @@ static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error 
     uint32_t n_segments;
     int hand[2] = {-1, -1}, session[2] = {-1, -1};
     int rc = gn_link_connect_near(&m->what, &to, err);
+    if (!rc && (rc = gn_relay_turn(m->s, is_off, m, err)))
+        gn_link_close(to);
     if (rc)
         return rc;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, hand) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, session) < 0)
@@ -185,7 +182,7 @@ static int show_there(struct gn_moving *m, struct gn_link **ret, struct gn_error
 {
     struct gn_link *to = NULL;
     uint32_t ignored;
-    int rc = may_be_near(m->s) ? show_near(m, ret, err) : -EHOSTUNREACH;
+    int rc = gn_session_over_tcp(m->s) ? show_near(m, ret, err) : -EHOSTUNREACH;
     if (!rc || m->near)
         return rc;
     rc = gn_link_connect_claim(m->s->link, &m->what, &to, err);
@@ -264,7 +261,12 @@ static void share_again(struct gn_moving *m)
 {
     struct gn_session *s = m->s;
     pthread_mutex_lock(&s->socket_lock);
-    (void)dup3(m->session, s->socket, O_CLOEXEC); /* both are there: it cannot fail */
+    if (s->socket >= 0) {
+        (void)dup3(m->session, s->socket, O_CLOEXEC); /* both are there: it cannot fail */
+    } else {
+        s->socket = m->session;
+        m->session = -1;
+    }
     pthread_mutex_unlock(&s->socket_lock);
     gn_relay_end(s);
 }
@@ -306,7 +308,7 @@ static int move(struct gn_moving *m, struct gn_error *err)
             share_again(m);
         else if (gn_session_over_tcp(s))
             gn_remote_go_over(gn_session_over_tcp(s));
-        if (!s->remote)
+        if (!atomic_load_explicit(&s->remote, memory_order_relaxed))
             turn(s);
     }
     GN_FAULT("program-gone-over");

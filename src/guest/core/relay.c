@@ -10,8 +10,11 @@
 #include "guest/core/remote.h"
 
 #include "base/clock.h"
+#include "base/signals.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -76,7 +79,7 @@ int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx,
 void gn_relay_call_off(struct gn_session *s, struct gn_remote *r)
 {
     atomic_store_explicit(&s->homes_shut, atomic_load_explicit(&s->was_far, memory_order_relaxed), memory_order_seq_cst);
-    gn_remote_free_new(r);
+    gn_remote_free(r);
 }
 
 void gn_relay_begin(struct gn_session *s, struct gn_remote *r, uint32_t grace_ms)
@@ -176,6 +179,43 @@ void gn_relay_run(struct gn_session *s)
 
 /* ---- back */
 
+static void *run(void *session)
+{
+    gn_relay_run(session);
+    return NULL;
+}
+
+int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_error *err)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    const uint64_t until_ns = gn_now_ns() + HOME_NS;
+    struct gn_remote *r = gn_session_over_tcp(s);
+    if (atomic_load_explicit(&s->remote, memory_order_acquire)) {
+        sigset_t all, before;
+        pthread_t thread;
+        gn_signals_of_others(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        const int rc = pthread_create(&thread, NULL, run, s);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (rc)
+            return gn_fail(err, rc, NULL, "the program can start no thread: %s", strerror(rc));
+        pthread_setname_np(thread, "gantry-relay");
+        pthread_detach(thread);
+        atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
+        atomic_store_explicit(&s->far, r, memory_order_release);
+        gn_remote_turn(r);
+        atomic_store_explicit(&s->remote, NULL, memory_order_release);
+    }
+    while (!gn_remote_is_empty(r)) {
+        if (is_off(ctx))
+            return -ECANCELED;
+        if (gn_now_ns() >= until_ns)
+            return gn_fail(err, EBUSY, NULL, "the program is in the middle of what it transfers");
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
 void gn_relay_pause(struct gn_session *s, uint32_t number)
 {
     pthread_mutex_lock(&s->moving_lock);
@@ -215,5 +255,5 @@ void gn_relay_end(struct gn_session *s)
     s->relay_pause = 0;
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
-    gn_remote_leave(r);
+    gn_remote_go_home(r);
 }

@@ -15,6 +15,12 @@ struct gn_remote;
  */
 int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_remote **ret, struct gn_error *err);
 void gn_relay_call_off(struct gn_session *s, struct gn_remote *r);
+/*
+ * The vGPU goes from another machine to share our memory, where threads have sent to it by themselves: from now on they use the ring, for
+ * good, and a thread of ours sends what comes there. Then, until none of them is in the middle of something: 0, or -errno and why not,
+ * -ECANCELED when `is_off`; it goes on by the ring in any case.
+ */
+int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_error *err);
 void gn_relay_begin(struct gn_session *s, struct gn_remote *r, uint32_t grace_ms);
 /* Sends what is in the ring, and what comes there, until the vGPU is lost or shares our memory again. The calling thread. */
 void gn_relay_run(struct gn_session *s);

@@ -296,18 +296,19 @@ static int read_once(struct gn_remote *r)
     return rc;
 }
 
-static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen)
+/* `stays`: also when nobody waits by the hook any more. */
+static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
 {
-    return atomic_load_explicit(word, memory_order_acquire) != seen || gn_lost_is(&r->s->lost) ||
-           atomic_load_explicit(&r->broken, memory_order_acquire);
+    return (!stays && atomic_load_explicit(&r->turned, memory_order_seq_cst)) || atomic_load_explicit(word, memory_order_acquire) != seen ||
+           gn_lost_is(&r->s->lost) || atomic_load_explicit(&r->broken, memory_order_acquire);
 }
 
-static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen)
+static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
 {
     uint64_t spin_ns = r->s->waiter.policy.spin_ns < SPIN_NS ? r->s->waiter.policy.spin_ns : SPIN_NS;
     uint64_t until = gn_spin_is_worth(&r->habit) ? gn_now_ns() + spin_ns : 0, nudges;
     uint32_t looks = 0;
-    while (!is_over(r, word, seen)) {
+    while (!is_over(r, word, seen, stays)) {
         int rc = read_once(r);
         if (rc != -EAGAIN) {
             gn_spin_was_worth(&r->habit, looks > 0);
@@ -350,9 +351,8 @@ static uint32_t want_event(struct gn_remote *r, const _Atomic uint32_t *word, ui
     return seen | GN_EVENT_WANTED;
 }
 
-static bool look(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, uint32_t seen)
+static bool look(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
 {
-    struct gn_remote *r = of_hook(hook);
     seen = want_event(r, word, seen);
     if (seen == UINT32_MAX)
         return true;
@@ -360,7 +360,7 @@ static bool look(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
     send_some(r, reads);
     if (!reads)
         return atomic_load_explicit(word, memory_order_acquire) != seen;
-    read_until(r, word, seen);
+    read_until(r, word, seen, stays);
     atomic_store_explicit(&r->n_turns, atomic_load_explicit(&r->n_turns, memory_order_relaxed) + 1, memory_order_relaxed);
     gn_remote_leave_role(r);
     if (!atomic_exchange_explicit(&r->lease_armed, true, memory_order_seq_cst))
@@ -368,13 +368,14 @@ static bool look(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
     return true;
 }
 
-static void park(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, uint32_t expected, bool private_word)
+static void park(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t expected, bool private_word, bool stays)
 {
-    struct gn_remote *r = of_hook(hook);
     atomic_fetch_add_explicit(&r->n_parked, 1, memory_order_seq_cst);
     uint32_t baton = atomic_load_explicit(&r->baton, memory_order_seq_cst);
     /* Either the reader of now sees us when it leaves, or we see that nobody reads. */
-    if (atomic_load_explicit(&r->role, memory_order_seq_cst) || atomic_load_explicit(&r->broken, memory_order_seq_cst))
+    if (!stays && atomic_load_explicit(&r->turned, memory_order_seq_cst))
+        gn_park_for(word, expected, private_word, &r->s->lost, 0);
+    else if (atomic_load_explicit(&r->role, memory_order_seq_cst) || atomic_load_explicit(&r->broken, memory_order_seq_cst))
         gn_park_either(word, expected, private_word, &r->s->lost, &r->baton, baton);
     atomic_fetch_sub_explicit(&r->n_parked, 1, memory_order_seq_cst);
     /* The baton may have been passed to us while our own wait ended: then it is passed on. */
@@ -384,7 +385,61 @@ static void park(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, 
     }
 }
 
-const struct gn_wait_hook gn_remote_hook = {look, park};
+static bool look_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, uint32_t seen)
+{
+    struct gn_remote *r = of_hook(hook);
+    atomic_fetch_add_explicit(&r->n_hooked, 1, memory_order_seq_cst);
+    const bool again = !atomic_load_explicit(&r->turned, memory_order_seq_cst) && look(r, word, seen, false);
+    atomic_fetch_sub_explicit(&r->n_hooked, 1, memory_order_seq_cst);
+    return again;
+}
+
+static void park_by_hook(const struct gn_wait_hook *hook, const _Atomic uint32_t *word, uint32_t expected, bool private_word)
+{
+    struct gn_remote *r = of_hook(hook);
+    park(r, word, expected, private_word, false);
+}
+
+const struct gn_wait_hook gn_remote_hook = {look_by_hook, park_by_hook};
+
+/* ---- who sends by himself */
+
+static _Thread_local uint32_t depth;
+
+struct gn_remote *gn_remote_enter_it(struct gn_session *s)
+{
+    struct gn_remote *r = atomic_load_explicit(&s->remote, memory_order_acquire);
+    if (!r)
+        return NULL;
+    /* Either we see that it has turned, or who turns it sees us. */
+    if (!depth)
+        atomic_fetch_add_explicit(&r->n_inside, 1, memory_order_seq_cst);
+    if (!depth && atomic_load_explicit(&r->turned, memory_order_seq_cst)) {
+        atomic_fetch_sub_explicit(&r->n_inside, 1, memory_order_release);
+        return NULL;
+    }
+    depth++;
+    return r;
+}
+
+void gn_remote_leave(struct gn_remote *r)
+{
+    if (r && !--depth)
+        atomic_fetch_sub_explicit(&r->n_inside, 1, memory_order_release);
+}
+
+void gn_remote_turn(struct gn_remote *r)
+{
+    atomic_store_explicit(&r->s->lost.hook, NULL, memory_order_release);
+    atomic_store_explicit(&r->turned, true, memory_order_seq_cst);
+    gn_remote_nudge(r);
+    gn_remote_wake_all(r);
+}
+
+bool gn_remote_is_empty(struct gn_remote *r)
+{
+    return !atomic_load_explicit(&r->n_inside, memory_order_seq_cst);
+}
 
 void gn_remote_nudge(struct gn_remote *r)
 {
@@ -412,8 +467,8 @@ static int append_all(struct gn_remote *r, const struct gn_out_part *parts, int 
         int rc = gn_lost_is(&r->s->lost) ? -EPIPE : gn_out_append_all(&r->out, parts, n);
         if (rc != -EAGAIN)
             return rc;
-        if (!look(&r->hook, &r->out.room, room))
-            park(&r->hook, &r->out.room, room, true);
+        if (!look(r, &r->out.room, room, true))
+            park(r, &r->out.room, room, true, true);
     }
 }
 
@@ -425,8 +480,8 @@ static int bulk_all(struct gn_remote *r, uint16_t segment, uint64_t at, const vo
         int rc = gn_lost_is(&r->s->lost) ? -EPIPE : gn_out_bulk(&r->out, segment, at, from, bytes, true, ret_batch);
         if (rc != -ENOBUFS)
             return rc;
-        if (!look(&r->hook, &r->out.room, room))
-            park(&r->hook, &r->out.room, room, true);
+        if (!look(r, &r->out.room, room, true))
+            park(r, &r->out.room, room, true, true);
     }
 }
 
@@ -511,8 +566,8 @@ void gn_remote_say_paused(struct gn_remote *r, uint32_t number)
     do {
         const uint32_t room = atomic_load_explicit(&r->out.room, memory_order_seq_cst);
         rc = gn_lost_is(&r->s->lost) ? -EPIPE : gn_out_append_ordered(&r->out, &record, NULL);
-        if (rc == -ENOBUFS && !look(&r->hook, &r->out.room, room))
-            park(&r->hook, &r->out.room, room, true);
+        if (rc == -ENOBUFS && !look(r, &r->out.room, room, true))
+            park(r, &r->out.room, room, true, true);
     } while (rc == -ENOBUFS);
     gn_remote_flush(r);
 }
@@ -554,7 +609,7 @@ void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes)
     gn_out_forget(&r->out, from, bytes);
 }
 
-void gn_remote_free(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes)
+void gn_remote_free_pages(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes)
 {
     const struct gn_stream_record record = {sizeof bytes, GN_RECORD_FREE, (uint16_t)segment, offset};
     (void)gn_out_append(&r->out, &record, &bytes); /* without room the pages stay until they are used again */

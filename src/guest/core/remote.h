@@ -17,14 +17,30 @@ struct gn_remote;
 /* Makes the segments that attach did not bring. */
 int gn_remote_make_memory(struct gn_attached *a);
 /* Connects with the worker. From here on waits of this session go through it. */
-int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err);
+int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_error *err);
 /*
  * Not connected yet, of a session whose vGPU is about to go to another machine (relay.c): waits do not go through it, since who waits may
  * have begun before; the watcher reads.
  */
 int gn_remote_new(struct gn_session *s, struct gn_remote **ret);
-/* One that nothing has come of; or of a session that shares its memory again. */
-void gn_remote_free_new(struct gn_remote *r);
+/* One that nothing has come of; or of a session that shares its memory now. */
+void gn_remote_free(struct gn_remote *r);
+/*
+ * Before whatever goes straight to the connection, and as long as what has been shipped is to be sent or what lands is to come: all of it,
+ * or nothing. NULL: the ring is to be used. May be nested. Any thread.
+ */
+struct gn_remote *gn_remote_enter_it(struct gn_session *s);
+static inline struct gn_remote *gn_remote_enter(struct gn_session *s)
+{
+    return atomic_load_explicit(&s->remote, memory_order_relaxed) ? gn_remote_enter_it(s) : NULL;
+}
+void gn_remote_leave(struct gn_remote *r);
+/*
+ * From now on nobody enters any more, and who waits does not read: this is one as gn_remote_new makes them. Then, whether anybody is in
+ * yet.
+ */
+void gn_remote_turn(struct gn_remote *r);
+bool gn_remote_is_empty(struct gn_remote *r);
 /* Tells of the data segments that there are already, and from then on of more. They fit: nothing else has been sent. */
 void gn_remote_begin(struct gn_remote *r, uint32_t grace_ms);
 /* A message of the ring, with what goes along. What lies in the data area stays there until its answer, or its event, has come; else
@@ -40,13 +56,10 @@ int gn_remote_pass(struct gn_remote *r, const struct gn_msg *msg, uint32_t n_byt
 void gn_remote_say_paused(struct gn_remote *r, uint32_t number);
 /* The vGPU is in a file, or has a worker (NULL): gn_link's on_stop, whose ctx is the session. */
 void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop);
-/* The session's watcher thread. */
-void *gn_remote_watch(void *session);
-/* Its part while the vGPU is on another machine, of a session that shared its memory before. True: it does so again, and r is to be freed.
- */
+/* The part of the session's watcher thread while the vGPU is on another machine. True: it shares our memory now, and r is to be freed. */
 bool gn_remote_watch_far(struct gn_session *s, struct gn_remote *r);
 /* The link leads to a gantryd of this machine now, which has the vGPU: nothing more goes this way. The lock is held. */
-void gn_remote_leave(struct gn_remote *r);
+void gn_remote_go_home(struct gn_remote *r);
 /* Held by whoever uses the session's link. */
 pthread_mutex_t *gn_remote_link_lock(struct gn_remote *r);
 /* The link leads to another gantryd now, which has the vGPU (moving.c): from now on its worker is talked to. The lock is held. */
@@ -78,7 +91,7 @@ uint32_t gn_remote_pieces(struct gn_remote *r, uint32_t least, uint32_t most, ui
 /* The command that they were for has failed: nobody is to look at them any more. */
 void gn_remote_forget(struct gn_remote *r, const void *from, uint64_t bytes);
 /* Nobody needs what lies there any more, here or in the worker. */
-void gn_remote_free(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes);
+void gn_remote_free_pages(struct gn_remote *r, uint32_t segment, uint64_t offset, uint64_t bytes);
 /* This process has ended an event by itself: a thread that waits for it may be reading. After the event's end. */
 void gn_remote_nudge(struct gn_remote *r);
 /* Pushes on what waits to be sent. */

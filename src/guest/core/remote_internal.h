@@ -38,6 +38,9 @@ struct gn_remote {
     /* any thread; sequentially consistent, so that nobody parks while nobody reads */
     _Alignas(64) _Atomic uint32_t role;
     _Atomic uint32_t n_parked, baton;
+    _Atomic uint32_t n_inside; /* threads that send and land by themselves, or wait by the hook; now */
+    _Atomic uint32_t n_hooked;
+    _Atomic bool turned;      /* no more of them come */
     _Atomic uint32_t n_turns; /* how often a waiting thread has read; whoever has the role counts */
     _Atomic bool broken;
     _Atomic bool leaving;      /* the program has said goodbye */

@@ -19,7 +19,7 @@
 void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop)
 {
     struct gn_session *s = session;
-    struct gn_remote *r = s->remote;
+    struct gn_remote *r = gn_session_over_tcp(s);
     struct gn_platform_list all;
     if (!r)
         return;

@@ -2,6 +2,8 @@
 /* A program's end of a session over tcp; the test is the worker at the other end of a socket pair. */
 #include "guest/core/remote_internal.h"
 
+#include "shm/futex.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -309,6 +311,49 @@ static void a_segment_that_finds_no_memory_is_not_counted(void **state)
     gn_block_put(&session, &block);
 }
 
+/* ---- it comes to share the program's memory */
+
+static _Atomic uint32_t awaited;
+
+static void *wait_for_word(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&awaited))
+        gn_park(&awaited, 0, true, &session.lost);
+    return NULL;
+}
+
+static void who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself(void **state)
+{
+    pthread_t sleeper;
+    (void)state;
+    remote.nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    atomic_store(&session.lost.hook, &remote.hook);
+    atomic_store(&remote.role, 1); /* somebody reads: who waits sleeps until he is woken */
+    atomic_store(&awaited, 0);
+    assert_int_equal(pthread_create(&sleeper, NULL, wait_for_word, NULL), 0);
+    while (!atomic_load(&remote.n_parked))
+        sched_yield();
+    assert_ptr_equal(gn_remote_enter(&session), &remote);
+    gn_remote_turn(&remote);
+    assert_false(gn_remote_is_empty(&remote));
+    /* All of what he has begun, or nothing. */
+    assert_ptr_equal(gn_remote_enter(&session), &remote);
+    gn_remote_leave(&remote);
+    assert_false(gn_remote_is_empty(&remote));
+    gn_remote_leave(&remote);
+    assert_true(gn_remote_is_empty(&remote));
+    assert_null(gn_remote_enter(&session));
+    assert_true(gn_remote_is_empty(&remote));
+    /* Who slept by the hook, and for the role of reading, hears now of the word alone, by whoever writes it. */
+    while (atomic_load(&remote.n_parked))
+        sched_yield();
+    atomic_store(&awaited, 1);
+    gn_futex_wake(&awaited, 1, true);
+    pthread_join(sleeper, NULL);
+    close(remote.nudge_fd);
+}
+
 /* ---- what gantryd says */
 
 static sem_t heard;
@@ -329,6 +374,13 @@ static int fake_hear(struct gn_link *link)
 static void hear_nothing(struct gn_session *s, uint16_t op, const void *payload, uint32_t n)
 {
     (void)s, (void)op, (void)payload, (void)n;
+}
+
+static void *watch(void *arg)
+{
+    (void)arg;
+    (void)gn_remote_watch_far(&session, &remote);
+    return NULL;
 }
 
 /* The very last test: the session is lost with it. */
@@ -352,7 +404,7 @@ static void what_came_with_an_answer_of_gantryds_is_heard(void **state)
     assert_int_equal(epoll_ctl(remote.epoll_fd, EPOLL_CTL_ADD, remote.wake_fd, &wake), 0);
     sem_init(&heard, 0, 0);
     atomic_store(&remote.leaving, true);
-    assert_int_equal(pthread_create(&thread, NULL, gn_remote_watch, &session), 0);
+    assert_int_equal(pthread_create(&thread, NULL, watch, NULL), 0);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 30;
     const int rc = sem_timedwait(&heard, &until);
@@ -373,6 +425,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_comes_to_memory_whose_transfer_is_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_transfer_that_is_over_in_time_breaks_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_segment_that_finds_no_memory_is_not_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_is_in_the_middle_of_something_is_waited_for_and_nobody_begins_by_himself, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_came_with_an_answer_of_gantryds_is_heard, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

@@ -119,15 +119,18 @@ int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
     return rc;
 }
 
-void gn_remote_free_new(struct gn_remote *r)
+void gn_remote_free(struct gn_remote *r)
 {
     gn_remote_forked(r);
     gn_out_fini(&r->out);
     gn_in_fini(&r->in);
-    free(r);
+    if (atomic_load_explicit(&r->turned, memory_order_relaxed))
+        r->s->turned = r; /* whoever waited by its hook may be about to look at it */
+    else
+        free(r);
 }
 
-int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_remote **ret, struct gn_error *err)
+int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_error *err)
 {
     struct gn_remote *r;
     int rc = gn_remote_new(s, &r);
@@ -139,8 +142,8 @@ int gn_remote_open(struct gn_session *s, const struct gn_attached *a, struct gn_
         gn_remote_forked(r);
         return rc;
     }
-    s->lost.hook = &r->hook;
-    *ret = r;
+    atomic_store_explicit(&s->lost.hook, &r->hook, memory_order_release);
+    atomic_store_explicit(&s->remote, r, memory_order_release);
     return 0;
 }
 
@@ -155,7 +158,7 @@ void gn_remote_go_over(struct gn_remote *r)
     gn_remote_broke(r);
 }
 
-void gn_remote_leave(struct gn_remote *r)
+void gn_remote_go_home(struct gn_remote *r)
 {
     const uint64_t one = 1;
     atomic_store_explicit(&r->gone_home, true, memory_order_seq_cst);
@@ -378,6 +381,10 @@ static void end(struct gn_remote *r)
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
+    while (atomic_load_explicit(&r->n_hooked, memory_order_seq_cst)) {
+        struct timespec pause = {.tv_nsec = 100000};
+        nanosleep(&pause, NULL);
+    }
     /* Whoever has moved the vGPU may have the lock yet. */
     pthread_mutex_lock(&r->dialling);
     pthread_mutex_unlock(&r->dialling);
@@ -461,13 +468,6 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
     }
     lose(r);
     return false;
-}
-
-void *gn_remote_watch(void *session)
-{
-    struct gn_session *s = session;
-    (void)watch_until_over(s, s->remote);
-    return NULL;
 }
 
 bool gn_remote_watch_far(struct gn_session *s, struct gn_remote *r)

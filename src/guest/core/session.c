@@ -56,7 +56,7 @@ static void after_fork_child(void)
             close(s->turn_fd);
         if (gn_session_over_tcp(s))
             gn_remote_forked(gn_session_over_tcp(s));
-        if (!s->remote)
+        if (s->socket >= 0)
             close(s->socket);
         struct gn_host_here *here = atomic_load_explicit(&s->here, memory_order_relaxed);
         if (here)
@@ -104,14 +104,28 @@ static bool wait_for_it(struct gn_session *s, struct gn_frame_reader *reader, co
     return gn_frame_payload(frame, &stop, sizeof stop) && frame->n_fds == 1 && gn_session_stopped(s, &stop, gn_frame_take_fd(reader, 0));
 }
 
+/* While the vGPU is on another machine. False: it is lost. */
+static bool watch_far(struct gn_session *s, struct gn_remote *far)
+{
+    if (!gn_remote_watch_far(s, far))
+        return false;
+    pthread_mutex_lock(&sessions.lock); /* who ends looks for it there */
+    gn_remote_free(far);
+    pthread_mutex_unlock(&sessions.lock);
+    return true;
+}
+
 static void *watch(void *arg)
 {
     struct gn_session *s = arg;
+    struct gn_remote *far = gn_session_over_tcp(s);
     struct gn_frame_reader reader;
     struct gn_frame frame;
     bool went_on = true;
     uint64_t turned;
     int r = 0;
+    if (far && !watch_far(s, far))
+        return NULL;
     gn_frame_reader_init(&reader, s->socket);
     for (;;) {
         struct pollfd p[3] = {{.fd = s->socket, .events = POLLIN},
@@ -132,14 +146,11 @@ static void *watch(void *arg)
         /* Its worker may have ended because the vGPU is on another machine; what it has said before has all been heard. */
         if (r < 0 && went_on)
             (void)gn_session_outlives_gantryd(s);
-        struct gn_remote *far = gn_session_over_tcp(s);
+        far = gn_session_over_tcp(s);
         if (far) {
             gn_frame_reader_fini(&reader);
-            if (!gn_remote_watch_far(s, far))
+            if (!watch_far(s, far))
                 return NULL;
-            pthread_mutex_lock(&sessions.lock); /* who ends looks for it there */
-            gn_remote_free_new(far);
-            pthread_mutex_unlock(&sessions.lock);
             gn_frame_reader_init(&reader, s->socket); /* another one, of the worker that it has here */
             r = 0;
             continue;
@@ -162,7 +173,7 @@ static int start_watcher(struct gn_session *s)
     pthread_t thread;
     gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&thread, NULL, s->remote ? gn_remote_watch : watch, s);
+    int r = pthread_create(&thread, NULL, watch, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!r) {
         pthread_setname_np(thread, "gantry-watch");
@@ -278,7 +289,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     if (!r)
         r = map_all(s, &attached);
     if (!r && attached.remote)
-        r = gn_remote_open(s, &attached, &s->remote, err);
+        r = gn_remote_open(s, &attached, err);
     pthread_mutex_lock(&sessions.lock);
     if (!r && sessions.n == MAX_SESSIONS)
         r = -EMFILE;

@@ -29,7 +29,7 @@ bool gn_home_wanted(struct gn_cl_context *c, cl_mem_flags flags, size_t size, co
 {
     uint64_t limit = atomic_load_explicit(&c->home_limit, memory_order_relaxed);
     /* Between machines what is worth a home is long data: it comes and goes without a copy on the other side. */
-    if (!plainly_right(flags, host_ptr) || !size || (c->o.session->remote && size < GN_HOME_FAR_BYTES))
+    if (!plainly_right(flags, host_ptr) || !size || (gn_session_over_tcp(c->o.session) && size < GN_HOME_FAR_BYTES))
         return false;
     if (limit == GN_HOME_NOT_ASKED) {
         cl_ulong largest = 0;
@@ -71,18 +71,24 @@ bool gn_home_far_copy(struct gn_cl_queue *q, const struct gn_transfer *t, cl_uin
         return false;
     if (!gn_queue_take_alone(q, t->type, n, waits, result))
         return *result != CL_SUCCESS;
+    struct gn_remote *r = gn_remote_enter(s);
+    if (!r) {
+        gn_queue_leave(q);
+        return false;
+    }
     if (t->write) {
-        *result = gn_remote_ship(s->remote, &ref, t->host.ptr, bytes) ? CL_OUT_OF_RESOURCES : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
+        *result = gn_remote_ship(r, &ref, t->host.ptr, bytes) ? CL_OUT_OF_RESOURCES : gn_send_HomeBytes(s, t->mem->o.id, &none, 0);
         if (*result)
-            gn_remote_forget(s->remote, t->host.ptr, bytes);
+            gn_remote_forget(r, t->host.ptr, bytes);
     } else {
-        bool landed = gn_remote_land(s->remote, &ref, t->host.ptr, bytes);
+        bool landed = gn_remote_land(r, &ref, t->host.ptr, bytes);
         *result = gn_send_HomeBytes(s, t->mem->o.id, &ref, bytes);
         if (landed)
-            gn_remote_landed(s->remote, &ref);
+            gn_remote_landed(r, &ref);
         else if (!*result)
             memcpy(t->host.ptr, (char *)t->mem->home_block.base + t->origin[0], bytes);
     }
+    gn_remote_leave(r);
     gn_queue_leave(q);
     return true;
 }

@@ -34,7 +34,8 @@ static void mem_drop(struct gn_cl_mem *m)
 }
 
 /* Copies the program's memory to the data area; *ret_ref says where. -ENOMEM and the like as CL errors. */
-static cl_int stage(struct gn_session *s, const void *host_ptr, uint64_t bytes, struct gn_block *block, struct gn_area_ref *ret_ref)
+static cl_int stage(struct gn_session *s, struct gn_remote *r, const void *host_ptr, uint64_t bytes, struct gn_block *block,
+                    struct gn_area_ref *ret_ref)
 {
     *ret_ref = (struct gn_area_ref){GN_SPAN_NULL, 0, 0};
     block->segment = GN_NO_BLOCK;
@@ -43,17 +44,17 @@ static cl_int stage(struct gn_session *s, const void *host_ptr, uint64_t bytes, 
     if (gn_block_take(s, GN_AREA_PASSING, bytes, block))
         return gn_session_lost(s) ? CL_OUT_OF_RESOURCES : CL_MEM_OBJECT_ALLOCATION_FAILURE;
     *ret_ref = gn_block_ref(block, 0);
-    if (s->remote)
-        return gn_remote_ship(s->remote, ret_ref, host_ptr, bytes) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    if (r)
+        return gn_remote_ship(r, ret_ref, host_ptr, bytes) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
     memcpy(block->base, host_ptr, bytes);
     return CL_SUCCESS;
 }
 
 /* Of what has failed: what is still to be sent of it may not be looked at, since the program's memory is its own again. */
-static void unstage(struct gn_session *s, const void *host_ptr, uint64_t bytes)
+static void unstage(struct gn_remote *r, const void *host_ptr, uint64_t bytes)
 {
-    if (s->remote && host_ptr)
-        gn_remote_forget(s->remote, host_ptr, bytes);
+    if (r && host_ptr)
+        gn_remote_forget(r, host_ptr, bytes);
 }
 
 /* Flags that were not given have their defaults when asked for. */
@@ -78,6 +79,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     enum gn_svm_place place = host_ptr && (host & CL_MEM_USE_HOST_PTR) ? gn_svm_find(c->o.session->detail, host_ptr, size) : GN_SVM_NOT;
     m->svm = place == GN_SVM_INSIDE;
     cl_bool at_home = CL_FALSE;
+    struct gn_remote *r = gn_remote_enter(c->o.session);
     bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) && gn_session_enter_home(c->o.session);
     bool home = entered && !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
     /* Contents that the driver would refuse with the rest are not read. */
@@ -86,15 +88,15 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     cl_int result = CL_SUCCESS;
     if (home) {
         ref = gn_block_ref(&block, 0);
-        if (host_ptr && c->o.session->remote)
-            result = gn_remote_ship(c->o.session->remote, &ref, host_ptr, size) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+        if (host_ptr && r)
+            result = gn_remote_ship(r, &ref, host_ptr, size) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
         else if (host_ptr)
             memcpy(block.base, host_ptr, size);
     } else if (place == GN_SVM_BEYOND) {
         result = CL_INVALID_BUFFER_SIZE;
         block.segment = GN_NO_BLOCK;
     } else {
-        result = stage(c->o.session, wanted ? host_ptr : NULL, size, &block, &ref);
+        result = stage(c->o.session, r, wanted ? host_ptr : NULL, size, &block, &ref);
     }
     if (!result)
         result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size, host_ptr != NULL, &ref,
@@ -102,16 +104,17 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     if (entered)
         gn_session_leave_home(c->o.session);
     if (!result && home && at_home) {
-        m->far = c->o.session->remote != NULL;
+        m->far = r != NULL;
         m->home = m->far ? NULL : block.base;
         m->home_block = block;
     } else {
         if (!result && home)
             gn_home_refused(c);
         if (result)
-            unstage(c->o.session, host_ptr, size);
+            unstage(r, host_ptr, size);
         gn_block_put(c->o.session, &block);
     }
+    gn_remote_leave(r);
     if (result) {
         mem_drop(m);
         return gn_refuse(errcode_ret, result);
@@ -231,12 +234,14 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     m->given = gn_copy_list(properties, &m->n_given);
     bool wanted =
         host_ptr && (host & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) && !((host & CL_MEM_USE_HOST_PTR) && host != CL_MEM_USE_HOST_PTR);
-    cl_int result = stage(c->o.session, wanted ? host_ptr : NULL, bytes, &block, &ref);
+    struct gn_remote *r = gn_remote_enter(c->o.session);
+    cl_int result = stage(c->o.session, r, wanted ? host_ptr : NULL, bytes, &block, &ref);
     if (!result)
         result = gn_send_Image(c->o.session, &m->o, context, properties, flags, format, desc, (cl_mem)source, host_ptr != NULL, &ref,
                                ref.segment == GN_SPAN_NULL ? 0 : bytes);
     if (result)
-        unstage(c->o.session, host_ptr, bytes);
+        unstage(r, host_ptr, bytes);
+    gn_remote_leave(r);
     gn_block_put(c->o.session, &block);
     if (result) {
         mem_drop(m);

@@ -80,8 +80,9 @@ static void open_window(struct gn_cl_root *root)
             root->devices[i]->svm = 0;
         uint64_t *capabilities = calloc(root->n_devices, sizeof *capabilities);
         uint64_t *largest = calloc(root->n_devices, sizeof *largest);
-        /* Memory at the same addresses can't be had on another machine. */
-        if (capabilities && largest && !s->session->remote && agree(s, root, capabilities, largest)) {
+        /* Memory at the same addresses can't be had on another machine, nor from there. */
+        const bool far = gn_session_over_tcp(s->session) || atomic_load_explicit(&s->session->was_far, memory_order_acquire);
+        if (capabilities && largest && !far && agree(s, root, capabilities, largest)) {
             for (cl_uint i = 0; i < root->n_devices; i++) {
                 root->devices[i]->svm = capabilities[i];
                 root->devices[i]->svm_largest = largest[i];

@@ -194,14 +194,12 @@ static uint64_t area_bytes(const struct gn_transfer *t)
                             lines);
 }
 
-static cl_int send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n, const cl_event *waits,
-                   const struct gn_command_show *show)
+static cl_int send_command(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n,
+                           const cl_event *waits, const struct gn_command_show *show)
 {
     struct gn_session *s = q->o.session;
     cl_command_queue queue = (cl_command_queue)q;
     cl_mem mem = (cl_mem)t->mem;
-    if (s->remote && t->write && gn_remote_ship(s->remote, ref, t->from, area_bytes(t)))
-        return no_block(s);
     switch (t->kind) {
     case GN_TRANSFER_BUFFER:
         return t->write ? gn_send_clEnqueueWriteBuffer(s, queue, mem, t->origin[0], t->region[0], ref, n, waits, show)
@@ -225,7 +223,11 @@ static cl_int send(struct gn_cl_queue *q, const struct gn_transfer *t, const str
 cl_int gn_transfer_send(struct gn_cl_queue *q, const struct gn_transfer *t, const struct gn_area_ref *ref, cl_uint n, const cl_event *waits,
                         const struct gn_command_show *show)
 {
-    cl_int result = send(q, t, ref, n, waits, show);
+    struct gn_session *s = q->o.session;
+    struct gn_remote *r = t->write ? gn_remote_enter(s) : NULL;
+    const bool lacks = r && gn_remote_ship(r, ref, t->from, area_bytes(t));
+    const cl_int result = lacks ? no_block(s) : send_command(q, t, ref, n, waits, show);
+    gn_remote_leave(r);
     gn_queue_sent(q);
     return result;
 }
@@ -245,7 +247,7 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     if (!blocking && bytes > LARGE_BYTES) {
         make_room(s->detail, bytes);
         /* The answer says that the driver has it: the next one may wait for it. */
-        if (show.doubt == GN_SURE && !s->remote)
+        if (show.doubt == GN_SURE && !gn_session_over_tcp(s))
             show.doubt = GN_ASK(CL_SUCCESS);
     }
     if (gn_block_take(s, GN_AREA_PASSING, bytes ? bytes : 1, &block))
@@ -292,14 +294,15 @@ struct piece {
 };
 
 /* The oldest piece: waits for it, brings its bytes home. */
-static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struct piece *p, struct gn_event_times *first)
+static cl_int end_piece(struct gn_session *s, struct gn_remote *r, const struct gn_transfer *t, struct piece *p,
+                        struct gn_event_times *first)
 {
     int32_t error = 0;
     if (gn_event_wait(&s->events[p->event->id], &s->waiter, &error))
         error = CL_OUT_OF_RESOURCES;
     if (p->landed) {
         struct gn_area_ref ref = gn_block_ref(&p->block, 0);
-        gn_remote_landed(s->remote, &ref);
+        gn_remote_landed(r, &ref);
     } else if (!error && !t->write) {
         memcpy(t->host.ptr + p->at, p->block.base, p->bytes);
     }
@@ -312,9 +315,10 @@ static cl_int end_piece(struct gn_session *s, const struct gn_transfer *t, struc
 static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *whole, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct gn_session *s = q->o.session;
+    struct gn_remote *r = gn_remote_enter(s);
     struct piece pieces[MAX_PIECES];
     /* Between machines as many as it takes to keep the way full, and straight from and to the program's memory. */
-    const uint32_t most = s->remote ? gn_remote_pieces(s->remote, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
+    const uint32_t most = r ? gn_remote_pieces(r, PIECES, MAX_PIECES, PIECE_BYTES) : PIECES;
     struct gn_event_times first = {0};
     uint32_t n_sent = 0, n_ended = 0;
     size_t at = 0, total = whole->region[0];
@@ -336,7 +340,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
                 result = no_block(s);
                 continue;
             }
-            if (s->remote)
+            if (r)
                 t.from = whole->host.ptr + at;
             else if (t.write)
                 memcpy(p->block.base, whole->host.ptr + at, p->bytes);
@@ -349,13 +353,13 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             if (!at)
                 queued_ns = ((struct gn_cl_event *)p->event)->queued_ns;
             struct gn_area_ref ref = gn_block_ref(&p->block, 0);
-            p->landed = s->remote && !t.write && gn_remote_land(s->remote, &ref, whole->host.ptr + at, p->bytes);
+            p->landed = r && !t.write && gn_remote_land(r, &ref, whole->host.ptr + at, p->bytes);
             result = gn_transfer_send(q, &t, &ref, n, waits, &show);
             if (result) {
                 gn_event_finish(&s->events[p->event->id], result, NULL);
                 gn_object_unref(p->event);
                 if (p->landed)
-                    gn_remote_landed(s->remote, &ref);
+                    gn_remote_landed(r, &ref);
                 gn_block_put(s, &p->block);
                 continue;
             }
@@ -364,7 +368,7 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             continue;
         }
         p = &pieces[n_ended++ % most];
-        cl_int ended = end_piece(s, whole, p, &first);
+        cl_int ended = end_piece(s, r, whole, p, &first);
         if (ended && !result)
             result = ended;
         if (n_ended == n_sent && at >= total && event && !result) {
@@ -381,8 +385,9 @@ static cl_int transfer_pieces(struct gn_cl_queue *q, const struct gn_transfer *w
             gn_block_put(s, &p->block);
     }
     /* What failed early may not all have been sent. */
-    if (result && s->remote && whole->write)
-        gn_remote_forget(s->remote, whole->host.ptr, total);
+    if (result && r && whole->write)
+        gn_remote_forget(r, whole->host.ptr, total);
+    gn_remote_leave(r);
     gn_settle(s->detail);
     return result;
 }
