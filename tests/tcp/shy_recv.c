@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/socket.h>
 
 static _Thread_local bool has_had;
@@ -15,8 +16,10 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *ms
     static ssize_t (*real)(int, struct msghdr *, int);
     int domain = 0;
     socklen_t n = sizeof domain;
-    if (!real)
-        real = (ssize_t(*)(int, struct msghdr *, int))dlsym(RTLD_NEXT, "recvmsg");
+    if (!real) {
+        void *f = dlsym(RTLD_NEXT, "recvmsg");
+        memcpy(&real, &f, sizeof real);
+    }
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) || domain != AF_INET || !(flags & MSG_DONTWAIT))
         return real(fd, msg, flags);
     if (has_had) {
