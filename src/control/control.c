@@ -169,6 +169,7 @@ static void add_device(void *arg, const struct gn_control_device *d)
     json_object_set_new(o, "memory_bytes", number(d->memory_bytes));
     json_object_set_new(o, "max_allocation_bytes", number(d->max_allocation_bytes));
     json_object_set_new(o, "local_memory_bytes", number(d->local_memory_bytes));
+    json_object_set_new(o, "slice_ns", number(d->slice_ns));
     json_object_set_new(o, "version", gn_json_string(d->version));
     json_object_set_new(o, "driver_version", gn_json_string(d->driver_version));
     json_object_set_new(o, "vgpus", number(d->n_vgpus));

@@ -75,6 +75,7 @@ struct gn_control_device {
     uint64_t memory_bytes;
     uint64_t max_allocation_bytes;
     uint64_t local_memory_bytes;
+    uint64_t slice_ns; /* how long a turn is while others wait */
     const char *version;
     const char *driver_version;
     uint32_t n_vgpus;      /* that may use it now */

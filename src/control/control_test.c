@@ -53,6 +53,7 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
                                   .type = "cpu",
                                   .present_as = "gpu",
                                   .memory_bytes = 1024,
+                                  .slice_ns = 6000000,
                                   .version = "1",
                                   .driver_version = "2",
                                   .n_vgpus = 3,
@@ -192,6 +193,7 @@ static void devices_are_listed(void **state)
                                "\"platform\":\"Vendor\",\"platform_index\":0,\"type\":\"cpu\",\"present_as\":\"gpu\","
                                "\"compute_units\":0,"
                                "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
+                               "\"slice_ns\":6000000,"
                                "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9}]}");
     free(reply);
 }

@@ -170,6 +170,7 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
                 .memory_bytes = f->memory_bytes,
                 .max_allocation_bytes = f->max_allocation_bytes,
                 .local_memory_bytes = f->local_memory_bytes,
+                .slice_ns = p->devices[j].slice_ns,
                 .version = f->version,
                 .driver_version = f->driver_version,
             };

@@ -114,14 +114,19 @@ int gn_config_set_policy(struct gn_config *config, const char *value, struct gn_
     return rc;
 }
 
-int gn_config_set_slice(struct gn_config *config, const char *value, struct gn_error *err)
+static int parse_slice(const char *value, uint64_t *ret_ns, struct gn_error *err)
 {
     char *end = NULL;
     double ms = value[0] >= '0' && value[0] <= '9' ? strtod(value, &end) : 0;
     if (!end || *end || !(ms >= 0.1 && ms <= 10000))
         return gn_fail(err, EINVAL, "write a number of milliseconds, 0.1 to 10000", "the slice cannot be \"%.100s\"", value);
-    config->slice_ns = (uint64_t)(ms * 1e6);
+    *ret_ns = (uint64_t)(ms * 1e6);
     return 0;
+}
+
+int gn_config_set_slice(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return parse_slice(value, &config->slice_ns, err);
 }
 
 int gn_config_set_kernel_limit(struct gn_config *config, const char *value, struct gn_error *err)
@@ -280,10 +285,14 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
 static int set_device(struct parser *p, const char *key, const char *value)
 {
     struct gn_selector *s = &p->config->settings[p->config->n_settings - 1];
-    if (strcmp(key, "present-as") != 0)
-        return complain(p, "the key of [device NAME] is present-as", "unknown key", key);
-    if (s->present_as)
+    struct gn_error inner = {{0}, {0}};
+    const bool slice = strcmp(key, "slice") == 0;
+    if (!slice && strcmp(key, "present-as") != 0)
+        return complain(p, "the keys of [device NAME] are present-as and slice", "unknown key", key);
+    if (slice ? s->slice_ns != 0 : s->present_as != 0)
         return complain(p, "keep one of them", "given twice:", key);
+    if (slice)
+        return parse_slice(value, &s->slice_ns, &inner) ? pass_on(p, &inner) : 0;
     s->present_as = gn_kind_parse(value);
     if (!s->present_as)
         return complain(p, "write gpu, cpu or accelerator", "a device cannot be presented as", value);

@@ -32,6 +32,7 @@ static void a_configuration_is_read(void **state)
                            "  device = Other: Name:1,present-as=gpu\n"
                            "[ device Card:0 ]\n"
                            "present-as = accelerator\n"
+                           "slice = 30\n"
                            "[gantryd]\n"
                            "device = Third",
                            &c, &err),
@@ -49,6 +50,8 @@ static void a_configuration_is_read(void **state)
     assert_string_equal(c.settings[0].name, "Card");
     assert_int_equal(c.settings[0].index, 0);
     assert_int_equal(c.settings[0].present_as, GN_DEVICE_ACCELERATOR);
+    assert_int_equal(c.settings[0].slice_ns, 30000000);
+    assert_int_equal(c.slice_ns, 0);
     assert_int_equal(parse("", &c, &err), 0);
 }
 
@@ -112,6 +115,8 @@ static void mistakes_name_their_line(void **state)
         {"[Gantryd]\n", "test.conf:1: ", "unknown section"},
         {"[device]\n", "test.conf:1: ", "unknown section"},
         {"[device x,present-as=gpu]\n", "test.conf:1: ", "a setting in a section's name"},
+        {"[device x]\nslice = 0\n", "test.conf:2: ", "the slice cannot be \"0\""},
+        {"[device x]\nslice = 30\nslice = 6\n", "test.conf:3: ", "given twice: \"slice\""},
         {"[device x]\npresent-as = dog\n", "test.conf:2: ", "presented as \"dog\""},
         {"[device x]\nsocket = y\n", "test.conf:2: ", "unknown key \"socket\""},
         {"[device x]\npresent-as = gpu\npresent-as = cpu\n", "test.conf:3: ", "given twice"},

@@ -17,6 +17,7 @@
 /* A driver that wakes a sleeping card up can take long; one that hangs must not keep gantryd from its other
  * devices. */
 #define PROBE_TIMEOUT_NS UINT64_C(60000000000)
+#define SLICE_NS         UINT64_C(6000000) /* FairGV 3.3.2 */
 
 /* Calls take(arg, frame) for each frame of a probe until its end. 0, -errno, or what take returned. */
 static int run_probe(const struct gn_machine *m, char *const argv[], int signal_fd, int (*take)(void *arg, const struct gn_frame *),
@@ -155,6 +156,8 @@ static bool mark(struct gn_machine *m, const struct gn_selector *s, bool *select
             any = true;
             if (s->present_as)
                 r->shown_as = s->present_as;
+            if (s->slice_ns)
+                r->slice_ns = s->slice_ns;
             if (!settings_only)
                 selected[p * GN_WORKER_MAX_DEVICES + d] = true;
         }
@@ -193,6 +196,10 @@ static int select_devices(struct gn_machine *m, const struct gn_config *config, 
         if (!mark(m, &config->devices[i], selected, false))
             rc = gn_fail(err, ENODEV, fix, "no such device: \"%s\"%s", config->devices[i].name,
                          config->devices[i].index >= 0 ? " with that index" : "");
+    for (uint32_t p = 0; p < m->n_platforms; p++)
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
+            if (!m->platforms[p].devices[d].slice_ns)
+                m->platforms[p].devices[d].slice_ns = config->slice_ns ? config->slice_ns : SLICE_NS;
     if (rc == 0 && config->n_devices)
         keep(m, selected);
     free(selected);

@@ -12,6 +12,7 @@
 struct gn_device_record {
     struct gn_probe_device facts;
     uint32_t shown_as; /* GN_DEVICE_*; 0: as it is */
+    uint64_t slice_ns; /* how long a turn is while others wait */
 };
 
 struct gn_platform_record {

@@ -55,7 +55,6 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "ends gantryd and its workers.\n";
 
 #define TCP_GRACE_MS    5000
-#define SLICE_NS        6000000u /* FairGV 3.3.2 */
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
 #define BREACH_PAUSE_NS UINT64_C(1000000000)
 
@@ -168,8 +167,16 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
     d->overrun.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (d->overrun.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start the scheduler: %s", strerror(errno));
-    return gn_scheduler_start(&d->scheduler, policy ? policy : gn_sched_policy_at(0), config->slice_ns ? config->slice_ns : SLICE_NS,
-                              config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, n_devices, d->overrun.fd, err);
+    uint64_t *slices_ns = calloc(n_devices, sizeof *slices_ns);
+    if (!slices_ns)
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    for (uint32_t i = 0, n = 0; i < d->machine.n_platforms; i++)
+        for (uint32_t j = 0; j < d->machine.platforms[i].n_devices; j++)
+            slices_ns[n++] = d->machine.platforms[i].devices[j].slice_ns;
+    const int rc = gn_scheduler_start(&d->scheduler, policy ? policy : gn_sched_policy_at(0), slices_ns, n_devices,
+                                      config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, d->overrun.fd, err);
+    free(slices_ns);
+    return rc;
 }
 
 /* After the last vGPU. */

@@ -243,11 +243,12 @@ class Starts(unittest.TestCase):
     def test_devices_are_selected(self):
         request = b'{"version":1,"request":"devices"}'
 
-        def shown(*args):
+        def shown(*args, slice_ns=6000000):
             with Gantryd(*args, env={"OCL_ICD_VENDORS": FAKE}) as g:
                 c = Client(g.path)
                 devices = json.loads(c.control(request))["devices"]
                 c.close()
+                self.assertEqual({d["slice_ns"] for d in devices}, {slice_ns})
                 return [(d["name"].split()[-1], d["present_as"]) for d in devices]
 
         self.assertEqual(shown(), [("One", "gpu"), ("Two", "accelerator")])
@@ -255,10 +256,12 @@ class Starts(unittest.TestCase):
         self.assertEqual(shown("--device", "device:0,present-as=cpu"), [("One", "cpu")])
         self.assertEqual(shown("--device", "Two,present-as=gpu", "--device", "One"), [("One", "gpu"), ("Two", "gpu")])
         with tempfile.NamedTemporaryFile("w") as f:
-            f.write("[gantryd]\ndevice = Fake:1\n[device Fake]\npresent-as = cpu\n")
+            f.write("[gantryd]\ndevice = Fake:1\n[device Fake]\npresent-as = cpu\nslice = 30\n")
             f.flush()
-            self.assertEqual(shown("--config", f.name), [("Two", "cpu")])
-            self.assertEqual(shown("--config", f.name, "--device", "One"), [("One", "cpu")])
+            self.assertEqual(shown("--config", f.name, slice_ns=30000000), [("Two", "cpu")])
+            self.assertEqual(shown("--config", f.name, "--slice", "12", slice_ns=30000000), [("Two", "cpu")])
+            self.assertEqual(shown("--config", f.name, "--device", "One", slice_ns=30000000), [("One", "cpu")])
+        self.assertEqual(shown("--slice", "12", "--device", "two", slice_ns=12000000), [("Two", "accelerator")])
 
     def test_another_users_program_is_refused(self):
         if os.geteuid() != 0:

@@ -225,21 +225,20 @@ static void close_all(struct gn_scheduler *s)
     free(s);
 }
 
-int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, uint64_t slice_ns, uint64_t limit_ns,
-                       uint32_t n_devices, int overrun_fd, struct gn_error *err)
+int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, const uint64_t *slices_ns, uint32_t n_devices,
+                       uint64_t limit_ns, int overrun_fd, struct gn_error *err)
 {
     struct gn_scheduler *s = calloc(1, sizeof *s + n_devices * sizeof s->devices[0]);
     sigset_t all, before;
     if (!s)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     s->policy = policy;
-    s->slice_ns = slice_ns;
     s->limit_ns = limit_ns;
     s->n_devices = n_devices;
     s->overrun_fd = overrun_fd;
     gn_list_init(&s->deaf);
     for (uint32_t i = 0; i < n_devices; i++)
-        gn_sched_init(&s->devices[i].sched, policy, slice_ns, gn_now_ns());
+        gn_sched_init(&s->devices[i].sched, policy, slices_ns[i], gn_now_ns());
     pthread_mutex_init(&s->lock, NULL);
     s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -449,7 +448,7 @@ static void begin_anew(struct gn_scheduler *s, uint32_t device, uint64_t now)
         gn_list_remove(&t->link);
         gn_list_append(&tenants, &t->link);
     }
-    gn_sched_init(of, s->policy, s->slice_ns, now);
+    gn_sched_init(of, s->policy, of->slice_ns, now);
     gn_list_for_each(t, &tenants, struct gn_sched_tenant, link)
     {
         const struct gn_sched_tenant was = *t;

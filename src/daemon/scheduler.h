@@ -70,9 +70,10 @@ struct gn_shares {
     struct gn_share all[GN_GRANT_DEVICES];
 };
 
-/* overrun: told on this descriptor (an eventfd of the caller's) that gn_scheduler_overrun has something to say. */
-int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, uint64_t slice_ns, uint64_t limit_ns,
-                       uint32_t n_devices, int overrun_fd, struct gn_error *err);
+/* slices_ns: each device's, not kept. overrun: told on this descriptor (an eventfd of the caller's) that gn_scheduler_overrun has
+ * something to say. */
+int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, const uint64_t *slices_ns, uint32_t n_devices,
+                       uint64_t limit_ns, int overrun_fd, struct gn_error *err);
 void gn_scheduler_stop(struct gn_scheduler *s);
 
 /* Zeroes *sh, makes the page and the eventfd. 0 or -errno. */

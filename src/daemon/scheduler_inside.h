@@ -25,7 +25,6 @@ struct gn_scheduler {
     pthread_mutex_t lock;
     bool stop;
     const struct gn_sched_policy *policy;
-    uint64_t slice_ns;
     struct gn_shares **table; /* by index: an event names an index, and may come after its vGPU is gone */
     uint32_t n_table;
     struct gn_list deaf; /* gn_shares, in the order in which their windows end */

@@ -33,9 +33,10 @@ static struct gn_grant_slot *slot(struct gn_shares *sh)
 static void start(uint64_t limit_ns, uint32_t weight_a, uint32_t weight_b)
 {
     static const uint32_t devices[] = {1};
+    static const uint64_t slices_ns[] = {6 * SLICE_NS, SLICE_NS};
     overrun_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     of_a = of_b = NULL;
-    assert_int_equal(gn_scheduler_start(&scheduler, gn_sched_policy_at(0), SLICE_NS, limit_ns, 2, overrun_fd, NULL), 0);
+    assert_int_equal(gn_scheduler_start(&scheduler, gn_sched_policy_at(0), slices_ns, 2, limit_ns, overrun_fd, NULL), 0);
     assert_int_equal(gn_shares_init(&a, 10), 0);
     assert_int_equal(gn_shares_init(&b, 11), 0);
     assert_int_equal(gn_scheduler_join(scheduler, &a, &of_a, weight_a, 100, devices, 1), 0);
@@ -269,6 +270,7 @@ static void another_policy_keeps_the_waiters(void **state)
     assert_string_equal(gn_scheduler_policy(scheduler)->name, "rr");
     gives(&a, true);
     until_state(&b, GN_GRANT_HELD);
+    assert_int_equal(atomic_load(&slot(&b)->slice_ns), SLICE_NS);
     gives(&b, true);
     until_state(&a, GN_GRANT_HELD);
     stop();

@@ -7,11 +7,12 @@
 
 #include "base/error.h"
 
-/* NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator] */
+/* NAME-PART[:INDEX][,present-as=gpu|cpu|accelerator], and what a [device] section says of them besides. */
 struct gn_selector {
     char name[128];      /* a part of a device's name, in any case */
     int index;           /* which of those that match, from 0; -1: all */
     uint32_t present_as; /* GN_DEVICE_*; 0: as it is */
+    uint64_t slice_ns;   /* 0: what all have */
 };
 
 int gn_selector_parse(const char *text, struct gn_selector *ret, struct gn_error *err);

@@ -16,8 +16,8 @@ from gantryd_harness import ATTACHED, CONTROL, ERROR, HELLO, WELCOME, Gantryd, f
 VGPU_KEYS = {"id", "tenant", "program", "pid", "worker_pid", "platform", "link", "mode", "state", "weight", "memory_bytes",
              "leased_bytes", "calls", "sync_calls", "copies", "devices"}
 DEVICE_KEYS = {"index", "name", "vendor", "api", "platform", "platform_index", "type", "present_as", "compute_units", "clock_mhz",
-               "memory_bytes", "max_allocation_bytes", "local_memory_bytes", "version", "driver_version", "vgpus",
-               "leased_bytes"}
+               "memory_bytes", "max_allocation_bytes", "local_memory_bytes", "slice_ns", "version", "driver_version",
+               "vgpus", "leased_bytes"}
 
 
 def columns(line):

@@ -108,7 +108,7 @@ class Pages(CommandTest):
             return p.stderr
         text = page("gantry.conf.5")
         for title, example, sentence in (("[gantryd]", "[gantryd]", r"the keys of \[gantryd\] are (.*)"),
-                                         ("[device NAME]", "[device x]", r"the key of \[device NAME\] is (.*)"),
+                                         ("[device NAME]", "[device x]", r"the keys of \[device NAME\] are (.*)"),
                                          ("[tenant NAME]", "[tenant x]", r"the keys of \[tenant NAME\] are (.*)")):
             known = re.search(sentence, complaint(example + "\nno-such-key = 1\n")).group(1)
             documented = items(section(text, title))

@@ -106,7 +106,8 @@ static void set_up(void)
     d.tcp_grace_ms = 1000;
     FUZZ_CHECK(gn_tenants_init(&d.tenants, &gn_memory_ops, &rules, 1, NULL) == 0);
     overrun_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    FUZZ_CHECK(gn_scheduler_start(&d.scheduler, gn_sched_policy_at(0), 6000000, 0, 1, overrun_fd, NULL) == 0);
+    const uint64_t slice_ns = 6000000;
+    FUZZ_CHECK(gn_scheduler_start(&d.scheduler, gn_sched_policy_at(0), &slice_ns, 1, 0, overrun_fd, NULL) == 0);
     template_fd = -1;
     FUZZ_CHECK(gn_hosts_init(&d) == 0);
     for (int i = 0; i < N; i++)
