@@ -250,11 +250,11 @@ static void worker_died(struct gn_source *s, uint32_t events)
 
 /*
  * The program gets its part, once the worker's driver is up and the worker can be watched. The words on both
- * come over different sockets, in either order.
+ * come over different sockets, in either order. Not of one that nobody waits for any more: it would be listed as a vGPU until its end.
  */
 static void tell_program(struct gn_vgpu_record *v)
 {
-    if (!v->driver_up || v->spawning || v->booted || v->process.fd < 0)
+    if (!v->driver_up || v->spawning || v->booted || v->ending || v->process.fd < 0)
         return;
     if (v->takes_from) {
         gn_move_up(v);

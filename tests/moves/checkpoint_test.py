@@ -309,8 +309,7 @@ class Checkpoints(unittest.TestCase):
                     os.kill(pid, signal.SIGCONT)
             self.assertEqual(restoring.returncode, 1)
             self.assertIn("interrupted: its program waits on", errors)
-            # The worker that came about after all is listed until it has ended.
-            self.assertTrue(wait_until(lambda: [v["state"] for v in daemon.vgpus()] == ["stopped"], TIMEOUT_S))
+            self.assertTrue(wait_until(lambda: self.vgpu(daemon)["state"] == "stopped", TIMEOUT_S))
             self.restore(daemon, before)
             self.go_through(program, lambda step: None)
 
