@@ -127,18 +127,26 @@ void bench_filter(unsigned pairs, uint64_t n_pages)
     static const double shares[] = {0, 0.01, 0.05, 0.1, 0.2, 0.35, 0.75, 1};
     /* gMig 4.4, Tropics: of 81 pages verified 38.4 had not changed, 37.8 were told by their first byte, 4.8 were not. */
     const struct mix paper = {.changed = 0.526, .told = 0.467};
+    struct mix runs = paper;
     struct pages p;
     pages_make(&p, n_pages, GN_PAGE_HASH_XXH3);
     printf("{\"rows\": [");
     filter_row(&p, "paper", paper, GN_SAMPLE_AUTO, pairs, ", ");
     filter_row(&p, "paper, head always", paper, GN_SAMPLE_HEAD, pairs, ", ");
-    filter_row(&p, "unchanged, head always", (struct mix){0, 0}, GN_SAMPLE_HEAD, pairs, ", ");
-    filter_row(&p, "50 %, none in the head,", (struct mix){0.5, 0}, GN_SAMPLE_AUTO, pairs, ", ");
-    filter_row(&p, "100 %, none in the head,", (struct mix){1, 0}, GN_SAMPLE_AUTO, pairs, ", ");
+    runs.run = 8;
+    filter_row(&p, "paper in runs of 8", runs, GN_SAMPLE_AUTO, pairs, ", ");
+    runs.run = 64;
+    filter_row(&p, "paper in runs of 64", runs, GN_SAMPLE_AUTO, pairs, ", ");
+    filter_row(&p, "paper in runs of 64, head always", runs, GN_SAMPLE_HEAD, pairs, ", ");
+    runs = (struct mix){.changed = 0.05, .told = 0.0444, .run = 64};
+    filter_row(&p, "5 % in runs of 64,", runs, GN_SAMPLE_AUTO, pairs, ", ");
+    filter_row(&p, "unchanged, head always", (struct mix){0}, GN_SAMPLE_HEAD, pairs, ", ");
+    filter_row(&p, "50 %, none in the head,", (struct mix){.changed = 0.5}, GN_SAMPLE_AUTO, pairs, ", ");
+    filter_row(&p, "100 %, none in the head,", (struct mix){.changed = 1}, GN_SAMPLE_AUTO, pairs, ", ");
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         char name[32];
         snprintf(name, sizeof name, "%.0f %%", 100 * shares[i]);
-        filter_row(&p, name, (struct mix){shares[i], 0.888 * shares[i]}, GN_SAMPLE_AUTO, pairs,
+        filter_row(&p, name, (struct mix){.changed = shares[i], .told = 0.888 * shares[i]}, GN_SAMPLE_AUTO, pairs,
                    i + 1 < sizeof shares / sizeof *shares ? ", " : "]}");
     }
     pages_free(&p);

@@ -113,6 +113,45 @@ void tracked_again(struct tracked *t)
     }
 }
 
+static int find_data(void *ctx, void *cookie, uint64_t offset, const void *data, uint64_t n, const void *digests)
+{
+    memset((unsigned char *)cookie + offset / PAGE, 1, (n + PAGE - 1) / PAGE);
+    return 0;
+}
+
+static int find_zero(void *ctx, void *cookie, uint64_t offset, uint64_t n)
+{
+    return find_data(ctx, cookie, offset, NULL, n, NULL);
+}
+
+/* How many pages that have changed lie side by side, in the mean; 0 when none has. */
+static double run_length(struct gn_rounds *r, struct tracked *t)
+{
+    const struct gn_page_sink find = {.data = find_data, .zero = find_zero};
+    const struct gn_round_options stop = {.kind = GN_ROUND_STOP, .sample = GN_SAMPLE_OFF};
+    struct gn_round_stats s;
+    unsigned char *found[MOST_BUFFERS]; /* a byte a page */
+    uint64_t pages = 0, runs = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        found[i] = calloc(t->items[i].table->n_pages, 1);
+        if (!found[i])
+            die("out of memory");
+        t->items[i].cookie = found[i];
+    }
+    tracked_again(t);
+    need(gn_rounds_run(r, &stop, t->items, t->n, &find, &s, NULL), "a round failed");
+    for (size_t i = 0; i < t->n; i++) {
+        for (uint64_t k = 0; k < t->items[i].table->n_pages; k++) {
+            pages += found[i][k];
+            runs += found[i][k] && (!k || !found[i][k - 1]);
+        }
+        t->items[i].cookie = NULL;
+        free(found[i]);
+    }
+    tracked_again(t);
+    return runs ? (double)pages / (double)runs : 0;
+}
+
 #define TURNS 5u
 
 static int by_time(const void *a, const void *b)
@@ -160,7 +199,8 @@ void bench_load(const char *name, unsigned rounds_between)
         tracked_stand(&tracked[i]);
 
     stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s); /* the caches */
-    printf("{\"load\": \"%s\", \"off_ns\": %.1f, \"samples\": [", run.load->name, stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s));
+    printf("{\"load\": \"%s\", \"run\": %.1f, \"off_ns\": %.1f, \"samples\": [", run.load->name, run_length(r, &tracked[0]),
+           stop_ns(r, &tracked[0], GN_SAMPLE_OFF, &s));
     for (unsigned i = 0; i < GN_ARRAY_SIZE(lengths); i++)
         for (enum gn_sample_place place = 0; place < GN_SAMPLE_PLACES; place++) {
             const double ns = stop_ns(r, &tracked[i], place, &s);

@@ -157,8 +157,12 @@ void pages_mix(struct pages *p, struct mix mix)
     gn_rounds_destroy(r);
     memcpy(p->sent, p->table->sent, 8 * p->table->n_groups);
     memcpy(p->hashed, p->table->hashed, 8 * p->table->n_groups);
+    /* A run of changed pages goes on with a new draw of the same outcome. */
+    const double anew = mix.run > 0 && mix.changed < 1 ? 1 / (mix.run * (1 - mix.changed)) : 1;
+    double kind = draw_part();
     for (uint64_t i = 0; i < p->n; i++) {
-        double kind = draw_part();
+        if (i && draw_part() < anew)
+            kind = draw_part();
         if (kind >= mix.changed)
             continue;
         /* A kernel that writes a page seldom writes one word of it. */

@@ -13,9 +13,10 @@
 
 #define PAGE 4096u
 
-/* Of the pages: those that changed, and those whose first bytes tell it. */
+/* Of the pages: those that changed, and those whose first bytes tell it; and how many that changed lie side by side, in the mean
+ * (0: each page is drawn by itself). */
 struct mix {
-    double changed, told;
+    double changed, told, run;
 };
 
 struct pages {

@@ -40,16 +40,23 @@ struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, si
 /* Before anything was measured, in parts of a page's hash. */
 #define SAMPLE_COST 0.06
 #define HASHED_COST 1.2
-/* Sampling has to promise this part of a page's hash: a choice at the border is noise, and to leave the one way for the other costs
- * something itself (the processor reads ahead anew). */
-#define LEAST_GAIN 0.1
+/* Sampling has to promise this part of a page's hash to begin, and that to go on: a choice at the border is noise, and to leave the one
+ * way for the other costs something itself (the processor reads ahead anew). */
+#define LEAST_GAIN    0.1
+#define LEAST_GAIN_ON 0.03
+/* To sample behind what has changed pays where it tells this part of those pages, however few of all they are. */
+#define RUNS_FROM 0.8
+/* In parts of a hash: a sample there, and the end of a run, where the processor reads ahead anew. */
+#define RUNS_COST     0.15
+#define RUNS_END_COST 0.7
+/* What is known of so few pages is chance; of more, the last batches tell most. */
+#define RUNS_KNOWN  32
+#define RECENT_PART 0.125
 /* The first batches find nothing in the caches, and nothing read ahead: one alone would make hashing look dearer than it is. */
 #define KNOWN_AFTER 3u
-/* A look at many changed pages takes a quarter of the time of the batch that it looks over: the longer nothing has come of any, the rarer.
- */
-#define LOOK_EVERY_FIRST 8u
-#define LOOK_EVERY_LAST  64u
-#define LOOK_EVERY_ON    64u
+/* A look costs an eighth of hashing the page. */
+#define LOOK_EVERY 16u
+#define OFF_EVERY  64u
 /* A trial that did not pay is repeated after so many batches, then after twice as many, for what made it dear may have passed. */
 #define RETRY_FIRST 64u
 #define RETRY_LAST  4096u
@@ -58,7 +65,6 @@ void gn_sample_choice_init(struct gn_sample_choice *c)
 {
     memset(c, 0, sizeof *c);
     c->retry_after = RETRY_FIRST;
-    c->look_every = LOOK_EVERY_FIRST;
 }
 
 static double median(const struct gn_sample_cost *cost, double unknown)
@@ -81,21 +87,43 @@ static void add(struct gn_sample_cost *cost, double ns)
     cost->ns[cost->n++ % GN_SAMPLE_RECENT] = ns;
 }
 
+/* What a page that is hashed costs more when those before it were not. */
+static double detour(const struct gn_sample_choice *c, double hash_ns)
+{
+    const double more = median(&c->hashed, HASHED_COST * hash_ns) - hash_ns;
+    return more > 0 ? more : 0;
+}
+
 /* What a page saves on average. */
 static double gain(const struct gn_sample_choice *c, enum gn_sample_place i, double hash_ns)
 {
-    double detour = median(&c->hashed, HASHED_COST * hash_ns) - hash_ns;
-    return c->hit_rate[i] * hash_ns - median(&c->sample[i], SAMPLE_COST * hash_ns) - (detour > 0 ? (1 - c->hit_rate[i]) * detour : 0);
+    return c->hit_rate[i] * hash_ns - median(&c->sample[i], SAMPLE_COST * hash_ns) - (1 - c->hit_rate[i]) * detour(c, hash_ns);
+}
+
+static bool may_take_runs(const struct gn_sample_choice *c)
+{
+    return c->behind >= RUNS_KNOWN && c->told_behind >= RUNS_FROM * c->behind;
+}
+
+/* The same when samples are taken in runs only: of pages behind one that was told. */
+static double gain_in_runs(const struct gn_sample_choice *c, double hash_ns)
+{
+    const double told = c->told_behind / c->behind;
+    double most = 0;
+    for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++)
+        most = c->hit_rate[i] > most ? c->hit_rate[i] : most;
+    return most * hash_ns * (told - RUNS_COST - (1 - told) * RUNS_END_COST);
 }
 
 enum gn_sample_place gn_sample_choose(struct gn_sample_choice *c, bool *ret_look)
 {
     enum gn_sample_place best = GN_SAMPLE_OFF;
-    unsigned batch = c->batches++;
-    *ret_look = true;
+    const unsigned batch = c->batches++;
+    *ret_look = false;
     if (c->hash.n < KNOWN_AFTER)
         return GN_SAMPLE_OFF;
-    double hash_ns = median(&c->hash, 0), best_gain = LEAST_GAIN * hash_ns;
+    const double hash_ns = median(&c->hash, 0);
+    double best_gain = (c->in_use ? LEAST_GAIN_ON : LEAST_GAIN) * hash_ns;
     for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++) {
         double g = gain(c, i, hash_ns);
         if (c->hit_rate[i] > 0 && g > best_gain) {
@@ -103,10 +131,14 @@ enum gn_sample_place gn_sample_choose(struct gn_sample_choice *c, bool *ret_look
             best_gain = g;
         }
     }
-    /* Now and then without, to see what the other places would have told and what a hash costs. */
-    if (best != GN_SAMPLE_OFF && batch % LOOK_EVERY_ON == LOOK_EVERY_ON - 1)
+    if (may_take_runs(c) && (best == GN_SAMPLE_OFF || gain_in_runs(c, hash_ns) > best_gain))
+        best = GN_SAMPLE_RUNS;
+    /* Now and then without, to see what the other places would have told or what a hash costs. */
+    if (best != GN_SAMPLE_OFF && batch % OFF_EVERY == OFF_EVERY - 1) {
+        *ret_look = batch / OFF_EVERY % 2;
         return GN_SAMPLE_OFF;
-    *ret_look = best == GN_SAMPLE_OFF && batch % c->look_every == c->look_every - 1;
+    }
+    *ret_look = best == GN_SAMPLE_OFF && batch % LOOK_EVERY == KNOWN_AFTER;
     return best;
 }
 
@@ -122,27 +154,35 @@ static void note_unused(struct gn_sample_choice *c)
         c->sample[i].n = 0;
 }
 
+static void rate(struct gn_sample_choice *c, const struct gn_sample_batch *b)
+{
+    if (b->behind) { /* where nothing has changed, nothing is learnt of what has */
+        c->behind += b->behind - RECENT_PART * c->behind;
+        c->told_behind += b->told_behind - RECENT_PART * c->told_behind;
+    }
+    const double part = 1. / ++c->n_rated > RECENT_PART ? 1. / c->n_rated : RECENT_PART;
+    for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++) {
+        if (b->looked || b->place == i || b->place == GN_SAMPLE_RUNS)
+            c->hit_rate[i] += part * ((double)b->hits[i] / b->n_pages - c->hit_rate[i]);
+    }
+}
+
 void gn_sample_note(struct gn_sample_choice *c, const struct gn_sample_batch *b)
 {
     if (b->place == GN_SAMPLE_OFF) {
-        if (b->n_hashed)
-            add(&c->hash, (double)b->hash_ns / b->n_hashed);
+        if (!b->looked)
+            add(&c->hash, (double)b->hash_ns / b->n_pages);
         note_unused(c);
-        if (b->looked && b->hits[GN_SAMPLE_HEAD] + b->hits[GN_SAMPLE_TAIL] + b->hits[GN_SAMPLE_SPREAD] && c->hash.n > KNOWN_AFTER &&
-            c->look_every < LOOK_EVERY_LAST)
-            c->look_every *= 2;
-    } else {
+    } else if (b->place < GN_SAMPLE_PLACES) {
         add(&c->sample[b->place], (double)b->sample_ns / b->n_pages);
         if (b->n_hashed >= 8)
             add(&c->hashed, (double)b->hash_ns / b->n_hashed);
         c->unused = 0;
-        if (++c->in_use >= RETRY_FIRST / 4) {
+        if (++c->in_use >= RETRY_FIRST / 4)
             c->retry_after = RETRY_FIRST;
-            c->look_every = LOOK_EVERY_FIRST;
-        }
+    } else if (b->n_hashed == b->n_pages) {
+        add(&c->hash, (double)b->hash_ns / b->n_pages);
     }
-    for (enum gn_sample_place i = 0; i < GN_SAMPLE_PLACES; i++) {
-        if (b->looked || b->place == i)
-            c->hit_rate[i] += ((double)b->hits[i] / b->n_pages - c->hit_rate[i]) / 2;
-    }
+    if (b->looked || b->place != GN_SAMPLE_OFF)
+        rate(c, b);
 }

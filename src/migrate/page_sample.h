@@ -17,6 +17,7 @@ enum gn_sample_place {
     GN_SAMPLE_SPREAD, /* single bytes in the middles of equal parts */
     GN_SAMPLE_PLACES,
     GN_SAMPLE_OFF = GN_SAMPLE_PLACES,
+    GN_SAMPLE_RUNS, /* only behind a page that has changed, in a place that told it: what programs write lies together */
     GN_SAMPLE_AUTO, /* in options only: what gn_sample_choose says */
 };
 
@@ -29,9 +30,9 @@ uint32_t gn_page_sample_at(enum gn_sample_place place, unsigned n_bytes, const v
 struct gn_page_sample gn_page_sample_take(unsigned n_bytes, const void *page, size_t n);
 
 /*
- * Whether to sample, and where, by what it cost and what it found lately. Pages come in batches; batches without
- * sampling are looked over afterwards, when the changed pages are in the cache: how many of them would the samples have
- * told? So the chance is known without paying for it. Pure: times are arguments. Not thread-safe.
+ * Whether to sample, and where, by what it cost and what it found lately. Pages come in batches; in some batches without
+ * sampling each page that is found to have changed is looked at while it is in the cache: would a sample have told it, and
+ * the page behind it? So the chance is known without paying for it. Pure: times are arguments. Not thread-safe.
  */
 /* What something cost lately: the median of the last few counts, so that no single one does (the thread may have lost its
  * processor in it). */
@@ -46,22 +47,24 @@ struct gn_sample_choice {
     struct gn_sample_cost hashed; /* a page hashed among pages that were not: the processor reads ahead less well */
     struct gn_sample_cost sample[GN_SAMPLE_PLACES];
     double hit_rate[GN_SAMPLE_PLACES]; /* of the pages verified, those that a sample tells */
-    unsigned batches, in_use;          /* in_use: batches sampled in a row */
-    unsigned unused, retry_after;      /* batches that were not, since the costs of sampling were last measured */
-    unsigned look_every;               /* of those batches, one in so many is looked over */
+    unsigned n_rated;
+    double behind, told_behind;   /* pages behind one that a sample told; of these, those that it told, too. The last ones count most */
+    unsigned batches, in_use;     /* in_use: batches sampled in a row */
+    unsigned unused, retry_after; /* batches that were not, since the costs of sampling were last measured */
 };
 
 struct gn_sample_batch {
     enum gn_sample_place place; /* as chosen */
-    bool looked;                /* place is OFF, and hits were counted afterwards */
+    bool looked;                /* place is OFF, and hits were counted all the same */
     uint32_t n_pages;           /* verified, at least 1 */
     uint32_t n_hashed;
-    uint32_t hits[GN_SAMPLE_PLACES]; /* looked: of all places; else of `place` alone */
+    uint32_t hits[GN_SAMPLE_PLACES]; /* looked, or RUNS: of all changed pages that were hashed, too; else of those sampled */
+    uint32_t behind, told_behind;    /* looked, or RUNS: as in the choice */
     uint64_t sample_ns, hash_ns;
 };
 
 void gn_sample_choice_init(struct gn_sample_choice *c);
-/* For the next batch. *ret_look: count hits afterwards (only when OFF is chosen). */
+/* For the next batch. *ret_look: count hits (only when OFF is chosen). */
 enum gn_sample_place gn_sample_choose(struct gn_sample_choice *c, bool *ret_look);
 void gn_sample_note(struct gn_sample_choice *c, const struct gn_sample_batch *b);
 

@@ -56,7 +56,8 @@ static void short_pages_are_sampled_whole(void **state)
 struct machine {
     double hash_ns, hashed_ns, sample_ns[GN_SAMPLE_PLACES];
     double hits[GN_SAMPLE_PLACES]; /* of all pages */
-    double look_ns;                /* a changed page that is looked at afterwards, in all places */
+    double run;                    /* so many pages that are told lie side by side, in the mean; 0: each by itself */
+    double look_ns;                /* a page that is hashed and looked at, too, in one place that tells it */
     double other_way;              /* of the first batch after those of the other way, this much more */
 };
 
@@ -70,38 +71,85 @@ static double draw(void)
     return (double)(random_state >> 11) / (double)(UINT64_C(1) << 53);
 }
 
+/* Which places tell a page. */
+struct page {
+    bool by[GN_SAMPLE_PLACES];
+};
+
+static struct page next_page(const struct machine *m, const struct page *last)
+{
+    struct page page;
+    for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++) {
+        const bool anew = m->run == 0 || m->hits[p] == 1 || draw() < 1 / (m->run * (1 - m->hits[p]));
+        page.by[p] = anew ? draw() < m->hits[p] : last->by[p];
+    }
+    return page;
+}
+
+static enum gn_sample_place teller(const struct page *page)
+{
+    enum gn_sample_place p = 0;
+    while (p < GN_SAMPLE_PLACES && !page->by[p])
+        p++;
+    return p;
+}
+
+/* One batch as the verification goes through it: fills b, and returns what hashing and looking cost. */
+static double verify(struct gn_sample_batch *b, const struct machine *m, struct page *page)
+{
+    enum gn_sample_place behind = GN_SAMPLE_OFF;
+    bool skipped = false;
+    double took = 0;
+    for (unsigned k = 0; k < b->n_pages; k++) {
+        *page = next_page(m, page);
+        if (b->place < GN_SAMPLE_PLACES) {
+            b->hits[b->place] += page->by[b->place];
+            b->n_hashed += !page->by[b->place];
+            took += page->by[b->place] ? 0 : m->hashed_ns;
+            continue;
+        }
+        const bool in_runs = b->place == GN_SAMPLE_RUNS;
+        if (behind != GN_SAMPLE_OFF) {
+            b->behind++;
+            b->told_behind += page->by[behind];
+            if (in_runs)
+                b->sample_ns += (uint64_t)m->sample_ns[behind];
+            if (in_runs && page->by[behind]) {
+                b->hits[behind]++;
+                skipped = true;
+                continue;
+            }
+        }
+        b->n_hashed++;
+        took += skipped ? m->hashed_ns : m->hash_ns;
+        skipped = false;
+        behind = teller(page);
+        for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES && (in_runs || b->looked); p++) {
+            b->hits[p] += page->by[p];
+            took += page->by[p] * m->look_ns;
+        }
+    }
+    return took;
+}
+
 /* The time of n batches of 64 pages by choice. noise: one batch in 50 takes a hundred times as long to the clock, which the choice sees
  * but which is not counted. */
 static double run(struct gn_sample_choice *c, const struct machine *m, unsigned n, bool noise)
 {
     double total = 0;
     bool was_off = true;
+    struct page page = {0};
     for (unsigned i = 0; i < n; i++) {
-        struct gn_sample_batch b = {.n_pages = 64, .n_hashed = 64};
+        struct gn_sample_batch b = {.n_pages = 64};
         b.place = gn_sample_choose(c, &b.looked);
-        double sample = 0, each = m->hash_ns;
-        uint32_t hits[GN_SAMPLE_PLACES] = {0};
-        for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++)
-            for (unsigned k = 0; k < 64; k++)
-                hits[p] += draw() < m->hits[p];
-        if (b.place == GN_SAMPLE_OFF) {
-            if (b.looked) {
-                memcpy(b.hits, hits, sizeof hits);
-                for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++)
-                    total += m->look_ns / GN_SAMPLE_PLACES * hits[p];
-            }
-        } else {
-            assert_false(b.looked);
-            b.hits[b.place] = hits[b.place];
-            b.n_hashed -= hits[b.place];
-            sample = 64 * m->sample_ns[b.place];
-            each = m->hashed_ns;
-        }
-        double hash = each * b.n_hashed * (i && was_off != (b.place == GN_SAMPLE_OFF) ? 1 + m->other_way : 1);
-        was_off = b.place == GN_SAMPLE_OFF;
+        const bool off = b.place == GN_SAMPLE_OFF;
+        assert_true(off || !b.looked);
+        const double hash = verify(&b, m, &page) * (i && was_off != off ? 1 + m->other_way : 1);
+        const double sample = b.place < GN_SAMPLE_PLACES ? 64 * m->sample_ns[b.place] : (double)b.sample_ns;
+        was_off = off;
         total += sample + hash;
-        double times = noise && draw() < 0.02 ? 100 : 1;
-        b.sample_ns = (uint64_t)(sample * times);
+        const double times = noise && draw() < 0.02 ? 100 : 1;
+        b.sample_ns = b.place < GN_SAMPLE_PLACES ? (uint64_t)(sample * times) : 0;
         b.hash_ns = (uint64_t)(hash * times);
         gn_sample_note(c, &b);
     }
@@ -162,7 +210,7 @@ static void a_changed_mix_is_followed(void **state)
     bool look;
     unsigned sampled = 0;
     for (unsigned i = 0; i < 64; i++)
-        sampled += gn_sample_choose(&c, &look) != GN_SAMPLE_OFF;
+        sampled += gn_sample_choose(&c, &look) < GN_SAMPLE_PLACES;
     assert_int_equal(sampled, 0);
 }
 
@@ -177,7 +225,7 @@ static void dear_samples_are_left_alone(void **state)
 }
 
 /* An AMD EPYC: it reads ahead so well that leaving out every second page saves little, and what it has to find anew costs. */
-static const struct machine far_sighted = {.hash_ns = 210, .hashed_ns = 370, .sample_ns = {16, 16, 60}, .look_ns = 300, .other_way = 0.2};
+static const struct machine far_sighted = {.hash_ns = 210, .hashed_ns = 370, .sample_ns = {16, 16, 60}, .look_ns = 10, .other_way = 0.2};
 
 static void what_saves_next_to_nothing_is_left_alone(void **state)
 {
@@ -203,6 +251,42 @@ static void what_saves_much_is_taken(void **state)
     assert_true(run(&c, &m, 1000, true) < 0.35 * 210 * 64 * 1000);
 }
 
+/* Whole buffers that have changed beside whole ones that have not, however few: by time a page, and by pages that are hashed all the same.
+ */
+static void what_lies_together_is_told_by_what_lies_before(void **state)
+{
+    static const struct machine *const machines[] = {&dear, &far_sighted};
+    for (unsigned k = 0; k < 2; k++) {
+        for (unsigned percent = 5; percent <= 95; percent += 10) {
+            for (unsigned noise = 0; noise < 2; noise++) {
+                struct gn_sample_choice c;
+                struct machine m = *machines[k];
+                m.run = 500;
+                m.hits[GN_SAMPLE_HEAD] = percent / 100.0;
+                gn_sample_choice_init(&c);
+                const double took = run(&c, &m, 4000, noise) / (m.hash_ns * 64 * 4000);
+                if (took > 1.02 - 0.7 * percent / 100.0)
+                    fail_msg("machine %u, %u %% changed side by side costs %.3f of hashing all", k, percent, took);
+            }
+        }
+    }
+}
+
+/* Of runs of two pages, the second one is hardly foreseen by the first. */
+static void short_runs_are_left_alone(void **state)
+{
+    for (unsigned percent = 0; percent <= 35; percent += 5) {
+        struct gn_sample_choice c;
+        struct machine m = far_sighted;
+        m.run = 2;
+        m.hits[GN_SAMPLE_HEAD] = percent / 100.0;
+        gn_sample_choice_init(&c);
+        const double took = run(&c, &m, 2000, false) / (m.hash_ns * 64 * 2000);
+        if (took > 1.02)
+            fail_msg("%u %% changed costs %.3f of hashing all", percent, took);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +298,8 @@ int main(void)
         cmocka_unit_test(dear_samples_are_left_alone),
         cmocka_unit_test(what_saves_next_to_nothing_is_left_alone),
         cmocka_unit_test(what_saves_much_is_taken),
+        cmocka_unit_test(what_lies_together_is_told_by_what_lies_before),
+        cmocka_unit_test(short_runs_are_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,6 +202,27 @@ static void sub_buffers_are_verified_alone(void **state)
     world_fini(&w);
 }
 
+/* Of a run of changed pages the first one of each group is hashed, and one that the sample does not tell; what has not changed costs no
+ * sample but the one behind the run. */
+static void behind_a_page_that_was_told_there_is_no_hash(void **state)
+{
+    struct world w;
+    struct gn_round_stats s;
+    struct gn_round_options runs = STOP;
+    runs.sample = GN_SAMPLE_RUNS;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 0, 5);
+    struct buffer *b = world_add(&w, 4 * GN_PAGE_GROUP * PAGE, true, MEMORY);
+    assert_int_equal(world_round(&w, LIVE, NULL), 0);
+    for (unsigned page = 64 + 10; page < 64 + 90; page++)
+        b->here[page * PAGE + (page == 64 + 40 ? 100 : 0)] = 1;
+    assert_int_equal(world_round(&w, runs, &s), 0);
+    assert_int_equal(s.sent_pages, 80);
+    assert_int_equal(s.verify.sampled, 80 - 2 - 1);
+    assert_int_equal(s.verify.missed, 3);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
 /* The bus carries changed pages only. */
 static void device_digests_spare_the_bus(void **state)
 {
@@ -416,6 +437,7 @@ int main(void)
         cmocka_unit_test(host_pages_go_unhashed),
         cmocka_unit_test(marks_cover_what_they_say),
         cmocka_unit_test(sub_buffers_are_verified_alone),
+        cmocka_unit_test(behind_a_page_that_was_told_there_is_no_hash),
         cmocka_unit_test(device_digests_spare_the_bus),
         cmocka_unit_test(a_device_that_hashes_no_more),
         cmocka_unit_test(coming_back_sends_what_changed),

@@ -23,6 +23,9 @@ static unsigned next_run(uint64_t bits, unsigned from, unsigned *ret_n)
     return first;
 }
 
+/* In a run that is sampled: pages are fetched so far ahead. */
+#define SAMPLES_AHEAD 6u
+
 #define for_each_page(i, bits) for (uint64_t rest_ = (bits), i; rest_ && (i = (uint64_t)__builtin_ctzll(rest_), 1); rest_ &= rest_ - 1)
 
 /* What one group's verification hands around. */
@@ -76,19 +79,32 @@ static int fetch(const struct group *v, uint64_t bits)
     return 0;
 }
 
+static void foresee_page(const struct group *v, uint64_t i)
+{
+    const unsigned char *p = page_of(v, i);
+    const uint32_t n = length_of(v, i);
+    for (uint32_t line = 0; line < n && line < 1024; line += 64)
+        __builtin_prefetch(p + line);
+}
+
 /* A page that is hashed after a gap is one that the processor did not see coming. */
 static void foresee(const struct group *v, uint64_t rest, uint64_t i)
 {
     rest &= rest - 1;
-    if (!rest)
-        return;
-    uint64_t next = (uint64_t)__builtin_ctzll(rest);
-    if (next == i + 1)
-        return;
-    const char *p = (const char *)page_of(v, next);
-    uint32_t n = length_of(v, next);
-    for (uint32_t line = 0; line < n && line < 1024; line += 64)
-        __builtin_prefetch(p + line);
+    if (rest && !(rest >> (i + 1) & 1))
+        foresee_page(v, (uint64_t)__builtin_ctzll(rest));
+}
+
+static bool told(const struct group *v, uint64_t i, enum gn_sample_place place)
+{
+    const uint32_t now = gn_page_sample_at(place, v->t->sample_bytes, page_of(v, i), length_of(v, i));
+    return now != v->t->samples[v->g * GN_PAGE_GROUP + i].at[place];
+}
+
+static void foresee_sample(const struct group *v, uint64_t i, enum gn_sample_place place)
+{
+    if (place != GN_SAMPLE_SPREAD)
+        __builtin_prefetch(place == GN_SAMPLE_HEAD ? page_of(v, i) : page_of(v, i) + length_of(v, i) - 1);
 }
 
 /* Of `bits`, the pages whose sample differs. */
@@ -96,28 +112,73 @@ static uint64_t sample(const struct group *v, uint64_t bits, enum gn_sample_plac
 {
     uint64_t differ = 0;
     /* Each first look at a page misses the caches: many misses at once take hardly longer than one. */
-    if (place != GN_SAMPLE_SPREAD)
-        for_each_page(i, bits) __builtin_prefetch(place == GN_SAMPLE_HEAD ? page_of(v, i) : page_of(v, i) + length_of(v, i) - 1);
-    for_each_page(i, bits)
-    {
-        uint32_t now = gn_page_sample_at(place, v->t->sample_bytes, page_of(v, i), length_of(v, i));
-        if (now != v->t->samples[v->g * GN_PAGE_GROUP + i].at[place])
-            differ |= UINT64_C(1) << i;
-    }
+    for_each_page(i, bits) foresee_sample(v, i, place);
+    for_each_page(i, bits) differ |= (uint64_t)told(v, i, place) << i;
     return differ;
 }
 
-/* Of `bits`, the pages whose digest is not the one that was sent; the new one goes into the slot. */
-static uint64_t hash(const struct group *v, uint64_t bits)
+/* Is the page's digest another one than that which was sent? The new one goes into the slot. */
+static bool hash(const struct group *v, uint64_t i)
+{
+    unsigned char *digest = v->slot->digests + i * v->digest_bytes;
+    gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i), digest);
+    return memcmp(digest, old_digest(v, i), v->digest_bytes) != 0;
+}
+
+/* Of `bits`, the pages whose digest differs. */
+static uint64_t hash_all(const struct group *v, uint64_t bits)
 {
     uint64_t differ = 0;
     for_each_page(i, bits)
     {
-        unsigned char *digest = v->slot->digests + i * v->digest_bytes;
         foresee(v, rest_, i);
-        gn_page_digest(v->t->hasher, page_of(v, i), length_of(v, i), digest);
-        if (memcmp(digest, old_digest(v, i), v->digest_bytes) != 0)
-            differ |= UINT64_C(1) << i;
+        differ |= (uint64_t)hash(v, i) << i;
+    }
+    return differ;
+}
+
+/* A changed page that was hashed just now: which places tell it? The first of them, or `otherwise`. */
+static enum gn_sample_place look(const struct group *v, uint64_t i, enum gn_sample_place otherwise)
+{
+    enum gn_sample_place first = otherwise;
+    for (enum gn_sample_place p = GN_SAMPLE_PLACES; p-- > 0;) {
+        if (told(v, i, p)) {
+            v->slot->batch.hits[p]++;
+            first = p;
+        }
+    }
+    return first;
+}
+
+/*
+ * One page after the other, and what a sample says of those behind one that it told. With `use` they are not hashed: *ret_sampled; without,
+ * it is only found out. A page that has changed and that the sample does not tell ends no run; one that has not changed does.
+ */
+static uint64_t hash_in_runs(const struct group *v, uint64_t bits, bool use, uint64_t *ret_sampled)
+{
+    struct gn_sample_batch *b = &v->slot->batch;
+    enum gn_sample_place place = GN_SAMPLE_OFF;
+    uint64_t differ = 0;
+    for_each_page(i, bits)
+    {
+        if (place != GN_SAMPLE_OFF) {
+            if (use && i + SAMPLES_AHEAD < GN_PAGE_GROUP && bits >> (i + SAMPLES_AHEAD) & 1)
+                foresee_sample(v, i + SAMPLES_AHEAD, place);
+            b->behind++;
+            if (use && told(v, i, place)) {
+                b->told_behind++;
+                b->hits[place]++;
+                *ret_sampled |= UINT64_C(1) << i;
+                continue;
+            }
+        }
+        if (i && *ret_sampled >> (i - 1) & 1)
+            foresee_page(v, i);
+        const bool changed = hash(v, i);
+        if (changed && !use && place != GN_SAMPLE_OFF)
+            b->told_behind += told(v, i, place);
+        differ |= (uint64_t)changed << i;
+        place = changed ? look(v, i, place) : GN_SAMPLE_OFF;
     }
     return differ;
 }
@@ -127,9 +188,10 @@ static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampl
 {
     struct gn_verify_slot *slot = v->slot;
     struct gn_sample_batch *b = &slot->batch;
-    uint64_t sampled = 0, t0 = gn_now_ns();
+    uint64_t sampled = 0, changed, t0 = gn_now_ns();
 
     b->place = v->how->place;
+    b->looked = b->place == GN_SAMPLE_OFF && v->how->look;
     if (b->place < GN_SAMPLE_PLACES) {
         sampled = sample(v, bits, b->place);
         b->hits[b->place] = (uint32_t)__builtin_popcountll(sampled);
@@ -137,15 +199,13 @@ static uint64_t verify(const struct group *v, uint64_t bits, uint64_t *ret_sampl
         b->sample_ns = t1 - t0;
         t0 = t1;
     }
-    uint64_t changed = hash(v, bits & ~sampled);
+    if (b->place == GN_SAMPLE_RUNS || b->looked)
+        changed = hash_in_runs(v, bits, b->place == GN_SAMPLE_RUNS, &sampled);
+    else
+        changed = hash_all(v, bits & ~sampled);
     b->hash_ns = gn_now_ns() - t0;
     b->n_pages = (uint32_t)__builtin_popcountll(bits);
     b->n_hashed = (uint32_t)__builtin_popcountll(bits & ~sampled);
-    if (v->how->look && b->place == GN_SAMPLE_OFF) {
-        b->looked = true;
-        for (enum gn_sample_place p = 0; p < GN_SAMPLE_PLACES; p++)
-            b->hits[p] = (uint32_t)__builtin_popcountll(sample(v, changed, p));
-    }
     slot->stats.sample_ns += b->sample_ns;
     slot->stats.hash_ns += b->hash_ns;
     *ret_sampled = sampled;
