@@ -167,6 +167,36 @@ static void a_program_gets_what_gantryd_says(void **state)
     finish(&s);
 }
 
+#define STANDS_S 11
+
+static void play_stopped(int fd, struct gn_frame_reader *r)
+{
+    greet(fd, r);
+    struct gn_frame f = expect(r, GN_LINK_SEGMENT);
+    sleep(STANDS_S);
+    struct gn_link_segment_made m = {.index = 1, .bytes = 8192};
+    say(fd, GN_LINK_SEGMENT_MADE, 0, f.seq, &m, sizeof m, 1);
+    (void)gn_frame_wait(r, 10000, &f); /* its hang-up */
+}
+
+/* It counts the segment when it goes on: one that was given up here would be counted there alone. */
+static void a_gantryd_that_was_stopped_makes_the_segment_late(void **state)
+{
+    struct server s;
+    struct gn_link *l;
+    struct gn_error err;
+    uint32_t index;
+    int fd;
+    start(&s, play_stopped);
+    assert_int_equal(gn_link_connect(s.address, &l, &err), 0);
+    assert_int_equal(gn_link_segment(l, 8192, &fd, &index, &err), 0);
+    assert_int_equal(index, 1);
+    assert_int_equal(gn_link_hear(l), 0);
+    close(fd);
+    gn_link_close(l);
+    finish(&s);
+}
+
 /* ---- what a hostile or broken daemon may say to HELLO ---- */
 
 static void hang_up(int fd, struct gn_frame_reader *r)
@@ -312,11 +342,9 @@ static void a_forked_child_closes_descriptors_and_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_gets_what_gantryd_says),
-        cmocka_unit_test(nonsense_is_an_error_and_no_more),
-        cmocka_unit_test(an_attach_without_its_descriptors_fails),
-        cmocka_unit_test(no_daemon_is_a_quick_failure),
-        cmocka_unit_test(a_forked_child_closes_descriptors_and_no_more),
+        cmocka_unit_test(a_program_gets_what_gantryd_says), cmocka_unit_test(a_gantryd_that_was_stopped_makes_the_segment_late),
+        cmocka_unit_test(nonsense_is_an_error_and_no_more), cmocka_unit_test(an_attach_without_its_descriptors_fails),
+        cmocka_unit_test(no_daemon_is_a_quick_failure),     cmocka_unit_test(a_forked_child_closes_descriptors_and_no_more),
     };
     return cmocka_run_group_tests_name("link", tests, NULL, NULL);
 }

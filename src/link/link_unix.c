@@ -20,8 +20,9 @@
 
 /* A daemon that is there answers within these, on a machine that is very busy too. An attach starts a driver.
  */
-#define HELLO_TIMEOUT_MS   10000
-#define SEGMENT_TIMEOUT_MS 10000
+#define HELLO_TIMEOUT_MS 10000
+/* gantryd counts a segment that it has made, whether or not its answer is awaited; one that has gone hangs up. */
+#define SEGMENT_TIMEOUT_MS (-1)
 #define CONTROL_TIMEOUT_MS 30000
 
 int gn_link_lost(struct gn_error *err, int code)
