@@ -194,6 +194,18 @@ class Late(unittest.TestCase):
             self.does(program, "check", "release", "make", "check")
             self.ends_well(program)
 
+    def test_a_driver_that_forgets(self):
+        """It does not call back for what is over when it is asked to: each command, in a worker and in the program."""
+        with self.daemon("f", "--policy", "fair") as daemon:
+            program = self.start(daemon, GANTRY_MODE="remote")
+            for _ in range(2):
+                self.does(program, "make", "copy 9", "check", "other", "finish", "release")
+                self.move(daemon, "migrate", "local")
+                self.move(daemon, "mode", "passthrough")
+                self.does(program, "make", "copy 9", "check", "other", "finish", "release")
+                self.leave(daemon, program)
+            self.ends_well(program)
+
     def test_a_word_about_a_context(self):
         with self.daemon("n") as daemon:
             program = self.start(daemon)

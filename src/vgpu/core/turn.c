@@ -366,7 +366,7 @@ static bool is_over(struct gn_vdevice *d, void *queue, void *last_event)
             atomic_store_explicit(&d->turn.watched, false, memory_order_seq_cst);
         }
     }
-    /* Some drivers never call back for an event that was over already. */
+    /* It may have ended meanwhile. */
     return api->is_over(d->vgpu, last_event);
 }
 

@@ -39,6 +39,7 @@ struct gn_opencl_vgpu {
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
     uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
     struct gn_slices slices;
+    atomic_bool ends_tried, tells_ends; /* ends_host.c: whether the driver calls back for what is over has been looked at; it does */
     /* home_host.c */
     pthread_mutex_t homes_lock;
     struct gn_list homes;                        /* that the driver has not let go of */

@@ -4,6 +4,7 @@
  * the program learns at attach.
  */
 #include "base/log.h"
+#include "ends_host.h"
 #include "opencl_host.h"
 #include "slices_host.h"
 #include "vgpu/core/serve.h"
@@ -118,6 +119,9 @@ static int kernel_made(struct gn_vobject *o)
 static int made(struct gn_vobject *o, const struct gn_request *r)
 {
     switch (o->kind) {
+    case GN_KIND_CONTEXT:
+        gn_ends_context_made(o);
+        return 0;
     case GN_KIND_QUEUE:
         return gn_queue_made(o);
     case GN_KIND_MEM:
@@ -192,7 +196,7 @@ static void CL_CALLBACK event_over(cl_event event, cl_int status, void *user_dat
 
 static int32_t when_over(struct gn_vgpu *v, void *event, struct gn_command *c)
 {
-    return gn_cl(v)->clSetEventCallback(event, CL_COMPLETE, event_over, c);
+    return gn_ends_tell(v, event, event_over, c);
 }
 
 static void CL_CALLBACK event_part_over(cl_event event, cl_int status, void *user_data)
@@ -202,7 +206,7 @@ static void CL_CALLBACK event_part_over(cl_event event, cl_int status, void *use
 
 static int32_t when_part_over(struct gn_vgpu *v, void *event, struct gn_part *part)
 {
-    return gn_cl(v)->clSetEventCallback(event, CL_COMPLETE, event_part_over, part);
+    return gn_ends_tell(v, event, event_part_over, part);
 }
 
 static void release_event(struct gn_vgpu *v, void *event)
@@ -243,7 +247,7 @@ static int32_t when_quiet(struct gn_vgpu *v, void *event, void (*call)(void *arg
     if (!q)
         return CL_OUT_OF_HOST_MEMORY;
     *q = (struct quiet){call, arg};
-    int32_t result = gn_cl(v)->clSetEventCallback(event, CL_COMPLETE, event_quiet, q);
+    int32_t result = gn_ends_tell(v, event, event_quiet, q);
     if (result)
         free(q);
     return result;
