@@ -35,11 +35,12 @@ struct gn_moving {
     struct gn_link_move what;
     struct gn_link_claimed claimed;
     struct gn_link_ready ready;
-    bool tcp;                /* that is what the other one is reached by */
-    bool near;               /* the vGPU is on another machine, and the other one on this: it is to share our memory again */
-    int hand, session;       /* near: what the new worker gets the session by, and our end of the session's new socket; -1 */
-    bool paused, handed;     /* near: the ring is to stand; it does, and the worker knows where */
-    struct gn_remote *turns; /* and the vGPU shares our memory yet: for when it does not any more */
+    bool is_claimed, is_ready; /* have been heard */
+    bool tcp;                  /* that is what the other one is reached by */
+    bool near;                 /* the vGPU is on another machine, and the other one on this: it is to share our memory again */
+    int hand, session;         /* near: what the new worker gets the session by, and our end of the session's new socket; -1 */
+    bool paused, handed;       /* near: the ring is to stand; it does, and the worker knows where */
+    struct gn_remote *turns;   /* and the vGPU shares our memory yet: for when it does not any more */
 };
 
 void gn_session_moving_init(struct gn_session *s)
@@ -96,12 +97,16 @@ static void unlock_link(struct gn_moving *m, pthread_mutex_t *lock)
         pthread_mutex_unlock(&m->s->link_lock);
 }
 
-/* Whatever the other gantryd has said. 0, or -errno and why: nothing comes of it. */
-static int hear(struct gn_moving *m, struct gn_link *to, uint32_t *heard, struct gn_error *err)
+/* Whatever the other gantryd has said, each word once. 0, or -errno and why: nothing comes of it. */
+static int hear(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
 {
     int rc;
-    while ((rc = gn_link_claim_heard(to, &m->claimed, &m->ready, err)) > 0)
-        *heard |= rc == GN_LINK_CLAIMED ? 1u : 2u;
+    while ((rc = gn_link_claim_heard(to, &m->claimed, &m->ready, err)) > 0) {
+        bool *heard = rc == GN_LINK_CLAIMED ? &m->is_claimed : &m->is_ready;
+        if (*heard)
+            return gn_fail(err, EPROTO, "see what its log says", "the other gantryd says the same twice");
+        *heard = true;
+    }
     return rc;
 }
 
@@ -195,13 +200,12 @@ static int show_there(struct gn_moving *m, struct gn_link **ret, struct gn_error
 
 static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
 {
-    uint32_t heard = 0;
     GN_FAULT("program-move-told");
     int rc = show_there(m, ret, err);
     const uint64_t until_ns = gn_now_ns() + CLAIM_NS;
-    while (!rc && !(heard & 1u)) {
-        rc = hear(m, *ret, &heard, err);
-        if (!rc && !(heard & 1u))
+    while (!rc && !m->is_claimed) {
+        rc = hear(m, *ret, err);
+        if (!rc && !m->is_claimed)
             rc = wait_for_more(m, *ret, until_ns, err);
     }
     return rc;
@@ -230,16 +234,15 @@ static int stand_still(struct gn_moving *m, struct gn_error *err)
 static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
 {
     uint64_t until_ns = gn_now_ns() + AHEAD_NS;
-    uint32_t heard = 0;
     bool leave = false;
     int rc = 0;
     while (!rc) {
-        rc = hear(m, to, &heard, err);
+        rc = hear(m, to, err);
         if (!rc && m->near)
             rc = stand_still(m, err);
         if (!leave && (leave = may_leave(m)))
             until_ns = gn_now_ns() + READY_NS;
-        if (rc || (leave && heard & 2u))
+        if (rc || (leave && m->is_ready))
             break;
         rc = wait_for_more(m, to, until_ns, err);
     }
