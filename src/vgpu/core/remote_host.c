@@ -27,7 +27,6 @@
 #define FLUSH_BYTES    (16u << 10)
 #define FLUSH_NS       100000u
 #define HELLO_NS       UINT64_C(2000000000)
-#define BACKLOG_BYTES  (1u << 20) /* in the ring, of answers that are not taken: then no more requests are. Others may wait as entries */
 #define LOOKS_A_CLOCK  8u
 #define MAX_HANDSHAKES 4
 #define PRINT_BYTES    (1 << 20)
@@ -603,11 +602,10 @@ static void drain_counter(int fd)
 /* Sleeps until something is to be done; false: the program has not come back in time. */
 static bool sleep_until_ready(struct gn_remote_host *h, uint64_t lost_at_ns)
 {
-    bool backlog = atomic_load_explicit(&h->out.unsent, memory_order_relaxed) > BACKLOG_BYTES;
     bool blocked = atomic_load_explicit(&h->out.blocked, memory_order_relaxed);
     struct pollfd p[3] = {{.fd = h->wake_fd, .events = POLLIN},
                           {.fd = h->flush_fd, .events = POLLIN},
-                          {.fd = h->tcp.fd, .events = (short)((backlog ? 0 : POLLIN) | (blocked ? POLLOUT : 0))}};
+                          {.fd = h->tcp.fd, .events = (short)(POLLIN | (blocked ? POLLOUT : 0))}};
     int timeout_ms = -1;
     if (h->tcp.fd < 0) {
         uint64_t now = gn_now_ns(), until = lost_at_ns + h->v->boot->grace_ms * UINT64_C(1000000);
@@ -723,8 +721,7 @@ void gn_remote_host_loop(struct gn_remote_host *h)
             continue;
         }
         adopt_next(h);
-        bool backlog = atomic_load_explicit(&h->out.unsent, memory_order_relaxed) > BACKLOG_BYTES;
-        int rc = h->tcp.fd < 0 ? -EPIPE : backlog ? -EAGAIN : read_some(h);
+        int rc = h->tcp.fd < 0 ? -EPIPE : read_some(h);
         if (rc > 0) {
             flush(h);
             continue;
@@ -733,7 +730,7 @@ void gn_remote_host_loop(struct gn_remote_host *h)
             flush(h);
             gn_vgpu_flush(v);
             gn_objects_bury(v);
-            rc = backlog ? -EAGAIN : spin(h);
+            rc = spin(h);
             if (rc > 0) {
                 flush(h);
                 continue;
