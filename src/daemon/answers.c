@@ -344,6 +344,8 @@ static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_err
     if (d->draining != on)
         gn_log(GN_LOG_INFO, on ? "no new programs are taken in: this gantryd is being emptied" : "new programs are taken in again");
     d->draining = on;
+    if (on)
+        gn_arrivals_turn_away(d);
     *ret = (struct gn_control_drain){.draining = on};
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming += v->conn && !v->booted && !v->ending;
     return 0;

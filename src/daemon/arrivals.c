@@ -165,6 +165,11 @@ static int judge_link(const struct gn_conn *c, const struct gn_control_about *ab
     return 0;
 }
 
+static int refuse_emptied(struct gn_error *err)
+{
+    return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "that gantryd is being emptied itself");
+}
+
 /* For a program that finds itself on this machine. */
 static void say_near(const struct gn_daemon *d, struct gn_control_receipt *ret)
 {
@@ -190,7 +195,7 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
     if (d->draining)
-        return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "that gantryd is being emptied itself");
+        return refuse_emptied(err);
     if (gn_vgpus_find(d, about->id))
         return gn_fail(err, EEXIST, "gantry migrate VGPU local moves it within its gantryd", "a vGPU of this id is there already");
     if (n >= MAX_ARRIVALS)
@@ -340,7 +345,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
     if (!t)
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
     if (a->daemon->draining)
-        return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "that gantryd is being emptied itself");
+        return refuse_emptied(err);
     if (a->stream_fd < 0)
         return gn_fail(err, EINVAL, "move it again", "nobody has connected to send what the vGPU consists of");
     struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, &like, a->devices, a->order, *ring_fd, err);
@@ -525,6 +530,25 @@ void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c)
     struct gn_arrival *a;
     while ((a = first_of(d, c, 0)))
         drop(a);
+}
+
+static struct gn_arrival *first_on_its_way(struct gn_daemon *d)
+{
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (a->vgpu && a->vgpu->conn && !a->ready)
+            return a;
+    }
+    return NULL;
+}
+
+void gn_arrivals_turn_away(struct gn_daemon *d)
+{
+    struct gn_error err;
+    struct gn_arrival *a;
+    (void)refuse_emptied(&err);
+    while ((a = first_on_its_way(d)))
+        refuse(a->vgpu, &err); /* and a */
 }
 
 uint64_t gn_arrivals_deadline(const struct gn_daemon *d)

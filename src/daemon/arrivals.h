@@ -37,6 +37,8 @@ int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f);
 /* The vGPU, or who announced it, is gone. */
 void gn_arrival_left(struct gn_vgpu_record *v);
 void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c);
+/* This gantryd is being emptied: what is on its way here, and could not yet go on here, goes on where it was. */
+void gn_arrivals_turn_away(struct gn_daemon *d);
 /* When the first ticket runs out, 0: there is none; and those that have. */
 uint64_t gn_arrivals_deadline(const struct gn_daemon *d);
 void gn_arrivals_expire(struct gn_daemon *d, uint64_t now_ns);

@@ -247,6 +247,37 @@ class Drain(MovesCase):
         self.assertEqual((drain.returncode, errors), (0, ""), out)
         self.assertRegex(out.splitlines()[0], "^" + vgpu + ".* has ended meanwhile$")
 
+    def memory_of(self, daemon):
+        """How many pieces of memory it has open."""
+        folder = "/proc/{}/fd".format(daemon.process.pid)
+        n = 0
+        for fd in os.listdir(folder):
+            try:
+                n += os.readlink(os.path.join(folder, fd)).startswith("/memfd:")
+            except FileNotFoundError:
+                pass
+        return n
+
+    def test_who_is_on_its_way_here_stays_where_it_was(self):
+        a, b, c = self.daemon("a"), self.daemon("b"), self.daemon("c")
+        program, vgpu = self.attached(a)
+        hosts = children(b.process.pid)
+        self.assertTrue(hosts)
+        for pid in hosts:
+            os.kill(pid, signal.SIGSTOP)  # no worker comes about
+            self.addCleanup(os.kill, pid, signal.SIGCONT)
+        before = self.memory_of(b)
+        move = self.started(a, "migrate", "--quiet", vgpu, b.address)
+        self.assertTrue(wait_until(lambda: self.memory_of(b) > before, TIMEOUT_S))  # the program's: it has come, and waits
+        self.assertEqual(self.drain(b, c, 0), {})
+        _, errors = move.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(move.returncode, 1)
+        self.assertIn("is being emptied itself", errors)
+        for pid in hosts:
+            os.kill(pid, signal.SIGCONT)
+        self.assertEqual((self.at(a), self.at(b), self.at(c)), ({vgpu}, set(), set()))
+        self.ends_well(program)
+
     def test_who_was_let_in_before_goes_too(self):
         a, b = self.daemon("a"), self.daemon("b")
         hosts = children(a.process.pid)
