@@ -195,7 +195,7 @@ class Late(unittest.TestCase):
             self.ends_well(program)
 
     def test_a_driver_that_forgets(self):
-        """It does not call back for what is over when it is asked to: each command, in a worker and in the program."""
+        """It does not call back for what ended just before it was asked to: each command, in a worker and in the program."""
         with self.daemon("f", "--policy", "fair") as daemon:
             program = self.start(daemon, GANTRY_MODE="remote")
             for _ in range(2):

@@ -443,7 +443,7 @@ static cl_int over(cl_command_queue h, cl_command_type command, cl_event *event)
         struct object *e = new_object(EVENT, q);
         e->command = command;
         e->number = q->number;
-        e->over = command != CL_COMMAND_COPY_BUFFER || !late_is('c');
+        e->over = !late_is('f') && (command != CL_COMMAND_COPY_BUFFER || !late_is('c'));
         *event = (cl_event)e;
     }
     return CL_SUCCESS;
@@ -527,8 +527,10 @@ static cl_int CL_API_CALL event_callback(cl_event e, cl_int status, void(CL_CALL
 {
     struct object *o = (void *)e;
     (void)status;
-    if (late_is('f') && o->over)
+    if (late_is('f')) {
+        o->over = true;
         return CL_SUCCESS;
+    }
     if (!getenv("LATE")) {
         told(e, CL_COMPLETE, arg);
         return CL_SUCCESS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whoever comes first tells of an event's end: the driver's callback, or the look after it was asked for. What a driver forgets to call is
- * never let go of.
+ * never let go of; that is only of events that end between the look before and the one after.
  */
 #include "ends_host.h"
 
@@ -49,25 +49,36 @@ static struct end *end_new(void(CL_CALLBACK *told)(cl_event, cl_int, void *), vo
     return e;
 }
 
+static bool is_over(const cl_icd_dispatch *cl, cl_event event, cl_int *ret_status)
+{
+    return !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *ret_status, ret_status, NULL) &&
+           *ret_status <= CL_COMPLETE;
+}
+
 int32_t gn_ends_tell(struct gn_vgpu *v, cl_event event, void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
-    struct gn_opencl_vgpu *detail = v->detail;
+    const struct gn_opencl_vgpu *detail = v->detail;
+    cl_int status;
     if (atomic_load_explicit(&detail->tells_ends, memory_order_acquire))
         return cl->clSetEventCallback(event, CL_COMPLETE, told, arg);
+    if (is_over(cl, event, &status)) {
+        told(event, status, arg);
+        return CL_SUCCESS;
+    }
     struct end *e = end_new(told, arg);
     if (!e)
         return CL_OUT_OF_HOST_MEMORY;
+    cl->clRetainEvent(event); /* whoever is told may let go of it */
     const cl_int result = cl->clSetEventCallback(event, CL_COMPLETE, driver_tells, e);
-    if (result) {
-        free(e);
-        return result;
-    }
-    cl_int status;
-    if (!cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) && status <= CL_COMPLETE)
+    if (!result && is_over(cl, event, &status))
         tell(e, event, status);
-    unref(e);
-    return CL_SUCCESS;
+    cl->clReleaseEvent(event);
+    if (result)
+        free(e);
+    else
+        unref(e);
+    return result;
 }
 
 static void CL_CALLBACK heard(cl_event event, cl_int status, void *arg)
