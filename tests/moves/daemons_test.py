@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
@@ -86,6 +87,50 @@ class Daemons(BetweenTwo, MovesCase):
         self.assertEqual(b.vgpus(), [])
         self.ends_well(program)
 
+    def between(self, b):
+        """The address of one that hands on what a program and b say to each other until it has claimed, and says CLAIMED twice."""
+        path = os.path.join(self.work, "between")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(path)
+        listener.listen()
+
+        def hand_on():
+            program, there = Client.__new__(Client), Client(b.socket, greet=False)
+            program.socket = listener.accept()[0]
+            for n_times in (1, 2):
+                asked = program.receive()
+                there.send(frame(asked.op, asked.seq, asked.payload), asked.fds)
+                reply = there.receive()
+                program.send(n_times * frame(reply.op, reply.seq, reply.payload))
+                for fd in asked.fds:
+                    os.close(fd)
+            program.receive()  # its hang-up
+            program.socket.close()
+            there.socket.close()
+        thread = threading.Thread(target=hand_on)
+        thread.start()
+        self.addCleanup(listener.close)
+        self.addCleanup(thread.join)
+        return "unix:" + path
+
+    def test_a_gantryd_that_repeats_itself_gets_nothing(self):
+        """Else a program would listen to it for as long as it likes."""
+        a, b = self.daemon("a"), self.daemon("b")
+        program = self.program(a)
+        self.assertEqual(program.at(), STEPS[0])
+        vgpu = a.vgpus()[0]["id"]
+        _, ticket, _ = self.announced(a, b)
+        mover = Client(a.socket, greet=False)
+        self.addCleanup(mover.socket.close)
+        mover.socket.settimeout(TIMEOUT_S)
+        self.assertEqual(mover.ask(HELLO, hello_for(CONTROL_ONLY)).op, WELCOME)
+        mover.send(frame(FILE, 7), [self.stream.fileno()])
+        said = json.loads(mover.control(json.dumps({"version": 1, "request": "migrate", "vgpu": vgpu, "to": self.between(b),
+                                                    "ticket": ticket.hex()}).encode()))
+        self.assertIn("the other gantryd says the same twice", said["error"]["why"])
+        self.assertEqual([v["id"] for v in a.vgpus()], [vgpu])
+        self.ends_well(program)
+
     def announced(self, a, b):
         """A ticket of b's for a's vGPU, and the connection that has it."""
         asker = Client(b.socket, greet=False)
@@ -94,6 +139,7 @@ class Daemons(BetweenTwo, MovesCase):
         about = control(a, {"request": "about", "vgpu": a.vgpus()[0]["id"]})["about"]
         ends = socket.socketpair()
         self.addCleanup(lambda: [e.close() for e in ends])
+        self.stream = ends[0]
         asker.send(frame(FILE, 7), [ends[1].fileno()])
         said = asker.control(json.dumps({"version": 1, "request": "receive", "about": about}).encode())
         return asker, bytes.fromhex(json.loads(said)["receive"]["ticket"]), int(about["id"], 16)
