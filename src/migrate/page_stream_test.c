@@ -71,7 +71,6 @@ static void what_is_read_is_what_was_there(void **state)
         w.sink = gn_page_stream_sink(&ps, writer, w.hasher.page_bytes);
         for (unsigned round = 0; round < 3; round++) {
             struct gn_round_options o = round < 2 ? LIVE : STOP;
-            o.keep = seed % 2;
             w.lively = true;
             assert_int_equal(gn_stream_round_begin(writer, round < 2 ? GN_STREAM_PRECOPY : GN_STREAM_STOP), 0);
             if (world_round(&w, o, NULL))

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* More pages than any machine has memory for: products of counts below stay far from 2^64. */
 #define MAX_PAGES (UINT64_C(1) << 40)
@@ -93,6 +94,22 @@ void gn_page_table_kernel_writes(struct gn_page_table *t, uint64_t offset, uint6
         atomic_store_explicit(&t->kernel_all, true, memory_order_release);
     else
         mark(t, t->kernel, offset, n);
+}
+
+void gn_page_table_has(struct gn_page_table *t, uint64_t page, const void *content, const void *digest)
+{
+    const uint32_t n = gn_page_table_length(t, page), digest_bytes = t->hasher->digest_bytes;
+    const uint64_t g = page / GN_PAGE_GROUP, bit = UINT64_C(1) << page % GN_PAGE_GROUP;
+    t->sent[g] |= bit;
+    t->hashed[g] &= ~bit;
+    if (!content || !digest_bytes)
+        return;
+    if (digest)
+        memcpy(t->digests + page * digest_bytes, digest, digest_bytes);
+    else
+        gn_page_digest(t->hasher, content, n, t->digests + page * digest_bytes);
+    t->samples[page] = gn_page_sample_take(t->sample_bytes, content, n);
+    t->hashed[g] |= bit;
 }
 
 void gn_page_table_forget(struct gn_page_table *t)

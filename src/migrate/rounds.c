@@ -118,10 +118,9 @@ static struct slot *take_locked(struct gn_rounds *r, struct gn_verify_how *how)
     next_locked(r, s);
     s->ready = false;
     s->error = 0;
+    *how = (struct gn_verify_how){.kind = r->options.kind, .place = GN_SAMPLE_OFF};
     /* Where digests are kept, a page that its sample tells would be hashed all the same. */
-    bool filter = r->options.kind == GN_ROUND_STOP && !r->options.keep;
-    *how = (struct gn_verify_how){.kind = r->options.kind, .keep = r->options.keep, .place = GN_SAMPLE_OFF};
-    if (filter)
+    if (r->options.kind == GN_ROUND_STOP)
         how->place = r->options.sample == GN_SAMPLE_AUTO ? gn_sample_choose(&r->choice, &how->look) : r->options.sample;
     return s;
 }

@@ -40,7 +40,6 @@ struct gn_page_sink {
 
 struct gn_round_options {
     enum gn_round_kind kind;
-    bool keep;                   /* the last round: go on knowing what the destination has, for coming back */
     enum gn_sample_place sample; /* GN_SAMPLE_AUTO, or for measurements one place, or GN_SAMPLE_OFF */
     uint64_t bytes_per_s;        /* of page data given to the sink; 0: no limit */
     /* So many more bytes are done with, sent or found unchanged. After each group of pages, on the thread that runs the round. NULL: nobody

@@ -10,8 +10,31 @@ static void host_writes(struct buffer *b, uint64_t at, uint64_t n, int value)
     gn_page_table_host_wrote(b->table, at, n);
 }
 
+/* What is here is now what was there, and the way back begins: of all that came, or of some of it, it is known that the other side has it. */
+static void goes_back(struct world *w, bool all)
+{
+    for (size_t i = 0; i < w->n_buffers; i++) {
+        struct buffer *b = &w->buffers[i];
+        const struct gn_page_hasher *h = b->table->hasher;
+        unsigned char digest[GN_PAGE_DIGEST_MAX];
+        gn_page_table_destroy(b->table);
+        assert_int_equal(gn_page_table_create(h, b->bytes, b->kernels, 4, &b->table), 0);
+        w->items[i].table = b->table;
+        for (uint64_t page = 0; page < b->table->n_pages; page++) {
+            const unsigned char *content = b->there + page * h->page_bytes;
+            gn_page_digest(h, content, gn_page_table_length(b->table, page), digest);
+            if (all)
+                gn_page_table_has(b->table, page, content, page % 2 ? digest : NULL);
+            else if (draw(w, 4))
+                gn_page_table_has(b->table, page, draw(w, 4) ? content : NULL, draw(w, 2) ? digest : NULL);
+            if (!(b->table->sent[page / GN_PAGE_GROUP] >> page % GN_PAGE_GROUP & 1))
+                memset(b->there + page * h->page_bytes, 0xee, gn_page_table_length(b->table, page));
+        }
+    }
+}
+
 /* Everything at random, a few hundred times, or fewer: sizes down to a byte, all ways to be read, kernels and the host writing between and
- * during rounds, rounds that keep what they know, up to three threads. */
+ * during rounds, up to three threads; and then back where it all came from, which still has it. */
 static void random_moves(void **state)
 {
     const uint64_t seeds = few() ? 60 : 400;
@@ -53,8 +76,6 @@ static void random_moves(void **state)
                 struct gn_round_options o = round < live ? LIVE : STOP;
                 struct gn_round_stats s;
                 o.sample = (enum gn_sample_place)draw(&w, GN_SAMPLE_AUTO + 1);
-                /* The move after next goes on from here only if what was sent is remembered. */
-                o.keep = draw(&w, 2);
                 w.lively = true;
                 assert_int_equal(world_round(&w, o, &s), 0);
                 assert_int_equal(s.verify.pages, s.verify.skipped + s.verify.unseen + s.verify.host + s.verify.sampled + s.verify.hashed);
@@ -62,6 +83,8 @@ static void random_moves(void **state)
                 assert_int_equal(s.sent_pages + s.verify.zero, s.verify.unseen + s.verify.host + s.verify.sampled + s.verify.missed);
             }
             assert_all_there(&w);
+            if (draw(&w, 2))
+                goes_back(&w, draw(&w, 2));
         }
         world_fini(&w);
     }
@@ -280,33 +303,62 @@ static void a_device_that_hashes_no_more(void **state)
     }
 }
 
-/* Leaving and coming back: what is known at the end of one move serves the next. */
+/* What came, and then is changed: of that alone something is sent. */
 static void coming_back_sends_what_changed(void **state)
+{
+    static const enum gn_page_hash_kind kinds[] = {GN_PAGE_HASH_XXH3, GN_PAGE_HASH_NH};
+    static const enum world_source sources[] = {MEMORY, DEVICE};
+    for (int i = 0; i < 2; i++) {
+        struct world w;
+        struct gn_round_stats s;
+        world_init(&w, kinds[i], PAGE, 1, 7);
+        struct buffer *by_kernels = world_add(&w, 500 * PAGE + 1, true, sources[i]), *by_host = world_add(&w, 500 * PAGE, false, sources[i]);
+        memset(by_kernels->here, 1, by_kernels->bytes);
+        memset(by_host->here, 1, by_host->bytes);
+        assert_int_equal(world_round(&w, STOP, &s), 0);
+        goes_back(&w, true);
+        by_kernels->here[123 * PAGE] = 2;
+        by_kernels->here[500 * PAGE] = 2;
+        host_writes(by_host, 7 * PAGE, 1, 2);
+        assert_int_equal(world_round(&w, LIVE, &s), 0);
+        assert_int_equal(s.sent_pages, 3);
+        assert_int_equal(s.verify.hashed, 501);
+        assert_int_equal(s.verify.device, sources[i] == DEVICE ? 501 : 0);
+        assert_int_equal(s.verify.skipped, 499);
+        by_kernels->here[123 * PAGE] = 1;
+        assert_int_equal(world_round(&w, STOP, &s), 0);
+        assert_int_equal(s.sent_pages, 1);
+        assert_all_there(&w);
+        gn_page_table_forget(by_host->table);
+        assert_int_equal(world_round(&w, STOP, &s), 0);
+        assert_int_equal(s.sent_pages, 500 + 1); /* and what was sent in a stop */
+        world_fini(&w);
+    }
+}
+
+/* Of what came when nobody had the time to hash it, all that a kernel may have written since goes again. */
+static void what_came_unhashed_goes_again(void **state)
 {
     struct world w;
     struct gn_round_stats s;
     world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 7);
-    struct buffer *b = world_add(&w, 500 * PAGE, true, MEMORY);
-    memset(b->here, 1, b->bytes);
-    struct gn_round_options stop = STOP;
-    stop.keep = true;
-    assert_int_equal(world_round(&w, stop, &s), 0);
-    assert_int_equal(s.sent_pages, 500);
-    assert_int_equal(w.digests_given, w.calls);
-    b->here[123 * PAGE] = 2;
-    assert_int_equal(world_round(&w, stop, &s), 0);
-    assert_int_equal(s.sent_pages, 1);
-    b->here[123 * PAGE] = 1;
-    assert_int_equal(world_round(&w, stop, &s), 0);
-    assert_int_equal(s.sent_pages, 1);
-    gn_page_table_forget(b->table);
-    assert_int_equal(world_round(&w, stop, &s), 0);
-    assert_int_equal(s.sent_pages, 500);
+    struct buffer *by_kernels = world_add(&w, 70 * PAGE, true, MEMORY), *still = world_add(&w, 70 * PAGE, false, MEMORY);
+    memset(by_kernels->here, 1, by_kernels->bytes);
+    memset(still->here, 1, still->bytes);
+    assert_int_equal(world_round(&w, STOP, &s), 0);
+    goes_back(&w, true);
+    for (uint64_t page = 60; page < 65; page++) {
+        gn_page_table_has(by_kernels->table, page, NULL, NULL);
+        gn_page_table_has(still->table, page, NULL, NULL);
+    }
+    assert_int_equal(world_round(&w, STOP, &s), 0);
+    assert_int_equal(s.sent_pages, 5);
+    assert_int_equal(s.verify.unseen, 5);
     assert_all_there(&w);
     world_fini(&w);
 }
 
-/* A last round that does not keep what it knows may not know something older either. */
+/* A last round keeps no digests of what it sends, and may not leave older ones. */
 static void what_was_known_before_is_forgotten(void **state)
 {
     struct world w;
@@ -441,6 +493,7 @@ int main(void)
         cmocka_unit_test(device_digests_spare_the_bus),
         cmocka_unit_test(a_device_that_hashes_no_more),
         cmocka_unit_test(coming_back_sends_what_changed),
+        cmocka_unit_test(what_came_unhashed_goes_again),
         cmocka_unit_test(what_was_known_before_is_forgotten),
         cmocka_unit_test(without_a_hash_all_is_sent),
         cmocka_unit_test(hostile_sizes_are_refused),

@@ -263,7 +263,7 @@ static uint64_t count(uint64_t bits)
 /* Samples tell nothing of a page that is to be hashed again anyhow: in every round but the last one. */
 static bool needs_digest(const struct group *v)
 {
-    return v->how->kind == GN_ROUND_LIVE || v->how->keep;
+    return v->how->kind == GN_ROUND_LIVE;
 }
 
 static int verify_pages(const struct group *v, uint64_t direct, uint64_t verified, uint64_t kernel)

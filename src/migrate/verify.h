@@ -64,7 +64,6 @@ struct gn_verify_slot {
 
 struct gn_verify_how {
     enum gn_round_kind kind;
-    bool keep; /* GN_ROUND_STOP: digests of what is sent are kept, for coming back */
     enum gn_sample_place place;
     bool look;
     /* From source->digest for the group's pages, or NULL. */
