@@ -49,6 +49,8 @@ struct gn_opencl_vgpu {
 extern const struct gn_vgpu_api gn_opencl_vgpu_api;
 /* contents.c: what memory objects hold, for moves. */
 extern const struct gn_vgpu_contents gn_opencl_contents;
+/* settle_host.c: of the above. */
+int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, uint64_t timeout_ns, struct gn_error *err);
 
 static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
 {
