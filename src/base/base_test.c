@@ -5,6 +5,7 @@
 #include "base/iov.h"
 #include "base/list.h"
 #include "base/part.h"
+#include "base/room.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -173,6 +175,56 @@ static void an_icd_file_names_a_library(void **state)
     assert_false(gn_icd_read(path, library, sizeof library));
 }
 
+static void put(const char *root, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* The narrowest place says how much there is. */
+static void room_is_what_machine_and_groups_leave(void **state)
+{
+    static const char *const folders[] = {"self", "g", "g/a", "g/a/b"};
+    static const char *const files[] = {"meminfo",        "self/cgroup",        "g/memory.max",    "g/memory.current",
+                                        "g/a/memory.max", "g/a/memory.current", "g/a/b/memory.max"};
+    char root[] = "/tmp/gantry-room-XXXXXX", groups[64], path[256];
+    assert_non_null(mkdtemp(root));
+    snprintf(groups, sizeof groups, "%s/g", root);
+    assert_int_equal(gn_room_by(root, groups), 0);
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    put(root, "meminfo", "MemTotal:  9 kB\nMemAvailable:     5000 kB\n");
+    assert_int_equal(gn_room_by(root, groups), 5000 * 1024);
+    put(root, "self/cgroup", "1:name=systemd:/else\n0::/a/b\n");
+    put(root, "g/a/b/memory.max", "max\n");
+    assert_int_equal(gn_room_by(root, groups), 5000 * 1024);
+    put(root, "g/a/memory.max", "2000000\n");
+    put(root, "g/a/memory.current", "500000\n");
+    assert_int_equal(gn_room_by(root, groups), 1500000);
+    put(root, "g/memory.max", "2000000\n");
+    put(root, "g/memory.current", "2500000\n");
+    assert_int_equal(gn_room_by(root, groups), 0);
+    put(root, "self/cgroup", "0::/\n");
+    put(root, "g/memory.current", "1\n");
+    assert_int_equal(gn_room_by(root, groups), 1999999);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, files[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    for (size_t i = 4; i--;) {
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        assert_int_equal(rmdir(path), 0);
+    }
+    assert_int_equal(rmdir(root), 0);
+    assert_true(gn_room() > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +235,7 @@ int main(void)
         cmocka_unit_test(list_keeps_order_while_removing),
         cmocka_unit_test(bytes_are_dropped_off_the_front),
         cmocka_unit_test(an_icd_file_names_a_library),
+        cmocka_unit_test(room_is_what_machine_and_groups_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

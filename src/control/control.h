@@ -198,8 +198,9 @@ struct gn_control_move {
      * until all was loaded, and until the new host was told to go. */
     uint64_t stand_ns, driver_ns, ends_ns, tables_ns, contents_ns, loaded_ns, commit_ns;
     uint64_t bytes, read_bytes; /* sent; in the stop read out of memory objects */
-    /* All there are; sent by name; in the stop told by their samples, and hashed, of these by the device; sent before it, and in it. */
-    uint64_t pages, pages_zero, pages_sampled, pages_hashed, pages_device, pages_precopy, pages_stop;
+    /* All there are; of these, in memories that whoever takes over had from before; sent by name; in the stop told by their samples, and
+     * hashed, of these by the device; sent before it, and in it. */
+    uint64_t pages, pages_kept, pages_zero, pages_sampled, pages_hashed, pages_device, pages_precopy, pages_stop;
 };
 
 /*

@@ -79,9 +79,10 @@ char *gn_control_move_reply(const struct gn_control_move *m)
                                (json_int_t)m->load_ns, "stand", (json_int_t)m->stand_ns, "driver", (json_int_t)m->driver_ns, "ends",
                                (json_int_t)m->ends_ns, "tables", (json_int_t)m->tables_ns, "contents", (json_int_t)m->contents_ns, "loaded",
                                (json_int_t)m->loaded_ns, "commit", (json_int_t)m->commit_ns);
-    json_t *pages = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", (json_int_t)m->pages, "zero", (json_int_t)m->pages_zero, "sampled",
-                              (json_int_t)m->pages_sampled, "hashed", (json_int_t)m->pages_hashed, "device", (json_int_t)m->pages_device,
-                              "precopy", (json_int_t)m->pages_precopy, "stop", (json_int_t)m->pages_stop);
+    json_t *pages =
+        json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", (json_int_t)m->pages, "kept", (json_int_t)m->pages_kept, "zero",
+                  (json_int_t)m->pages_zero, "sampled", (json_int_t)m->pages_sampled, "hashed", (json_int_t)m->pages_hashed, "device",
+                  (json_int_t)m->pages_device, "precopy", (json_int_t)m->pages_precopy, "stop", (json_int_t)m->pages_stop);
     json_t *all =
         json_pack("{s:i,s:{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:o,s:I,s:I}}", "version", GN_CONTROL_VERSION, "move", "id", id, "from", "local",
                   "to", m->to, "result", "moved", "precopy_ns", (json_int_t)m->precopy_ns, "downtime_ns", (json_int_t)m->downtime_ns,

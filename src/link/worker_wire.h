@@ -53,6 +53,7 @@ enum gn_worker_op {
     /* the other way, of a stream that is no file */
     GN_WORKER_HAND_MADE = 75, /* empty; seq: the round before which all is made that came before it */
     GN_WORKER_HAND_FITS = 76, /* seq: 1: its devices are others, and will do; 0: they are the same. Before all MADE */
+    GN_WORKER_HAND_KEPT = 77, /* ids, u64 each, up to GN_WORKER_HAND_KEPT_MOST: of memories that are still here from `kept`. Before FITS */
     /* and behind it */
     GN_WORKER_HAND_LAST = 74, /* gn_worker_hand_last; fds: stdout, stderr as they are now */
     /* of a program on another machine there are no descriptors; behind the stream come, before HAND_LAST: */
@@ -187,14 +188,14 @@ struct gn_worker_moved {
     uint64_t bytes, pages, pages_zero;    /* of the stream */
     uint64_t ahead_ns;                    /* what could be ahead took so long */
     uint64_t hold_ns;                     /* and then, until the driver had nothing to do, the program going on */
-    uint64_t pages_total, pages_ahead, pages_stop, sampled, hashed, device;
+    uint64_t pages_total, pages_kept, pages_ahead, pages_stop, sampled, hashed, device;
     uint64_t read_bytes;           /* out of memory objects in the stop */
     uint64_t stood_ns, drained_ns; /* no call went on; the driver had nothing to do, its ends not all told */
     uint64_t told_ns;              /* all but contents was written */
     char what[384];
     char fix[256];
 };
-_Static_assert(sizeof(struct gn_worker_moved) == 792, "moved");
+_Static_assert(sizeof(struct gn_worker_moved) == 800, "moved");
 
 enum {
     GN_WORKER_HAND_SESSION,
@@ -209,7 +210,11 @@ struct gn_worker_hand {
     uint64_t ring_at;    /* a position of the request ring, before which nothing is left to do */
     uint32_t n_segments; /* of data, the first one among them */
     uint32_t zero;
+    /* Contents of memory objects. keeps: who gives it away will keep them under this number. kept: they came from who kept them under this
+     * one. 0: not so. */
+    uint64_t keeps, kept;
 };
+#define GN_WORKER_HAND_KEPT_MOST 512u
 
 /* Where the session's stream of records stands (link/record.h). */
 struct gn_worker_hand_far {

@@ -68,8 +68,8 @@ void gn_page_table_host_wrote(struct gn_page_table *t, uint64_t offset, uint64_t
 void gn_page_table_kernel_writes(struct gn_page_table *t, uint64_t offset, uint64_t n);
 
 /*
- * Before the first round: the destination has this content of the page, which came from there. content NULL: that is all that is known of it.
- * digest: by the table's hasher; NULL: it is worked out here. Once a page holds the last of it.
+ * Before the first round: the destination has this content of the page, which came from there. content NULL: that is all that is known of
+ * it. digest: by the table's hasher; NULL: it is worked out here. Once a page holds the last of it.
  */
 void gn_page_table_has(struct gn_page_table *t, uint64_t page, const void *content, const void *digest);
 

@@ -10,7 +10,8 @@ static void host_writes(struct buffer *b, uint64_t at, uint64_t n, int value)
     gn_page_table_host_wrote(b->table, at, n);
 }
 
-/* What is here is now what was there, and the way back begins: of all that came, or of some of it, it is known that the other side has it. */
+/* What is here is now what was there, and the way back begins: of all that came, or of some of it, it is known that the other side has it.
+ */
 static void goes_back(struct world *w, bool all)
 {
     for (size_t i = 0; i < w->n_buffers; i++) {
@@ -312,7 +313,8 @@ static void coming_back_sends_what_changed(void **state)
         struct world w;
         struct gn_round_stats s;
         world_init(&w, kinds[i], PAGE, 1, 7);
-        struct buffer *by_kernels = world_add(&w, 500 * PAGE + 1, true, sources[i]), *by_host = world_add(&w, 500 * PAGE, false, sources[i]);
+        struct buffer *by_kernels = world_add(&w, 500 * PAGE + 1, true, sources[i]),
+                      *by_host = world_add(&w, 500 * PAGE, false, sources[i]);
         memset(by_kernels->here, 1, by_kernels->bytes);
         memset(by_host->here, 1, by_host->bytes);
         assert_int_equal(world_round(&w, STOP, &s), 0);

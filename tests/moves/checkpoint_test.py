@@ -194,6 +194,8 @@ class Checkpoints(unittest.TestCase):
     def test_files_that_are_not_right(self):
         with Daemon(STAGE, self.work) as daemon:
             program = self.program(daemon)
+            program.on()
+            self.assertEqual(program.at(), "images")  # whose contents do not lie with the program
             before = self.stop(daemon)
             with open(self.file, "rb") as f:
                 good = f.read()
@@ -201,7 +203,9 @@ class Checkpoints(unittest.TestCase):
             newer += struct.pack("<Q", checksum(newer)) + good[24:]
             another = rewritten(good, lambda name, body: body.replace(b"default", b"another") if name == "tenant" else body)
             device = rewritten(good, lambda name, body: body.replace(b"OpenCL 3.0", b"OpenCL 9.0") if name == "devices" else body)
+            kept = rewritten(good, lambda name, body: body[:24] + struct.pack("<I", 1) + body[28:] if name == "memory" else body)
             bad = {
+                "of contents that do not come": (kept, "are said to be here, and are not"),
                 "empty": (b"", "too short"),
                 "cut in its head": (good[:100], "ends"),
                 "cut": (good[:len(good) * 2 // 3], "ends"),
@@ -213,6 +217,7 @@ class Checkpoints(unittest.TestCase):
                 "of another device": (device, "lacks OpenCL 9.0 (it has 3.0)"),
             }
             self.assertNotEqual(another, good)
+            self.assertFalse(kept == good)
             self.assertEqual(rewritten(good, lambda name, body: body), good)
             for name, (data, what) in bad.items():
                 with self.subTest(name):
@@ -227,7 +232,7 @@ class Checkpoints(unittest.TestCase):
             self.refused(daemon, ("restore", os.path.join(self.work, "none")), "No such file")
             self.restore(daemon, before)
             program.on()
-            for step in STEPS[1:]:
+            for step in STEPS[2:]:
                 self.assertEqual(program.at(), step)
                 program.on()
             self.assertIsNone(program.ends_well())

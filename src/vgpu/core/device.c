@@ -115,7 +115,7 @@ int32_t gn_command_give(struct gn_vdevice *d, struct gn_command *c, uint64_t now
 /* Somebody sends contents ahead, and is to be told when this has changed some. */
 static bool is_followed_write(const struct gn_command *c)
 {
-    return c->class->writes && c->class->writes != GN_WRITES_ARGS && atomic_load_explicit(&c->vgpu->follows_writes, memory_order_relaxed);
+    return c->class->writes && c->class->writes != GN_WRITES_ARGS && atomic_load_explicit(&c->vgpu->follow_writes, memory_order_relaxed);
 }
 
 static void submit(struct gn_vdevice *d, struct gn_command *c)

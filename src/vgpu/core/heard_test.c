@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ static void steps_are_heard_one_after_the_other(void **state)
     say(GN_WORKER_HAND_FITS, 1);
     say(GN_WORKER_HAND_MADE, 1);
     say(GN_WORKER_HAND_MADE, 3);
-    assert_int_equal(gn_heard_word(&from, TIMEOUT_MS, GN_WORKER_HAND_FITS, &others, &err), 0);
+    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, NULL, NULL, &err), 0);
     assert_int_equal(others, 1);
     assert_int_equal(gn_heard_made(&from, TIMEOUT_MS, 2, &made, &err), 0);
     assert_int_equal(made, 3);
@@ -77,11 +78,58 @@ static void nor_is_who_says_something_else(void **state)
     assert_int_equal(gn_heard_made(&from, TIMEOUT_MS, 1, &made, &err), -EPIPE);
 }
 
+static void say_kept(const void *ids, uint32_t n_bytes)
+{
+    assert_int_equal(gn_frame_send(ends[1], TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids, n_bytes, NULL, 0), 0);
+}
+
+static void what_is_kept_is_heard_first(void **state)
+{
+    static const uint64_t kept[] = {7, 9, 11};
+    struct gn_error err;
+    uint64_t *ids = NULL;
+    uint32_t others = 7, n = 7;
+    (void)state;
+    say_kept(kept, 2 * sizeof *kept);
+    say_kept(kept + 2, sizeof *kept);
+    say(GN_WORKER_HAND_FITS, 0);
+    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), 0);
+    assert_int_equal(others, 0);
+    assert_int_equal(n, 3);
+    assert_memory_equal(ids, kept, sizeof kept);
+    free(ids);
+    say(GN_WORKER_HAND_FITS, 1);
+    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), 0);
+    assert_int_equal(n, 0);
+    assert_null(ids);
+}
+
+static void what_cannot_be_kept_is_not_believed(void **state)
+{
+    static uint64_t kept[GN_WORKER_HAND_KEPT_MOST];
+    struct gn_error err;
+    uint64_t *ids = NULL;
+    uint32_t others, n;
+    (void)state;
+    /* Half an id; none; by one who has never had any; for ever. */
+    say_kept(kept, sizeof *kept + 4);
+    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), -EPROTO);
+    say_kept(NULL, 0);
+    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, &ids, &n, &err), -EPROTO);
+    say_kept(kept, sizeof *kept);
+    assert_int_equal(gn_heard_fits(&from, TIMEOUT_MS, &others, NULL, NULL, &err), -EPIPE);
+    say_kept(kept, sizeof kept);
+    assert_int_equal(gn_heard_fits(&from, 1, &others, &ids, &n, &err), -ETIMEDOUT);
+    assert_null(ids);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(steps_are_heard_one_after_the_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_makes_no_step_is_not_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_kept_is_heard_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_kept_is_not_believed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nor_is_who_says_something_else, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

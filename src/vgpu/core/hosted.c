@@ -7,6 +7,7 @@
  */
 #include "vgpu/core/kept.h"
 #include "vgpu/core/move.h"
+#include "vgpu/core/remains.h"
 #include "vgpu/core/serve.h"
 
 #include "base/log.h"
@@ -141,8 +142,12 @@ static void clear(struct gn_vgpu *v)
             gn_object_unref(object);
         }
     }
-    while ((o = gn_object_next(v, &index)))
+    struct gn_remains *remains = v->api->contents ? gn_remains_begin(v) : NULL;
+    while ((o = gn_object_next(v, &index))) {
+        gn_remains_keep(remains, v, o);
         gn_object_take_out(v, o->id, o->kind);
+    }
+    gn_remains_done(remains, v);
     gn_objects_bury(v);
     if (v->api->leave)
         v->api->leave(v);

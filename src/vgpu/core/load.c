@@ -4,8 +4,10 @@
  * the stop may be taken back, and more may follow. Run once, by a thread of a worker that has nothing yet, behind a closed gate.
  * The stream is a stranger's: a record is decoded by the same code that decodes a program's request.
  */
+#include "vgpu/core/remains.h"
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/save.h"
+#include "vgpu/core/way_back.h"
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -146,6 +148,25 @@ static int load_object(struct load *l, const struct gn_stream_entry *e, struct g
     return gn_known_put(&l->live, e->id, e->kind) ? gn_fail(err, ENOMEM, NULL, "no memory left for the objects") : 0;
 }
 
+/* Of some of it only what has changed comes. */
+static int load_memories(struct load *l, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
+{
+    const struct gn_vgpu_contents *contents = l->v->api->contents;
+    const uint64_t number = l->v->boot->kept;
+    int rc = contents->load(l->v, r, s, err);
+    GN_FAULT("load-kept");
+    for (uint32_t i = 0; i < s->n_memories && !rc; i++) {
+        const struct gn_stream_memory *m = &s->memories[i];
+        if (!(m->flags & GN_STREAM_MEMORY_KEPT))
+            continue;
+        const void *from = number ? gn_remains_find(number, m->id, m->bytes) : NULL;
+        rc = from ? contents->fill(l->v, m->id, from, err)
+                  : gn_fail(err, EBADMSG, NULL, "contents do not come that are said to be here, and are not");
+        gn_remains_drop_one(number, m->id);
+    }
+    return rc;
+}
+
 /* The program has let go of it while all this came. */
 static int load_gone(struct load *l, const struct gn_stream_section *s, struct gn_error *err)
 {
@@ -266,10 +287,14 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         if (!rc && s.what == GN_STREAM_IS_TABLE)
             while (!rc && gn_stream_next_entry(r, &e))
                 rc = load_entry(&l, s.table, &e, err);
-        else if (!rc && (s.what == GN_STREAM_IS_MEMORY || s.what == GN_STREAM_IS_PAGES))
+        else if (!rc && s.what == GN_STREAM_IS_MEMORY)
+            rc = load_memories(&l, r, &s, err);
+        else if (!rc && s.what == GN_STREAM_IS_PAGES)
             rc = v->api->contents->load(v, r, &s, err);
         else if (!rc && s.what == GN_STREAM_IS_ROUND && s.round->kind != GN_STREAM_STOP)
             gn_vgpu_made(v, s.round->number); /* the stop's is of no use to anybody, and who goes would leave it unread */
+        else if (!rc && s.what == GN_STREAM_IS_ROUND && v->way_back)
+            gn_way_back_stops(v->way_back);
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);

@@ -15,8 +15,10 @@
 #include "link/tls.h"
 #include "vgpu/core/far_stream.h"
 #include "vgpu/core/heard.h"
+#include "vgpu/core/remains.h"
 #include "vgpu/core/remote_host.h"
 #include "vgpu/core/save.h"
+#include "vgpu/core/way_back.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +59,9 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
     const int null = v->hosted ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
-    const struct gn_worker_hand hand = {.ring_at = v->ring.head, .n_segments = n};
+    v->remains = v->hosted ? gn_remains_promise() : 0;
+    const struct gn_worker_hand hand = {
+        .ring_at = v->ring.head, .n_segments = n, .keeps = v->remains, .kept = v->way_back ? gn_way_back_number(v->way_back) : 0};
     const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
                                          [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
                                          [GN_WORKER_HAND_DATA] = v->segments[0].fd,
@@ -158,13 +162,19 @@ static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t ste
 /* First of all, and while the program runs: will the devices do that the other one has? On others all is made ahead. */
 static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
 {
-    uint32_t others = 0;
+    uint32_t others = 0, n_kept = 0;
+    uint64_t *kept = NULL;
+    /* To another machine nothing has come from there. */
+    const bool goes_back = a->vgpu->way_back && !(a->how.flags & GN_WORKER_SAVE_FAR);
     if (a->how.flags & GN_WORKER_SAVE_FILE)
         return 0;
     int rc = gn_save_devices(s, err);
     GN_FAULT("move-devices");
     if (!rc)
-        rc = gn_heard_word(made, STALL_MS, GN_WORKER_HAND_FITS, &others, err);
+        rc = gn_heard_fits(made, STALL_MS, &others, goes_back ? &kept : NULL, &n_kept, err);
+    if (!rc && n_kept)
+        gn_save_goes_back(s, kept, n_kept);
+    free(kept);
     if (!rc && others)
         rc = gn_save_for_others(s, err);
     if (!rc && others)
@@ -332,6 +342,7 @@ static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *sa
         said->pages_zero = counts->pages_zero;
         said->ahead_ns = figures->ahead_ns;
         said->pages_total = figures->pages_total;
+        said->pages_kept = figures->pages_kept;
         said->pages_ahead = figures->pages_ahead;
         said->pages_stop = figures->pages_stop;
         said->sampled = figures->sampled;
@@ -363,7 +374,7 @@ static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, in
     say_with(v, op, said, rc, err, -1);
 }
 
-/* Before the gate opens: another move may close it before the thread that stands there has looked. */
+/* It stays. Before the gate opens: another move may close it before the thread that stands there has looked. */
 static void go_on(struct gn_vgpu *v)
 {
     if (v->remote)
@@ -371,8 +382,15 @@ static void go_on(struct gn_vgpu *v)
     gn_gate_open(v);
 }
 
+static void leaves_nothing(struct gn_vgpu *v)
+{
+    gn_remains_drop(v->remains);
+    v->remains = 0;
+}
+
 void gn_vgpu_resume(struct gn_vgpu *v)
 {
+    leaves_nothing(v);
     atomic_store_explicit(&v->stands_saved, false, memory_order_seq_cst);
     gn_tcp_close(&v->sent_to);
     go_on(v);
@@ -404,6 +422,8 @@ static void *away_thread(void *arg)
     else if (!rc)
         gn_tcp_close(&left);
     free(a);
+    if (rc)
+        leaves_nothing(v);
     if (rc && closed)
         go_on(v);
     GN_FAULT("move-saved");
@@ -522,6 +542,8 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
     if (boot->file_fd < 0)
         boot->ring_at = hand->ring_at; /* what a program does not know, a file does */
+    boot->keeps = hand->keeps;
+    boot->kept = boot->hosted ? hand->kept : 0;
     int rc = take_stdio(fds, boot->hosted);
     boot->more = rc ? NULL : calloc(hand->n_segments, sizeof *boot->more);
     if (!rc && !boot->more)
@@ -551,14 +573,30 @@ int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
     return !rc && boot->near ? take_far(boot) : rc;
 }
 
+/* What is here from the last time; said ahead of all. */
+static void say_what_is_kept(const struct gn_vgpu_boot *boot)
+{
+    uint64_t *ids;
+    const uint32_t n = boot->kept ? gn_remains_list(boot->kept, &ids) : 0;
+    if (!n)
+        return;
+    for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_KEPT_MOST) {
+        const uint32_t some = n - i < GN_WORKER_HAND_KEPT_MOST ? n - i : GN_WORKER_HAND_KEPT_MOST;
+        (void)gn_frame_send(boot->load_fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids + i, some * sizeof *ids, NULL, 0);
+    }
+    free(ids);
+}
+
 /* One that cannot be said: whoever writes finds out. */
 void gn_vgpu_fits(struct gn_vgpu *v, bool others)
 {
     struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
     if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
         (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
-    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
+    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0) {
+        say_what_is_kept(v->boot);
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
+    }
 }
 
 void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
@@ -671,6 +709,8 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     struct gn_error err = {{0}, {0}};
     struct gn_stream_reader *r;
     GN_FAULT("load-begun");
+    if (v->boot->keeps)
+        gn_way_back_begin(v, v->boot->keeps);
     int rc = gn_stream_reader_create(&source, &limits, &r, &err);
     if (!rc) {
         rc = gn_vgpu_load(v, r, &err);
@@ -678,6 +718,7 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
             err = *gn_stream_reader_error(r);
         gn_stream_reader_destroy(r);
     }
+    gn_remains_drop(v->boot->kept);
     GN_FAULT("load-last");
     if (!rc && !file)
         rc = take_last(v, &err);

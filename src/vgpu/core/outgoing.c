@@ -9,13 +9,14 @@
 #include "migrate/page_stream.h"
 #include "stream/known.h"
 #include "vgpu/core/save.h"
+#include "vgpu/core/way_back.h"
 #include "vgpu/core/writes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE_BYTES 4096u
+#define PAGE_BYTES GN_OUTGOING_PAGE_BYTES
 #define N_HASHERS  1u /* sources are for one thread at a time */
 
 struct item {
@@ -24,13 +25,15 @@ struct item {
     struct gn_page_table *table;
     struct gn_page_source source;
     uint64_t bytes;
-    bool told, here;
+    bool told, here, kept; /* kept: whoever loads has it from before */
 };
 
 struct gn_outgoing {
     struct gn_vgpu *v;
     bool homes;
-    struct gn_page_hasher hasher, there; /* of what is hashed here; and by its device, if that is asked */
+    struct gn_page_hasher own[2];
+    const struct gn_page_hasher *hasher, *there; /* of what is hashed here; and by its device, if that is asked */
+    bool goes_back;
     struct gn_rounds *rounds;
     struct item *items;
     uint32_t n, capacity;
@@ -39,6 +42,12 @@ struct gn_outgoing {
     uint32_t n_gone, gone_capacity;
 };
 
+static void fini_hashers(struct gn_outgoing *out)
+{
+    gn_page_hasher_fini(&out->own[0]);
+    gn_page_hasher_fini(&out->own[1]);
+}
+
 int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, struct gn_error *err)
 {
     struct gn_outgoing *out = calloc(1, sizeof *out);
@@ -46,17 +55,19 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
         return gn_fail(err, ENOMEM, NULL, "no memory left to send what its memory holds");
     out->v = v;
     out->homes = homes;
-    int rc = gn_page_hasher_init(&out->hasher, GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
+    int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
     if (!rc)
-        rc = gn_page_hasher_init(&out->there, GN_PAGE_HASH_NH, PAGE_BYTES, 0, false, err);
+        rc = gn_page_hasher_init(&out->own[1], GN_PAGE_HASH_NH, PAGE_BYTES, 0, false, err);
     if (!rc)
         rc = gn_rounds_create(PAGE_BYTES, N_HASHERS, &out->rounds, err);
     if (rc) {
-        gn_page_hasher_fini(&out->there);
-        gn_page_hasher_fini(&out->hasher);
+        fini_hashers(out);
         free(out);
         return rc;
     }
+    /* A device has one key at a time. */
+    out->hasher = v->way_back ? gn_way_back_hasher(v->way_back, false) : &out->own[0];
+    out->there = v->way_back ? gn_way_back_hasher(v->way_back, true) : &out->own[1];
     *ret = out;
     return 0;
 }
@@ -64,7 +75,7 @@ int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, str
 static void let_go(struct gn_outgoing *out, struct item *i)
 {
     out->v->api->contents->shut(out->v, &i->source);
-    gn_writes_unfollow(out->v, i->writes);
+    gn_writes_unfollow(out->v, i->writes, GN_FOLLOWED_OUT);
     gn_object_unref(i->object);
 }
 
@@ -77,8 +88,10 @@ void gn_outgoing_free(struct gn_outgoing *out)
         let_go(out, &out->items[i]);
     if (out->v->api->contents)
         out->v->api->contents->end(out->v);
-    gn_page_hasher_fini(&out->there);
-    gn_page_hasher_fini(&out->hasher);
+    /* Who loads had it once, and has used it up. */
+    if (out->goes_back)
+        gn_way_back_end(out->v->way_back);
+    fini_hashers(out);
     gn_known_fini(&out->places);
     free(out->items);
     free(out->gone);
@@ -103,16 +116,16 @@ static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes, st
     }
     i = &out->items[out->n];
     *i = (struct item){.object = o, .writes = writes, .bytes = bytes, .here = true};
-    int rc = out->v->api->contents->open(out->v, o, &out->there, &i->source, err);
+    int rc = out->v->api->contents->open(out->v, o, out->there, &i->source, err);
     if (rc)
         return rc;
-    rc = gn_writes_follow(out->v, writes, i->source.digest ? &out->there : &out->hasher, bytes, &i->table);
+    rc = gn_writes_follow(out->v, writes, GN_FOLLOWED_OUT, i->source.digest ? out->there : out->hasher, bytes, &i->table);
     if (rc) {
         out->v->api->contents->shut(out->v, &i->source);
         return rc == -ENOMEM ? no_memory(err) : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s", strerror(-rc));
     }
     if (gn_known_put(&out->places, o->id, out->n)) {
-        gn_writes_unfollow(out->v, writes);
+        gn_writes_unfollow(out->v, writes, GN_FOLLOWED_OUT);
         out->v->api->contents->shut(out->v, &i->source);
         return no_memory(err);
     }
@@ -164,6 +177,29 @@ int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects,
     return rc;
 }
 
+void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_t n)
+{
+    out->goes_back = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t *place = ids[i] ? gn_known_find(&out->places, ids[i]) : NULL;
+        struct item *it = place ? &out->items[*place] : NULL;
+        struct gn_page_table *t =
+            it && !it->kept ? gn_way_back_take(out->v->way_back, ids[i], it->bytes, it->writes, it->source.digest != NULL) : NULL;
+        if (!t)
+            continue;
+        it->table = t;
+        it->kept = true;
+    }
+}
+
+uint64_t gn_outgoing_kept(const struct gn_outgoing *out)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < out->n; i++)
+        n += out->items[i].kept ? out->items[i].table->n_pages : 0;
+    return n;
+}
+
 uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, uint64_t *ret_pages)
 {
     *ret_bytes = *ret_pages = 0;
@@ -190,7 +226,8 @@ int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
         struct item *it = &out->items[i];
         if (it->told)
             continue;
-        some[n++] = (struct gn_stream_memory){.id = it->object->id, .object = it->object->id, .bytes = it->bytes};
+        some[n++] = (struct gn_stream_memory){
+            .id = it->object->id, .object = it->object->id, .bytes = it->bytes, .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
         it->told = true;
         if (n == GN_ARRAY_SIZE(some)) {
             rc = gn_stream_put_memories(w, some, n);

@@ -15,6 +15,8 @@ struct gn_outgoing;
  * rounds it is looked which objects there are; those that are being sent are held until they are gone from there or all is over,
  * and each has a page table that says what the next round sends. One thread.
  */
+#define GN_OUTGOING_PAGE_BYTES 4096u
+
 /* homes: what lies in the program's memory goes, too. */
 int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, struct gn_error *err);
 /* Nothing is followed any more; the program's objects are as they were. NULL does nothing. */
@@ -22,6 +24,11 @@ void gn_outgoing_free(struct gn_outgoing *out);
 
 /* These are the objects that there are now, held by the caller. */
 int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects, uint32_t n, struct gn_error *err);
+/* Before anything has been told, after the first look: whoever loads has these from before, as they were when they came from there
+ * (way_back.h). */
+void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_t n);
+/* As of the last look, the pages of those that are there already. */
+uint64_t gn_outgoing_kept(const struct gn_outgoing *out);
 /* As of the last look: how many hold contents that go, and how much. */
 uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, uint64_t *ret_pages);
 /* Tells the reader of those that are gone, and of those that have come. The objects themselves have been told of by the commit. */

@@ -504,6 +504,11 @@ int gn_save_for_others(struct gn_save *s, struct gn_error *err)
     return fail(s, rc, err);
 }
 
+void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n)
+{
+    gn_outgoing_goes_back(s->outgoing, ids, n);
+}
+
 int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err)
 {
     const uint64_t began_ns = gn_now_ns();
@@ -571,6 +576,7 @@ int gn_save_rest(struct gn_save *s, struct gn_error *err)
         rc = gn_stream_commit(s->w);
     if (!rc) {
         (void)gn_outgoing_count(s->outgoing, &bytes, &s->figures.pages_total);
+        s->figures.pages_kept = gn_outgoing_kept(s->outgoing);
         s->figures.pages_stop = stats.sent_pages + stats.verify.zero;
         s->figures.pages_zero += stats.verify.zero;
         s->figures.sampled = stats.verify.sampled;

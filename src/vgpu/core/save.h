@@ -92,6 +92,8 @@ struct gn_vgpu_contents {
     /* Of an object that the program has let go of: the event that tells when its memory in the data area is free; GN_NO_EVENT: none. */
     uint32_t (*leaving)(const struct gn_vobject *o);
     void (*leave_by)(struct gn_vobject *o, uint32_t event);
+    /* What a memory of which has been told holds, as far as nothing else comes. */
+    int (*fill)(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_error *err);
     /* A memory that has come is no more. False: it never came. */
     bool (*gone)(struct gn_vgpu *v, uint64_t memory);
     /* All of them have come, or nothing more will: `whole` says which. */
@@ -106,7 +108,7 @@ struct gn_vgpu_contents {
 struct gn_save;
 
 struct gn_save_figures {
-    uint64_t pages_total;             /* of all memories at the end */
+    uint64_t pages_total, pages_kept; /* of all memories at the end; of those that whoever loads had before */
     uint64_t pages_zero;              /* sent by naming them; in all rounds */
     uint64_t pages_ahead, pages_stop; /* sent, zero ones among them */
     uint64_t sampled, hashed, device; /* in the stop: told by their samples; hashed; of these, by the device */
@@ -135,6 +137,8 @@ void gn_save_for_far(struct gn_save *s);
 int gn_save_devices(struct gn_save *s, struct gn_error *err);
 /* They are others: objects are told of once more in the end, and all but contents goes ahead even where contents don't (n_ahead 0). */
 int gn_save_for_others(struct gn_save *s, struct gn_error *err);
+/* Behind the devices and before all else: these memories came from there, and are there still (outgoing.h). */
+void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n);
 /* One round ahead; any time. bytes_per_s 0: no limit. What the driver has at the first may take so long to be over. */
 int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err);
 /* Has something been made meanwhile that is slow to make, a program? Then another step ahead is worth its while. */

@@ -461,7 +461,9 @@ struct gn_vgpu {
     _Atomic bool moving;                /* it is being saved */
     _Atomic bool arriving;              /* it is being made anew, or waits for the word to go on */
     pthread_mutex_t writes_lock;        /* writes.h */
-    _Atomic bool follows_writes;        /* commands that write are followed to their ends */
+    _Atomic uint32_t follow_writes;     /* so many do: commands that write are followed to their ends */
+    struct gn_way_back *way_back;       /* NULL: there is none. Who loads, then who saves */
+    uint64_t remains;                   /* of a hosted one that is being written: what it will leave (remains.h); 0: nothing */
     _Atomic uint32_t n_followed;        /* of these, and of launches that teach, the driver has so many */
     _Atomic uint32_t n_left;            /* queues that are gone, and whose last command the driver has still */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */

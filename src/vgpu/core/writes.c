@@ -41,20 +41,22 @@ void gn_writes_first_kernel(struct gn_vgpu *v, struct gn_writes *w)
     pthread_mutex_lock(&v->writes_lock);
     if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_NOT_YET)
         atomic_store_explicit(&w->by_kernels, GN_KERNELS_DO, memory_order_relaxed);
-    if (w->table)
-        gn_page_table_kernel_writes(w->table, 0, UINT64_MAX);
+    for (int who = 0; who < GN_FOLLOWERS; who++)
+        if (w->tables[who])
+            gn_page_table_kernel_writes(w->tables[who], 0, UINT64_MAX);
     pthread_mutex_unlock(&v->writes_lock);
 }
 
 void gn_writes_by_host(struct gn_vgpu *v, struct gn_writes *w, uint64_t offset, uint64_t n)
 {
     pthread_mutex_lock(&v->writes_lock);
-    if (w->table)
-        gn_page_table_host_wrote(w->table, offset, n);
+    for (int who = 0; who < GN_FOLLOWERS; who++)
+        if (w->tables[who])
+            gn_page_table_host_wrote(w->tables[who], offset, n);
     pthread_mutex_unlock(&v->writes_lock);
 }
 
-int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, const struct gn_page_hasher *hasher, uint64_t bytes,
+int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who, const struct gn_page_hasher *hasher, uint64_t bytes,
                      struct gn_page_table **ret)
 {
     struct gn_page_table *t = NULL;
@@ -62,10 +64,10 @@ int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, const struct gn_pag
     if (rc)
         return rc;
     pthread_mutex_lock(&v->writes_lock);
-    if (w->table) {
+    if (w->tables[who]) {
         rc = -EBUSY;
     } else {
-        w->table = t;
+        w->tables[who] = t;
         if (atomic_load_explicit(&w->by_kernels, memory_order_relaxed) == GN_KERNELS_DO)
             gn_page_table_kernel_writes(t, 0, UINT64_MAX);
     }
@@ -79,11 +81,11 @@ int gn_writes_follow(struct gn_vgpu *v, struct gn_writes *w, const struct gn_pag
     return 0;
 }
 
-void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w)
+void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w, enum gn_follower who)
 {
     pthread_mutex_lock(&v->writes_lock);
-    struct gn_page_table *t = w->table;
-    w->table = NULL;
+    struct gn_page_table *t = w->tables[who];
+    w->tables[who] = NULL;
     pthread_mutex_unlock(&v->writes_lock);
     if (!t)
         return;
@@ -91,11 +93,23 @@ void gn_writes_unfollow(struct gn_vgpu *v, struct gn_writes *w)
     gn_writes_unref(w);
 }
 
+struct gn_page_table *gn_writes_turn_back(struct gn_vgpu *v, struct gn_writes *w)
+{
+    pthread_mutex_lock(&v->writes_lock);
+    struct gn_page_table *fresh = w->tables[GN_FOLLOWED_OUT], *t = w->tables[GN_FOLLOWED_BACK];
+    w->tables[GN_FOLLOWED_OUT] = t;
+    w->tables[GN_FOLLOWED_BACK] = NULL;
+    pthread_mutex_unlock(&v->writes_lock);
+    gn_page_table_destroy(fresh);
+    gn_writes_unref(w);
+    return t;
+}
+
 int gn_vgpu_follow_writes(struct gn_vgpu *v, uint64_t timeout_ns)
 {
     const uint64_t at_ns = gn_now_ns() + timeout_ns;
     const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
-    atomic_store_explicit(&v->follows_writes, true, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&v->follow_writes, 1, memory_order_seq_cst);
     /* Who had a device's role has given the driver what he had in hand; the next one sees the word. */
     for (uint32_t i = 0; i < v->n_devices; i++) {
         const int rc = gn_device_take(&v->devices[i], &until);
@@ -108,5 +122,5 @@ int gn_vgpu_follow_writes(struct gn_vgpu *v, uint64_t timeout_ns)
 
 void gn_vgpu_follow_writes_no_more(struct gn_vgpu *v)
 {
-    atomic_store_explicit(&v->follows_writes, false, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&v->follow_writes, 1, memory_order_seq_cst);
 }

@@ -147,7 +147,7 @@ static void give(const struct gn_request_class *class)
 static struct gn_page_table *follow(struct gn_writes *w, uint64_t pages)
 {
     struct gn_page_table *t = NULL;
-    assert_int_equal(gn_writes_follow(&vgpu, w, &hasher, pages * PAGE, &t), 0);
+    assert_int_equal(gn_writes_follow(&vgpu, w, GN_FOLLOWED_OUT, &hasher, pages * PAGE, &t), 0);
     return t;
 }
 
@@ -157,11 +157,11 @@ static void test_a_kernel_before_it_is_followed(void **state)
     struct gn_writes *w = gn_writes_new(false);
     (void)state;
     assert_false(follow(w, 8)->kernel_all);
-    gn_writes_unfollow(&vgpu, w);
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_by_kernel(&vgpu, w);
     for (int i = 0; i < 2; i++) {
         assert_true(follow(w, 8)->kernel_all);
-        gn_writes_unfollow(&vgpu, w);
+        gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     }
     gn_writes_unref(w);
 }
@@ -174,7 +174,7 @@ static void test_a_kernel_while_it_is_followed(void **state)
     assert_false(t->kernel_all);
     gn_writes_by_kernel(&vgpu, w);
     assert_true(t->kernel_all);
-    gn_writes_unfollow(&vgpu, w);
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_unref(w);
 }
 
@@ -187,7 +187,7 @@ static void test_a_kernel_that_may_only_read(void **state)
     struct gn_page_table *t = follow(w, 8);
     gn_writes_by_kernel(&vgpu, w);
     assert_false(t->kernel_all);
-    gn_writes_unfollow(&vgpu, w);
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_unref(w);
 }
 
@@ -203,7 +203,7 @@ static void test_the_host_while_it_is_followed(void **state)
     gn_writes_by_host(&vgpu, w, 7 * PAGE, UINT64_MAX);
     assert_int_equal(t->host[0], 0x86);
     assert_false(t->kernel_all);
-    gn_writes_unfollow(&vgpu, w);
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
     gn_writes_by_host(&vgpu, w, 0, PAGE);
     gn_writes_unref(w);
 }
@@ -213,12 +213,39 @@ static void test_one_follows_at_a_time(void **state)
     struct gn_writes *w = gn_writes_new(false), *same = gn_writes_ref(w);
     struct gn_page_table *t = follow(w, 8), *other = NULL;
     (void)state;
-    assert_int_equal(gn_writes_follow(&vgpu, same, &hasher, PAGE, &other), -EBUSY);
+    assert_int_equal(gn_writes_follow(&vgpu, same, GN_FOLLOWED_OUT, &hasher, PAGE, &other), -EBUSY);
     gn_writes_unref(same);
     gn_writes_unref(w); /* the program lets go of it: what follows it holds it */
     gn_writes_by_host(&vgpu, w, 0, PAGE);
     assert_int_equal(t->host[0], 1);
-    gn_writes_unfollow(&vgpu, w);
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
+}
+
+/* A checkpoint is written between the way there and the way back: what it has been told is told to both. */
+static void test_two_follow_each_for_itself(void **state)
+{
+    struct gn_writes *w = gn_writes_new(false);
+    struct gn_page_table *back = NULL;
+    (void)state;
+    assert_int_equal(gn_writes_follow(&vgpu, w, GN_FOLLOWED_BACK, &hasher, 8 * PAGE, &back), 0);
+    gn_writes_by_host(&vgpu, w, 0, PAGE);
+    struct gn_page_table *out = follow(w, 8);
+    gn_writes_by_host(&vgpu, w, PAGE, PAGE);
+    assert_int_equal(back->host[0], 3);
+    assert_int_equal(out->host[0], 2);
+    gn_writes_by_kernel(&vgpu, w);
+    assert_true(back->kernel_all && out->kernel_all);
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
+    gn_writes_by_host(&vgpu, w, 5 * PAGE, PAGE);
+    (void)follow(w, 8);
+    assert_ptr_equal(gn_writes_turn_back(&vgpu, w), back);
+    gn_writes_by_host(&vgpu, w, 7 * PAGE, PAGE);
+    assert_int_equal(back->host[0], 0xa3);
+    gn_writes_unref(w);
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_BACK); /* nobody does */
+    gn_writes_by_host(&vgpu, w, 2 * PAGE, PAGE);
+    assert_int_equal(back->host[0], 0xa7);
+    gn_writes_unfollow(&vgpu, w, GN_FOLLOWED_OUT);
 }
 
 /* Commands that nobody waits for are told of when they are over, as long as somebody follows what they write; not others. */
@@ -228,6 +255,8 @@ static void test_commands_that_write(void **state)
     give(&writes);
     assert_int_equal(n_given, 0);
     assert_int_equal(gn_vgpu_follow_writes(&vgpu, 0), 0);
+    assert_int_equal(gn_vgpu_follow_writes(&vgpu, 0), 0);
+    gn_vgpu_follow_writes_no_more(&vgpu);
     give(&reads);
     give(&launches);
     assert_int_equal(n_given, 0);
@@ -254,6 +283,7 @@ static void test_a_driver_that_does_not_return(void **state)
     assert_int_equal(pthread_mutex_unlock(&vgpu.devices[0].role), 0);
     assert_int_equal(gn_vgpu_follow_writes(&vgpu, 0), 0);
     gn_vgpu_follow_writes_no_more(&vgpu);
+    gn_vgpu_follow_writes_no_more(&vgpu);
 }
 
 int main(void)
@@ -264,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_kernel_that_may_only_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_host_while_it_is_followed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_follows_at_a_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_two_follow_each_for_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(test_commands_that_write, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_driver_that_does_not_return, setup, teardown),
     };

@@ -10,6 +10,7 @@
 #include "digests_host.h"
 #include "opencl_host.h"
 #include "vgpu/core/save.h"
+#include "vgpu/core/way_back.h"
 
 #include "base/fault.h"
 #include "migrate/verify.h"
@@ -350,6 +351,12 @@ static void ready(struct gn_vgpu *v, struct gn_page_source *source)
     gn_digests_ready(s->queue->digests, s->there);
 }
 
+/* Are its pages hashed by its device? A kernel may not read what is for kernels to write alone. */
+static bool device_hashes(const struct context_queue *q, const struct content *c)
+{
+    return q->digests && !c->home && !c->image && !(c->flags & CL_MEM_WRITE_ONLY);
+}
+
 static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret,
                        struct gn_error *err)
 {
@@ -366,9 +373,8 @@ static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_
         !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
         s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0, s->content.bytes, 0, NULL, NULL,
                                                  &result);
-    /* A kernel may not read what is for kernels to write alone. */
-    const bool hashes = s->queue->digests && !s->content.home && !s->content.image && !(s->content.flags & CL_MEM_WRITE_ONLY);
-    *ret = (struct gn_page_source){.memory = s->mapped, .read = read_source, .digest = hashes ? digest_source : NULL, .ctx = s};
+    *ret = (struct gn_page_source){
+        .memory = s->mapped, .read = read_source, .digest = device_hashes(s->queue, &s->content) ? digest_source : NULL, .ctx = s};
     return 0;
 }
 
@@ -484,6 +490,8 @@ static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn
     *in = (struct incoming){.object = o};
     if (!content.image && q->in_place && !(content.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
         in->mapped = gn_cl(v)->clEnqueueMapBuffer(q->queue, content.mem, CL_TRUE, CL_MAP_WRITE, 0, content.bytes, 0, NULL, NULL, &result);
+    if (v->way_back)
+        gn_way_back_expect(v->way_back, m->id, m->bytes, ((const struct gn_mem_detail *)o->detail)->writes, device_hashes(q, &content));
     return 0;
 }
 
@@ -504,6 +512,8 @@ static bool gone(struct gn_vgpu *v, uint64_t memory)
     const uint32_t at = *place;
     if (c->image_id == memory)
         drop_image(c);
+    if (v->way_back)
+        gn_way_back_gone(v->way_back, memory);
     let_go(v, &c->in[at]);
     gn_known_remove(&c->places, memory);
     c->in[at] = c->in[--c->n_in];
@@ -535,6 +545,23 @@ static int begin_image(struct gn_vgpu *v, struct gn_contents *c, struct incoming
     return 0;
 }
 
+static int write_whole(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from,
+                       struct gn_error *err)
+{
+    int rc = 0;
+    for (uint64_t done = 0; !rc && done < n; done += PIECE_BYTES)
+        rc = load_run(v, q, c, at + done, n - done < PIECE_BYTES ? n - done : PIECE_BYTES, (const unsigned char *)from + done, err);
+    return rc;
+}
+
+static int take_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, void *const *where)
+{
+    int rc = gn_stream_take_pages(r, where);
+    if (!rc && v->way_back)
+        gn_way_back_came(v->way_back, r, s, where);
+    return rc;
+}
+
 /* Runs of zeros may be longer than a piece, and come one by one, whole or in parts. */
 static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct context_queue *q,
                       const struct content *content, const uint64_t *at, struct gn_error *err)
@@ -550,11 +577,9 @@ static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r, const struc
         where[i] = all + used;
         used += gn_stream_run_bytes(r, s, i);
     }
-    int rc = gn_stream_take_pages(r, where);
+    int rc = take_pages(v, r, s, where);
     for (uint32_t i = 0; !rc && i < s->n_runs; i++)
-        for (uint64_t done = 0, bytes = gn_stream_run_bytes(r, s, i); !rc && done < bytes; done += PIECE_BYTES)
-            rc = load_run(v, q, content, at[i] + done, bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES,
-                          (unsigned char *)where[i] + done, err);
+        rc = write_whole(v, q, content, at[i], gn_stream_run_bytes(r, s, i), where[i], err);
     free(all);
     return rc;
 }
@@ -587,7 +612,27 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struc
     }
     for (uint32_t i = 0; i < s->n_runs; i++)
         where[i] = to + at[i];
-    return gn_stream_take_pages(r, where);
+    return take_pages(v, r, s, where);
+}
+
+static int fill(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_error *err)
+{
+    struct gn_contents *c = contents_of(v);
+    const uint32_t *place = c ? gn_known_find(&c->places, memory) : NULL;
+    struct incoming *in = place ? &c->in[*place] : NULL;
+    struct context_queue *q = in ? queue_for(v, in->object->driver) : NULL;
+    struct content content;
+    if (!q || !look_at(v, in->object, v->remote != NULL, &content))
+        return no_room(err);
+    if (!in->mapped && !content.image)
+        return write_whole(v, q, &content, 0, content.bytes, from, err);
+    if (!in->mapped) {
+        int rc = begin_image(v, c, in, q, &content, err);
+        if (rc)
+            return rc;
+    }
+    memcpy(in->mapped ? in->mapped : c->image, from, content.bytes);
+    return 0;
 }
 
 static int load(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
@@ -631,5 +676,6 @@ const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
                                                     .leaving = gn_home_leaving,
                                                     .leave_by = gn_home_leave_by,
                                                     .load = load,
+                                                    .fill = fill,
                                                     .gone = gone,
                                                     .loaded = loaded};
