@@ -24,6 +24,7 @@ struct gn_way_back {
     uint32_t n, capacity;
     struct gn_known_ids places; /* in ways */
     bool stops;
+    bool follows; /* something has come that is to be followed: most programs' memory is their own, and costs nothing here */
 };
 
 void gn_way_back_begin(struct gn_vgpu *v, uint64_t number)
@@ -40,15 +41,14 @@ void gn_way_back_begin(struct gn_vgpu *v, uint64_t number)
     b->v = v;
     b->number = number;
     v->way_back = b;
-    /* Nothing runs yet: there is nothing to wait for. */
-    (void)gn_vgpu_follow_writes(v, 0);
 }
 
 void gn_way_back_end(struct gn_way_back *b)
 {
     if (!b)
         return;
-    gn_vgpu_follow_writes_no_more(b->v);
+    if (b->follows)
+        gn_vgpu_follow_writes_no_more(b->v);
     for (uint32_t i = 0; i < b->n; i++)
         gn_writes_unfollow(b->v, b->ways[i].writes, GN_FOLLOWED_BACK);
     gn_page_hasher_fini(&b->here);
@@ -78,6 +78,11 @@ void gn_way_back_expect(struct gn_way_back *b, uint64_t memory, uint64_t bytes, 
         return;
     }
     b->n++;
+    if (b->follows)
+        return;
+    /* Nothing runs yet: there is nothing to wait for. */
+    (void)gn_vgpu_follow_writes(b->v, 0);
+    b->follows = true;
 }
 
 static struct way *find(const struct gn_way_back *b, uint64_t memory)
