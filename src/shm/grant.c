@@ -25,7 +25,7 @@ bool gn_grant_take(struct gn_grant_slot *s, bool *ret_tell)
 bool gn_grant_rest(struct gn_grant_slot *s)
 {
     /* G0, G1, G2 (tests/model) */
-    return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) && atomic_load_explicit(&s->pressed, memory_order_seq_cst) &&
+    return turn(s, GN_GRANT_HELD, GN_GRANT_RESTING) && (atomic_load_explicit(&s->pressed, memory_order_seq_cst) & 1) &&
            turn(s, GN_GRANT_RESTING, GN_GRANT_NONE);
 }
 
@@ -41,10 +41,17 @@ bool gn_grant_decline(struct gn_grant_slot *s)
     return gn_grant_rest(s);
 }
 
+/* gantryd's thread alone. */
+static void set_pressed(struct gn_grant_slot *s, bool on)
+{
+    const uint32_t before = atomic_load_explicit(&s->pressed, memory_order_relaxed);
+    atomic_store_explicit(&s->pressed, on ? (before | 1) + 2 : before & ~1u, memory_order_seq_cst);
+}
+
 bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
 {
     atomic_store_explicit(&s->slice_ns, slice_ns, memory_order_relaxed);
-    atomic_store_explicit(&s->pressed, pressed, memory_order_seq_cst);
+    set_pressed(s, pressed);
     if (!turn(s, GN_GRANT_WANTED, GN_GRANT_HELD))
         return false;
     gn_futex_wake(&s->state, 1, false);
@@ -53,8 +60,8 @@ bool gn_grant_hand(struct gn_grant_slot *s, uint64_t slice_ns, bool pressed)
 
 bool gn_grant_press(struct gn_grant_slot *s)
 {
-    atomic_store_explicit(&s->pressed, 1, memory_order_seq_cst); /* G3 */
-    if (turn(s, GN_GRANT_RESTING, GN_GRANT_NONE))                /* G4 */
+    set_pressed(s, true);                         /* G3 */
+    if (turn(s, GN_GRANT_RESTING, GN_GRANT_NONE)) /* G4 */
         return true;
     gn_futex_wake(&s->pressed, 1, false);
     return false;
@@ -62,7 +69,7 @@ bool gn_grant_press(struct gn_grant_slot *s)
 
 void gn_grant_ease(struct gn_grant_slot *s)
 {
-    atomic_store_explicit(&s->pressed, 0, memory_order_seq_cst);
+    set_pressed(s, false);
     gn_futex_wake(&s->pressed, 1, false);
 }
 

@@ -31,7 +31,8 @@ enum gn_grant_state { GN_GRANT_NONE, GN_GRANT_WANTED, GN_GRANT_HELD, GN_GRANT_RE
 /* Zeros at the start. */
 struct gn_grant_slot {
     _Alignas(64) _Atomic uint32_t state; /* a futex */
-    _Atomic uint32_t pressed;            /* gantryd: somebody waits, or a cap is to be kept. A futex for who holds the grant */
+    _Atomic uint32_t pressed;            /* gantryd: odd: somebody waits, or a cap is to be kept; each time another number, so that it shows
+                                            when it was eased between two looks. A futex for who holds the grant */
     _Atomic uint64_t slice_ns;           /* gantryd, before it hands out: how long, */
     _Atomic uint64_t keep_ns;            /* and how long it is worth waiting for a program that waits as it goes: others' turns are long */
     _Alignas(64) _Atomic uint64_t device_ns; /* worker: what its commands took, as far as it was measured; a claim, for people */
@@ -57,7 +58,7 @@ bool gn_grant_decline(struct gn_grant_slot *s);
 
 static inline bool gn_grant_is_pressed(const struct gn_grant_slot *s)
 {
-    return atomic_load_explicit(&s->pressed, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&s->pressed, memory_order_relaxed) & 1;
 }
 
 /* ---- gantryd's scheduler */

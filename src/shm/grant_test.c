@@ -110,6 +110,21 @@ static void each_transition(void **state)
     assert_true(gn_grant_is_pressed(&slot));
 }
 
+/* Who looks rarely sees that nobody waited in between: for that moment the driver was given what tells of no end. */
+static void a_press_is_another_than_the_one_before(void **state)
+{
+    put(GN_GRANT_WANTED, false);
+    assert_true(gn_grant_hand(&slot, 1, true));
+    const uint32_t seen = atomic_load(&slot.pressed);
+    gn_grant_ease(&slot);
+    assert_false(gn_grant_press(&slot));
+    assert_true(gn_grant_is_pressed(&slot));
+    assert_int_not_equal(atomic_load(&slot.pressed), seen);
+    atomic_store(&slot.pressed, UINT32_MAX);
+    assert_false(gn_grant_press(&slot));
+    assert_true(gn_grant_is_pressed(&slot));
+}
+
 static void what_is_no_state_is_none(void **state)
 {
     for (uint32_t odd = GN_GRANT_RESTING + 1; odd; odd <<= 1) {
@@ -240,6 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_transition),
+        cmocka_unit_test(a_press_is_another_than_the_one_before),
         cmocka_unit_test(what_is_no_state_is_none),
         cmocka_unit_test(a_press_and_a_rest_lose_nothing),
         cmocka_unit_test(a_hand_and_a_decline_lose_nothing),

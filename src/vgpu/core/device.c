@@ -348,9 +348,9 @@ static bool sleep_on_press(struct gn_vdevice *d)
     const uint32_t pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
     if (pressed == t->seen_pressed)
         gn_park_or_shared(&d->woken, 0, &d->vgpu->lost, &t->slot->pressed, pressed);
-    /* It may have changed there and back. */
+    /* It may have changed there and back: then it is another number. */
     t->seen_pressed = atomic_load_explicit(&t->slot->pressed, memory_order_seq_cst);
-    return t->seen_pressed != 0;
+    return t->seen_pressed & 1;
 }
 
 /* Until it is woken, or the grant is there that the device waits for. True: the grant. */
