@@ -40,6 +40,7 @@ struct gn_page_table {
     _Atomic bool kernel_all; /* stands for all bits of `kernel` */
 
     /* the round's */
+    bool doubts; /* all pages are hashed and compared, whoever is known to have written them; the caller's, between rounds */
     uint64_t *sent, *hashed;
     unsigned char *digests; /* n_pages of hasher->digest_bytes */
     struct gn_page_sample *samples;

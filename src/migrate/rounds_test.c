@@ -338,6 +338,30 @@ static void coming_back_sends_what_changed(void **state)
     }
 }
 
+/* What nobody is known to have written is looked at where that is in doubt: once, and not in the stop. */
+static void what_is_doubted_is_compared(void **state)
+{
+    struct world w;
+    struct gn_round_stats s;
+    world_init(&w, GN_PAGE_HASH_XXH3, PAGE, 1, 7);
+    struct buffer *b = world_add(&w, 100 * PAGE, false, MEMORY);
+    memset(b->here, 1, b->bytes);
+    assert_int_equal(world_round(&w, STOP, &s), 0);
+    goes_back(&w, true);
+    b->here[50 * PAGE] = 2;
+    assert_int_equal(world_round(&w, LIVE, &s), 0);
+    assert_int_equal(s.sent_pages, 0);
+    b->table->doubts = true;
+    assert_int_equal(world_round(&w, LIVE, &s), 0);
+    assert_int_equal(s.verify.hashed, 100);
+    assert_int_equal(s.sent_pages, 1);
+    b->table->doubts = false;
+    assert_int_equal(world_round(&w, STOP, &s), 0);
+    assert_int_equal(s.verify.skipped, 100);
+    assert_all_there(&w);
+    world_fini(&w);
+}
+
 /* Of what came when nobody had the time to hash it, all that a kernel may have written since goes again. */
 static void what_came_unhashed_goes_again(void **state)
 {
@@ -495,6 +519,7 @@ int main(void)
         cmocka_unit_test(device_digests_spare_the_bus),
         cmocka_unit_test(a_device_that_hashes_no_more),
         cmocka_unit_test(coming_back_sends_what_changed),
+        cmocka_unit_test(what_is_doubted_is_compared),
         cmocka_unit_test(what_came_unhashed_goes_again),
         cmocka_unit_test(what_was_known_before_is_forgotten),
         cmocka_unit_test(without_a_hash_all_is_sent),

@@ -323,7 +323,7 @@ int gn_verify_group(struct gn_page_table *t, const struct gn_page_source *source
      * reading, a write between the two would be forgotten. */
     uint64_t host = atomic_exchange_explicit(&t->host[g], 0, memory_order_acquire) & valid;
     uint64_t kernel = valid;
-    if (!atomic_load_explicit(&t->kernel_all, memory_order_acquire))
+    if (!t->doubts && !atomic_load_explicit(&t->kernel_all, memory_order_acquire))
         kernel &= atomic_load_explicit(&t->kernel[g], memory_order_acquire);
 
     uint64_t unsent = valid & ~t->sent[g];

@@ -7,6 +7,7 @@
  *     busy home [STEPS]  the same, with buffers in the program's memory where Gantry keeps them there
  *     busy still         memory that kernels and the host have written, then nothing: waits for a line
  *     busy few           the same, and then only writes that touch FEW pages of it, until a line comes
+ *     busy sneak         the same, but that when a line comes a kernel writes what it was given as `const`; then waits for another one
  *     busy heirs         a line: makes objects of others, and lets go of those others; another one: uses what it has made
  *
  * Memory that Gantry would keep in the program has no contents to move to a worker on the same machine: so buffers are made with (empty)
@@ -41,6 +42,9 @@ static const char source[] = "kernel void stir(global uint *a, uint from, uint n
                              "    uint i = get_global_id(0);\n"
                              "    b[i] ^= a[i] + n;\n"
                              "}\n"
+                             "kernel void sneak(global const uint *a, uint n) {\n"
+                             "    ((global uint *)a)[get_global_id(0)] = n;\n"
+                             "}\n"
                              "kernel void draw(write_only image2d_t to, uint n) {\n"
                              "    int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
                              "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
@@ -49,7 +53,7 @@ static const char source[] = "kernel void stir(global uint *a, uint from, uint n
 static cl_context context;
 static cl_device_id device;
 static cl_command_queue queue, other;
-static cl_kernel stir, join, draw;
+static cl_kernel stir, join, draw, sneaks;
 static cl_mem bufs[N_BUFS], parts[N_BUFS], images[2], shorts[N_SHORT];
 static uint32_t host[WORDS];
 static uint64_t seed = 1;
@@ -111,6 +115,8 @@ static void set_up(void)
     join = clCreateKernel(program, "join", &r);
     MUST(r);
     draw = clCreateKernel(program, "draw", &r);
+    MUST(r);
+    sneaks = clCreateKernel(program, "sneak", &r);
     MUST(r);
     for (uint32_t i = 0; i < WORDS; i++)
         host[i] = i * 2654435761u;
@@ -303,10 +309,58 @@ static void all(long steps)
 }
 
 /* Each page FEW times over, and no other: by a kernel, by writes, copies and fills. */
+/* What memory must hold in the end, where this program knows. */
+static uint32_t expected[N_BUFS + 2][WORDS];
+
+static void read_all(void)
+{
+    const size_t zero[3] = {0}, whole[3] = {SIDE, SIDE, 1};
+    for (uint32_t b = 0; b < N_BUFS; b++) {
+        (void)sum_of_buffer(bufs[b], b != 2);
+        memcpy(expected[b], host, BYTES);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        MUST(clEnqueueReadImage(queue, images[i], CL_TRUE, zero, whole, 0, 0, expected[N_BUFS + i], 0, NULL, NULL));
+}
+
+static void compare_all(void)
+{
+    const size_t zero[3] = {0}, whole[3] = {SIDE, SIDE, 1};
+    for (uint32_t b = 0; b < N_BUFS; b++) {
+        (void)sum_of_buffer(bufs[b], b != 2);
+        HOLDS(!memcmp(expected[b], host, BYTES));
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        MUST(clEnqueueReadImage(queue, images[i], CL_TRUE, zero, whole, 0, 0, host, 0, NULL, NULL));
+        HOLDS(!memcmp(expected[N_BUFS + i], host, SIDE * SIDE * 4));
+    }
+}
+
+static void sneak(void)
+{
+    const uint32_t n = 7, n_words = PAGE / 4;
+    const size_t size = n_words;
+    char line[8];
+    HOLDS(fgets(line, sizeof line, stdin));
+    MUST(clSetKernelArg(sneaks, 0, sizeof bufs[4], &bufs[4]));
+    MUST(clSetKernelArg(sneaks, 1, sizeof n, &n));
+    MUST(clEnqueueNDRangeKernel(queue, sneaks, 1, NULL, &size, NULL, 0, NULL, NULL));
+    MUST(clFinish(queue));
+    for (uint32_t i = 0; i < n_words; i++)
+        expected[4][i] = n;
+    printf("done\n");
+    HOLDS(fgets(line, sizeof line, stdin));
+}
+
 static void few(void)
 {
     for (uint32_t n = 0; !told_to_end(0); n++) {
         const uint32_t page = n % (FEW / 4) * PAGE;
+        for (uint32_t i = page / 4; i < (page + PAGE) / 4; i++) {
+            expected[0][i] = expected[0][i] * 1664525u + n;
+            expected[1][i] = expected[3][i] = host[n % 1000 + i - page / 4];
+            expected[4][i] = n;
+        }
         launch_stir(stir, queue, bufs[0], page / 4, PAGE / 4, n, NULL);
         MUST(clEnqueueWriteBuffer(queue, bufs[1], CL_TRUE, page, PAGE, &host[n % 1000], 0, NULL, NULL));
         MUST(clEnqueueCopyBuffer(queue, bufs[1], bufs[3], page, page, PAGE, 0, NULL, NULL));
@@ -401,14 +455,15 @@ int main(int argc, char **argv)
     for (uint32_t b = 0; b < 4; b++)
         if (b != 1)
             launch_stir(stir, queue, bufs[b], 0, WORDS, b, NULL);
-    MUST(clFinish(queue));
+    read_all();
     printf("goes\n");
     if (strcmp(what, "few") == 0)
         few();
+    else if (strcmp(what, "sneak") == 0)
+        sneak();
     else
         told_to_end(-1);
-    for (uint32_t b = 0; b < N_BUFS; b++)
-        (void)sum_of_buffer(bufs[b], b != 2);
+    compare_all();
     printf("right\n");
     return 0;
 }

@@ -187,6 +187,9 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
             it && !it->kept ? gn_way_back_take(out->v->way_back, ids[i], it->bytes, it->writes, it->source.digest != NULL) : NULL;
         if (!t)
             continue;
+        /* A kernel may write what it is given as `const`, and nobody knows. What has gone out lately such a write rarely meets, but it may have
+         * been away for days: so all is looked at once. */
+        t->doubts = true;
         it->table = t;
         it->kept = true;
     }
@@ -266,7 +269,7 @@ static void get_ready(struct gn_outgoing *out)
 {
     for (uint32_t i = 0; i < out->n; i++) {
         struct item *it = &out->items[i];
-        if (it->source.digest && atomic_load_explicit(&it->writes->by_kernels, memory_order_relaxed) == GN_KERNELS_DO)
+        if (it->source.digest && (it->table->doubts || atomic_load_explicit(&it->writes->by_kernels, memory_order_relaxed) == GN_KERNELS_DO))
             out->v->api->contents->ready(out->v, &it->source);
     }
 }
@@ -293,6 +296,8 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
     GN_FAULT("save-contents");
     if (!rc)
         rc = gn_rounds_run(out->rounds, &options, items, out->n, &sink, ret, err);
+    for (uint32_t i = 0; i < out->n && !rc; i++)
+        out->items[i].table->doubts = false;
     free(items);
     /* The stream's own reason is the better one. */
     const struct gn_error *said = gn_stream_writer_error(w);
