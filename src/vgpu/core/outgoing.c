@@ -187,8 +187,8 @@ void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_
             it && !it->kept ? gn_way_back_take(out->v->way_back, ids[i], it->bytes, it->writes, it->source.digest != NULL) : NULL;
         if (!t)
             continue;
-        /* A kernel may write what it is given as `const`, and nobody knows. What has gone out lately such a write rarely meets, but it may have
-         * been away for days: so all is looked at once. */
+        /* A kernel may write what it is given as `const`, and nobody knows. Elsewhere that would have to be between the first round and
+         * the stop; but this one may have been away for days: so all is looked at once. */
         t->doubts = true;
         it->table = t;
         it->kept = true;
@@ -269,7 +269,8 @@ static void get_ready(struct gn_outgoing *out)
 {
     for (uint32_t i = 0; i < out->n; i++) {
         struct item *it = &out->items[i];
-        if (it->source.digest && (it->table->doubts || atomic_load_explicit(&it->writes->by_kernels, memory_order_relaxed) == GN_KERNELS_DO))
+        if (it->source.digest &&
+            (it->table->doubts || atomic_load_explicit(&it->writes->by_kernels, memory_order_relaxed) == GN_KERNELS_DO))
             out->v->api->contents->ready(out->v, &it->source);
     }
 }
