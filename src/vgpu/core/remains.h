@@ -27,7 +27,8 @@ struct gn_remains *gn_remains_begin(struct gn_vgpu *v);
 void gn_remains_keep(struct gn_remains *r, struct gn_vgpu *v, struct gn_vobject *o);
 void gn_remains_done(struct gn_remains *r, struct gn_vgpu *v);
 
-/* By who comes back. Those that there are, for the caller to free; waits for who is still leaving. 0: none, or no memory to say so. */
+/* By who comes back. Those that there are, for the caller to free; waits for who is still leaving, 20 s at most. 0: none, or no memory
+ * to say so. */
 uint32_t gn_remains_list(uint64_t number, uint64_t **ret_ids);
 /* What that memory held. NULL: it is not kept, or had another size. Until it is dropped. */
 const void *gn_remains_find(uint64_t number, uint64_t id, uint64_t bytes);

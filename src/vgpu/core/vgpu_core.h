@@ -457,13 +457,14 @@ struct gn_vgpu {
     _Atomic uint32_t n_holds;     /* of what is mapped: the vGPU's own, and of each word that the driver may still have to say */
     _Atomic int fault;            /* the guest broke the protocol: the vGPU ends */
     struct gn_gate gate;
-    bool listens;                       /* set once: there is a control thread */
-    _Atomic bool moving;                /* it is being saved */
-    _Atomic bool arriving;              /* it is being made anew, or waits for the word to go on */
-    pthread_mutex_t writes_lock;        /* writes.h */
-    _Atomic uint32_t follow_writes;     /* so many do: commands that write are followed to their ends */
-    struct gn_way_back *way_back;       /* NULL: there is none. Who loads, then who saves */
-    uint64_t remains;                   /* of a hosted one that is being written: what it will leave (remains.h); 0: nothing */
+    bool listens;                   /* set once: there is a control thread */
+    _Atomic bool moving;            /* it is being saved */
+    _Atomic bool arriving;          /* it is being made anew, or waits for the word to go on */
+    pthread_mutex_t writes_lock;    /* writes.h */
+    _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
+    struct gn_way_back *way_back;   /* NULL: there is none. Who loads, then who saves */
+    uint64_t remains; /* of a hosted one that is being written: what it will leave (remains.h); 0: nothing. Who saves, then the control
+                         thread, then the keeper */
     _Atomic uint32_t n_followed;        /* of these, and of launches that teach, the driver has so many */
     _Atomic uint32_t n_left;            /* queues that are gone, and whose last command the driver has still */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */
