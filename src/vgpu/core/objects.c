@@ -105,6 +105,12 @@ struct gn_vobject *gn_object_get(struct gn_vgpu *v, uint64_t id, uint16_t kind, 
     return o;
 }
 
+static void unname(struct gn_vobject *o)
+{
+    if (o && o->vgpu->api->unnamed)
+        o->vgpu->api->unnamed(o);
+}
+
 void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind)
 {
     struct gn_vobject *o = NULL;
@@ -118,6 +124,7 @@ void gn_object_take_out(struct gn_vgpu *v, uint64_t id, uint16_t kind)
             o = NULL;
     }
     pthread_mutex_unlock(&v->objects.lock);
+    unname(o);
     gn_object_unref(o);
 }
 
@@ -200,8 +207,11 @@ void gn_object_make_room(struct gn_vgpu *v, uint64_t id)
         atomic_store_explicit(slot, NULL, memory_order_relaxed);
         o->next_dead = v->objects.aside;
         v->objects.aside = o;
+    } else {
+        o = NULL;
     }
     pthread_mutex_unlock(&v->objects.lock);
+    unname(o);
 }
 
 void gn_objects_drop_aside(struct gn_vgpu *v)

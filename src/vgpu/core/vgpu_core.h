@@ -394,6 +394,9 @@ struct gn_vgpu_api {
     int (*made)(struct gn_vobject *o, const struct gn_request *r);
     /* What a request changes, does it change although it ends so? NULL: never. */
     bool (*changes_though)(int32_t result);
+    /* The program's handle no longer names the object, which may stay referenced: called once, without
+     * locks, by whichever thread took the name away. NULL: nothing to do. */
+    void (*unnamed)(struct gn_vobject *o);
     void (*release)(struct gn_vobject *o);
     void (*flush)(struct gn_vgpu *v, void *queue);
     /* Calls over(c, status) once, from any thread, maybe before it returns. */

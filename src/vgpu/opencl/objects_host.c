@@ -13,8 +13,6 @@ static char some_host_memory[64];
 cl_int gn_host_DestroyObject(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_DestroyObject *a)
 {
     (void)r;
-    if (a->kind == GN_KIND_SVM)
-        gn_svm_forget(v, a->object);
     gn_object_take_out(v, a->object, (uint16_t)a->kind);
     return CL_SUCCESS;
 }

@@ -133,6 +133,13 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
     }
 }
 
+/* A freed allocation's addresses are free from that moment on, in a load as well as in a request. */
+static void unnamed(struct gn_vobject *o)
+{
+    if (o->kind == GN_KIND_SVM)
+        gn_svm_forget(o->vgpu, o->id);
+}
+
 /* A program that does not compile is one that did not: its log can be asked for. */
 static bool changes_though(int32_t result)
 {
@@ -289,6 +296,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .start = start,
     .made = made,
     .changes_though = changes_though,
+    .unnamed = unnamed,
     .release = release,
     .flush = flush,
     .when_over = when_over,
