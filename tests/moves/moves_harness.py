@@ -237,10 +237,10 @@ class TcpCase(MovesCase):
 
     network = None
 
-    def not_started(self, name, *args, insecure=True, fault=None, env=None):
+    def not_started(self, name, *args, insecure=True, fault=None, env=None, **options):
         listen = ["--listen", "tcp:127.0.0.1:0", *(["--insecure"] if insecure else [])]
         env = {"GANTRY_LOG": "info", **({"GANTRY_FAULT": fault} if fault else {}), **(env or {})}
-        return super().not_started(name, args=[*listen, *args], env=env)
+        return super().not_started(name, args=[*listen, *args], env=env, **options)
 
     def address_of(self, there):
         return there.tcp_address

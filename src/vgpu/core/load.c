@@ -298,10 +298,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         else if (!rc && s.what == GN_STREAM_IS_GONE)
             rc = load_gone(&l, &s, err);
     } while (!rc && s.what != GN_STREAM_IS_COMMIT);
-    struct gn_error ignored;
-    int ended = v->api->contents->loaded(v, rc == 0, rc ? &ignored : err);
-    if (!rc)
-        rc = ended;
+    v->api->contents->loaded(v);
     if (!rc)
         rc = let_go_of_kept(&l, err);
     if (!rc)

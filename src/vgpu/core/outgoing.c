@@ -292,7 +292,6 @@ int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum 
             .table = out->items[i].table, .source = out->items[i].source, .cookie = gn_page_stream_cookie(out->items[i].object->id)};
     if (kind == GN_ROUND_LIVE)
         get_ready(out);
-    out->v->api->contents->fresh(out->v);
     int rc = gn_stream_round_begin(w, kind == GN_ROUND_STOP ? GN_STREAM_STOP : GN_STREAM_PRECOPY);
     GN_FAULT("save-contents");
     if (!rc)

@@ -82,8 +82,6 @@ struct gn_vgpu_contents {
     /* Ahead, as long as time does not matter: what the source's digests take. Without, it may have none. */
     void (*ready)(struct gn_vgpu *v, struct gn_page_source *source);
     void (*shut)(struct gn_vgpu *v, struct gn_page_source *source);
-    /* What sources have kept of what they read is old from now on. */
-    void (*fresh)(struct gn_vgpu *v);
     /* Waits until all is over that the driver has in the queues among these objects. 0, -ETIMEDOUT or -ENOMEM. */
     int (*settle)(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, uint64_t timeout_ns, struct gn_error *err);
     void (*end)(struct gn_vgpu *v);
@@ -96,8 +94,8 @@ struct gn_vgpu_contents {
     int (*fill)(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_error *err);
     /* A memory that has come is no more. False: it never came. */
     bool (*gone)(struct gn_vgpu *v, uint64_t memory);
-    /* All of them have come, or nothing more will: `whole` says which. */
-    int (*loaded)(struct gn_vgpu *v, bool whole, struct gn_error *err);
+    /* All of them have come, or nothing more will. */
+    void (*loaded)(struct gn_vgpu *v);
 };
 
 /*

@@ -8,6 +8,7 @@
  * where the program is. Run by the thread that saves, by its hashing thread (sources), and by the thread that loads.
  */
 #include "digests_host.h"
+#include "image_boxes.h"
 #include "opencl_host.h"
 #include "vgpu/core/save.h"
 #include "vgpu/core/way_back.h"
@@ -27,7 +28,7 @@
 struct context_queue {
     cl_context context;
     cl_command_queue queue;
-    cl_mem between; /* PIECE_BYTES, or as large as an image; NULL: not needed yet */
+    cl_mem between; /* PIECE_BYTES or more; NULL: not needed yet */
     uint64_t between_bytes;
     bool in_place;              /* what is mapped is the memory itself */
     struct gn_digests *digests; /* by the device; NULL: hashed here */
@@ -37,16 +38,11 @@ struct context_queue {
 struct incoming {
     struct gn_vobject *object; /* held */
     void *mapped;              /* NULL: it is written */
-    bool begun;                /* some of an image's contents have been written */
 };
 
 struct gn_contents {
     struct context_queue **queues;
     uint32_t n;
-    /* An image: the one read last, or whose pages are coming. */
-    uint64_t image_id;
-    unsigned char *image;
-    uint64_t image_bytes;
     /* In. */
     struct incoming *in;
     uint32_t n_in, in_capacity;
@@ -59,13 +55,6 @@ static struct gn_contents *contents_of(struct gn_vgpu *v)
     if (!detail->contents)
         detail->contents = calloc(1, sizeof *detail->contents);
     return detail->contents;
-}
-
-static void drop_image(struct gn_contents *c)
-{
-    free(c->image);
-    c->image = NULL;
-    c->image_id = 0;
 }
 
 static void end(struct gn_vgpu *v)
@@ -83,7 +72,6 @@ static void end(struct gn_vgpu *v)
         free(q);
     }
     if (c) {
-        drop_image(c);
         free(c->queues);
         free(c->in);
         gn_known_fini(&c->places);
@@ -188,7 +176,7 @@ struct content {
     bool image;
     const void *home; /* where it lies, of one in the program's memory */
     uint64_t bytes;
-    size_t region[3]; /* of an image */
+    size_t size[3], pixel_bytes; /* of an image */
     cl_mem_flags flags;
 };
 
@@ -219,14 +207,15 @@ static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, s
     cl->clGetImageInfo(o->driver, CL_IMAGE_DEPTH, sizeof depth, &depth, NULL);
     cl->clGetImageInfo(o->driver, CL_IMAGE_ARRAY_SIZE, sizeof layers, &layers, NULL);
     ret->image = true;
-    ret->region[0] = width;
-    ret->region[1] = height ? height : 1;
-    ret->region[2] = depth ? depth : 1;
+    ret->pixel_bytes = detail->element_bytes;
+    ret->size[0] = width;
+    ret->size[1] = height ? height : 1;
+    ret->size[2] = depth ? depth : 1;
     if (type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
-        ret->region[1] = layers;
+        ret->size[1] = layers;
     else if (type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
-        ret->region[2] = layers;
-    ret->bytes = gn_times(detail->element_bytes, gn_product((const uint64_t[]){ret->region[0], ret->region[1], ret->region[2]}));
+        ret->size[2] = layers;
+    ret->bytes = gn_times(ret->pixel_bytes, gn_product((const uint64_t[]){ret->size[0], ret->size[1], ret->size[2]}));
     return true;
 }
 
@@ -260,14 +249,59 @@ static cl_int read_buffer(struct gn_vgpu *v, struct context_queue *q, const stru
     return result ? result : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, n, to, 0, NULL, NULL);
 }
 
-static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c, void *to)
+/* Whole pixels. The queue is in order: the last of the commands is waited for. */
+static cl_int read_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t first, uint64_t n, void *to)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
-    if (!(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        return cl->clEnqueueReadImage(q->queue, c->mem, CL_TRUE, gn_zero3, c->region, 0, 0, to, 0, NULL, NULL);
-    cl_mem by = between(v, q, c->bytes);
-    cl_int result = by ? cl->clEnqueueCopyImageToBuffer(q->queue, c->mem, by, gn_zero3, c->region, 0, 0, NULL, NULL) : CL_OUT_OF_RESOURCES;
-    return result ? result : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, c->bytes, to, 0, NULL, NULL);
+    const bool direct = !(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
+    struct gn_image_box boxes[GN_IMAGE_MOST_BOXES];
+    const unsigned n_boxes = gn_image_boxes(c->size, first, n, boxes);
+    cl_mem by = direct ? NULL : between(v, q, n * c->pixel_bytes);
+    cl_int result = direct || by ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    uint64_t at = 0;
+    for (unsigned i = 0; i < n_boxes && !result; i++) {
+        const struct gn_image_box *b = &boxes[i];
+        if (direct)
+            result = cl->clEnqueueReadImage(q->queue, c->mem, i + 1 == n_boxes, b->origin, b->region, 0, 0, (unsigned char *)to + at, 0,
+                                            NULL, NULL);
+        else
+            result = cl->clEnqueueCopyImageToBuffer(q->queue, c->mem, by, b->origin, b->region, at, 0, NULL, NULL);
+        at += b->n_pixels * c->pixel_bytes;
+    }
+    if (!result && !direct)
+        result = cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, at, to, 0, NULL, NULL);
+    if (result)
+        cl->clFinish(q->queue); /* earlier boxes may still be on their way into `to` */
+    return result;
+}
+
+/* The pixels that the bytes [at, at + n) touch. */
+struct pixels {
+    uint64_t first, n;
+    uint64_t ahead_bytes; /* of the first of them, before `at` */
+    bool whole;           /* the bytes are those pixels */
+};
+
+static struct pixels pixels_of(const struct content *c, uint64_t at, uint64_t n)
+{
+    struct pixels p = {.first = at / c->pixel_bytes, .ahead_bytes = at % c->pixel_bytes};
+    p.n = (p.ahead_bytes + n + c->pixel_bytes - 1) / c->pixel_bytes;
+    p.whole = p.n * c->pixel_bytes == n;
+    return p;
+}
+
+/* Pixels of three bytes do not fit into pages. */
+static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, void *to)
+{
+    const struct pixels p = pixels_of(c, at, n);
+    if (p.whole)
+        return read_pixels(v, q, c, p.first, p.n, to);
+    unsigned char *all = malloc(p.n * c->pixel_bytes);
+    cl_int result = all ? read_pixels(v, q, c, p.first, p.n, all) : CL_OUT_OF_HOST_MEMORY;
+    if (!result)
+        memcpy(to, all + p.ahead_bytes, n);
+    free(all);
+    return result;
 }
 
 static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes)
@@ -295,45 +329,27 @@ static const void *home(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t 
 /* Of a memory that is not looked at in its place. */
 struct source {
     struct gn_vgpu *v;
-    uint64_t id;
     struct content content;
     struct context_queue *queue;
     void *mapped; /* else */
     const struct gn_page_hasher *there;
 };
 
-/* Images are read whole: their rows are not their pages. */
-static int read_from_image(struct source *s, uint64_t offset, void *dst, uint64_t n)
-{
-    struct gn_contents *c = contents_of(s->v);
-    if (!c)
-        return -ENOMEM;
-    if (!c->image || c->image_id != s->id) {
-        drop_image(c);
-        c->image = malloc(s->content.bytes);
-        if (!c->image)
-            return -ENOMEM;
-        if (read_image(s->v, s->queue, &s->content, c->image)) {
-            drop_image(c);
-            return -EIO;
-        }
-        c->image_id = s->id;
-    }
-    memcpy(dst, c->image + offset, n);
-    return 0;
-}
-
+/*
+ * Reads no more than it is asked for: a page's marks are taken just before, and what is read earlier
+ * than that may be older than a write whose mark is gone.
+ */
 static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
 {
     struct source *s = ctx;
+    const struct content *c = &s->content;
     /* The program may write there while its vGPU stands: a page that changed on its way would not be what its checksum says. */
-    if (s->content.home)
-        return memcpy(dst, (const unsigned char *)s->content.home + offset, n), 0;
-    if (s->content.image)
-        return read_from_image(s, offset, dst, n);
+    if (c->home)
+        return memcpy(dst, (const unsigned char *)c->home + offset, n), 0;
     for (uint64_t done = 0; done < n; done += PIECE_BYTES) {
         const uint64_t piece = n - done < PIECE_BYTES ? n - done : PIECE_BYTES;
-        if (read_buffer(s->v, s->queue, &s->content, offset + done, piece, (unsigned char *)dst + done))
+        unsigned char *to = (unsigned char *)dst + done;
+        if (c->image ? read_image(s->v, s->queue, c, offset + done, piece, to) : read_buffer(s->v, s->queue, c, offset + done, piece, to))
             return -EIO;
     }
     return 0;
@@ -367,7 +383,6 @@ static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_
         return gn_fail(err, ENOMEM, NULL, "no memory left to read the contents of its memory");
     }
     s->v = v;
-    s->id = o->id;
     s->there = there;
     if (!s->content.home && !s->content.image && s->queue->in_place &&
         !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
@@ -387,12 +402,6 @@ static void shut_source(struct gn_vgpu *v, struct gn_page_source *source)
     *source = (struct gn_page_source){0};
 }
 
-static void fresh(struct gn_vgpu *v)
-{
-    if (contents_of(v))
-        drop_image(contents_of(v));
-}
-
 /* ---- in */
 
 static cl_int write_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from)
@@ -407,16 +416,45 @@ static cl_int write_buffer(struct gn_vgpu *v, struct context_queue *q, const str
     return result ? result : cl->clFinish(q->queue);
 }
 
-static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c, const void *from)
+static cl_int write_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t first, uint64_t n,
+                           const void *from)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
-    if (!(c->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
-        return cl->clEnqueueWriteImage(q->queue, c->mem, CL_TRUE, gn_zero3, c->region, 0, 0, from, 0, NULL, NULL);
-    cl_mem by = between(v, q, c->bytes);
-    cl_int result = by ? cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, c->bytes, from, 0, NULL, NULL) : CL_OUT_OF_RESOURCES;
-    if (!result)
-        result = cl->clEnqueueCopyBufferToImage(q->queue, by, c->mem, 0, gn_zero3, c->region, 0, NULL, NULL);
-    return result ? result : cl->clFinish(q->queue);
+    const bool direct = !(c->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS));
+    struct gn_image_box boxes[GN_IMAGE_MOST_BOXES];
+    const unsigned n_boxes = gn_image_boxes(c->size, first, n, boxes);
+    cl_mem by = direct ? NULL : between(v, q, n * c->pixel_bytes);
+    cl_int result = direct || by ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    uint64_t at = 0;
+    if (by)
+        result = cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n * c->pixel_bytes, from, 0, NULL, NULL);
+    for (unsigned i = 0; i < n_boxes && !result; i++) {
+        const struct gn_image_box *b = &boxes[i];
+        if (direct)
+            result = cl->clEnqueueWriteImage(q->queue, c->mem, CL_FALSE, b->origin, b->region, 0, 0, (const unsigned char *)from + at, 0,
+                                             NULL, NULL);
+        else
+            result = cl->clEnqueueCopyBufferToImage(q->queue, by, c->mem, at, b->origin, b->region, 0, NULL, NULL);
+        at += b->n_pixels * c->pixel_bytes;
+    }
+    const cl_int finished = cl->clFinish(q->queue);
+    return result ? result : finished;
+}
+
+/* A pixel that two pages share keeps what has come of it. */
+static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from)
+{
+    const struct pixels p = pixels_of(c, at, n);
+    if (p.whole)
+        return write_pixels(v, q, c, p.first, p.n, from);
+    unsigned char *all = malloc(p.n * c->pixel_bytes);
+    cl_int result = all ? read_pixels(v, q, c, p.first, p.n, all) : CL_OUT_OF_HOST_MEMORY;
+    if (!result) {
+        memcpy(all + p.ahead_bytes, from, n);
+        result = write_pixels(v, q, c, p.first, p.n, all);
+    }
+    free(all);
+    return result;
 }
 
 static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t bytes, struct content *ret)
@@ -440,24 +478,10 @@ static int no_room(struct gn_error *err)
     return gn_fail(err, ENOMEM, NULL, "no memory left to load what its memory holds");
 }
 
-/* The image whose pages came last is whole, or another's begin. */
-static int write_out(struct gn_vgpu *v, struct gn_contents *c, struct gn_error *err)
-{
-    struct content content;
-    if (!c->image)
-        return 0;
-    struct gn_vobject *o = object_of(v, c->image_id, c->image_bytes, &content);
-    struct context_queue *q = o ? queue_for(v, o->driver) : NULL;
-    cl_int result = q ? write_image(v, q, &content, c->image) : CL_OUT_OF_RESOURCES;
-    gn_object_unref(o);
-    drop_image(c);
-    return result ? unwritable(err, result) : 0;
-}
-
 static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from,
                     struct gn_error *err)
 {
-    cl_int result = write_buffer(v, q, c, at, n, from);
+    cl_int result = c->image ? write_image(v, q, c, at, n, from) : write_buffer(v, q, c, at, n, from);
     return result ? unwritable(err, result) : 0;
 }
 
@@ -510,8 +534,6 @@ static bool gone(struct gn_vgpu *v, uint64_t memory)
     if (!place)
         return false;
     const uint32_t at = *place;
-    if (c->image_id == memory)
-        drop_image(c);
     if (v->way_back)
         gn_way_back_gone(v->way_back, memory);
     let_go(v, &c->in[at]);
@@ -520,29 +542,6 @@ static bool gone(struct gn_vgpu *v, uint64_t memory)
     if (at < c->n_in)
         *gn_known_find(&c->places, c->in[at].object->id) = at;
     return true;
-}
-
-/* The image's pages are to come: room for all of it, with what has come before. */
-static int begin_image(struct gn_vgpu *v, struct gn_contents *c, struct incoming *in, struct context_queue *q,
-                       const struct content *content, struct gn_error *err)
-{
-    if (c->image && c->image_id == in->object->id)
-        return 0;
-    int rc = write_out(v, c, err);
-    if (rc)
-        return rc;
-    c->image = calloc(1, content->bytes);
-    if (!c->image)
-        return no_room(err);
-    cl_int result = in->begun ? read_image(v, q, content, c->image) : CL_SUCCESS;
-    if (result) {
-        drop_image(c);
-        return gn_fail(err, EIO, NULL, "the driver does not give out the contents of its memory: error %d", result);
-    }
-    in->begun = true;
-    c->image_id = in->object->id;
-    c->image_bytes = content->bytes;
-    return 0;
 }
 
 static int write_whole(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from,
@@ -598,17 +597,11 @@ static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struc
     for (uint32_t i = 0; i < s->n_runs; i++)
         at[i] = s->runs[i].first_page * page_bytes;
     unsigned char *to = in->mapped;
-    struct context_queue *q = NULL;
     if (!to) {
-        q = queue_for(v, in->object->driver);
+        struct context_queue *q = queue_for(v, in->object->driver);
         if (!q || !look_at(v, in->object, v->remote != NULL, &content) || content.bytes != s->memory->bytes)
             return no_room(err);
-        if (!content.image)
-            return write_runs(v, r, s, q, &content, at, err);
-        int rc = begin_image(v, c, in, q, &content, err);
-        if (rc)
-            return rc;
-        to = c->image;
+        return write_runs(v, r, s, q, &content, at, err);
     }
     for (uint32_t i = 0; i < s->n_runs; i++)
         where[i] = to + at[i];
@@ -624,14 +617,9 @@ static int fill(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_
     struct content content;
     if (!q || !look_at(v, in->object, v->remote != NULL, &content))
         return no_room(err);
-    if (!in->mapped && !content.image)
+    if (!in->mapped)
         return write_whole(v, q, &content, 0, content.bytes, from, err);
-    if (!in->mapped) {
-        int rc = begin_image(v, c, in, q, &content, err);
-        if (rc)
-            return rc;
-    }
-    memcpy(in->mapped ? in->mapped : c->image, from, content.bytes);
+    memcpy(in->mapped, from, content.bytes);
     return 0;
 }
 
@@ -646,17 +634,15 @@ static int load(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_s
     return rc;
 }
 
-static int loaded(struct gn_vgpu *v, bool whole, struct gn_error *err)
+static void loaded(struct gn_vgpu *v)
 {
     struct gn_opencl_vgpu *detail = v->detail;
     struct gn_contents *c = detail->contents;
-    int rc = whole && c ? write_out(v, c, err) : 0;
     for (uint32_t i = 0; c && i < c->n_in; i++)
         let_go(v, &c->in[i]);
     if (c)
         c->n_in = 0;
     end(v);
-    return rc;
 }
 
 const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
@@ -670,7 +656,6 @@ const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
                                                     .open = open_source,
                                                     .ready = ready,
                                                     .shut = shut_source,
-                                                    .fresh = fresh,
                                                     .settle = gn_opencl_settle,
                                                     .end = end,
                                                     .leaving = gn_home_leaving,
