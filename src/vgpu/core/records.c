@@ -107,11 +107,12 @@ static struct gn_record *copy(const struct gn_request *r)
     return record;
 }
 
-/* Does the new one say again what the old one said? */
+/* Does the new one say again what the old one said? A change that failed may have left in place what a
+ * change before it did: then both are made anew. */
 static bool replaces(const struct gn_request *r, const struct gn_record *old, const struct gn_record *new)
 {
     const struct gn_request_class *class = r->class;
-    return old->op == new->op && !memcmp(old->bytes + class->key_at, new->bytes + class->key_at, class->key_bytes);
+    return old->op == new->op && (!new->result || old->result) && !memcmp(old->bytes + class->key_at, new->bytes + class->key_at, class->key_bytes);
 }
 
 void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result)
@@ -142,8 +143,9 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     struct gn_record_link **at = &o->records;
     while (*at) {
         struct gn_record_link *l = *at;
-        if (!gone && replaces(r, l->record, r->record)) {
+        if (replaces(r, l->record, r->record)) {
             *at = l->next;
+            l->next = gone;
             gone = l;
         } else {
             at = &l->next;
@@ -151,9 +153,12 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
     }
     *at = link;
     pthread_mutex_unlock(&v->objects.lock);
-    if (gone)
-        put(v, gone->record);
-    free(gone);
+    while (gone) {
+        struct gn_record_link *l = gone;
+        gone = l->next;
+        put(v, l->record);
+        free(l);
+    }
 }
 
 uint64_t gn_object_made_by(const struct gn_vobject *o)

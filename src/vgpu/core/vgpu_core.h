@@ -392,7 +392,7 @@ struct gn_vgpu_api {
     int (*start)(struct gn_vgpu *v);
     /* A new object is in the table, and nobody but its maker looks at it: fill in its detail; not 0: no memory. */
     int (*made)(struct gn_vobject *o, const struct gn_request *r);
-    /* What a request changes, does it change although it ends so? NULL: never. */
+    /* Whether a request that ends with this result may still have modified the object. NULL: never. */
     bool (*changes_though)(int32_t result);
     /* The program's handle no longer names the object, which may stay referenced: called once, without
      * locks, by whichever thread took the name away. NULL: nothing to do. */

@@ -140,10 +140,18 @@ static void unnamed(struct gn_vobject *o)
         gn_svm_forget(o->vgpu, o->id);
 }
 
-/* A program that does not compile is one that did not: its log can be asked for. */
+/* A program that did not build has a status and a log, also where only its options were bad. */
 static bool changes_though(int32_t result)
 {
-    return result == CL_BUILD_PROGRAM_FAILURE || result == CL_COMPILE_PROGRAM_FAILURE;
+    switch (result) {
+    case CL_BUILD_PROGRAM_FAILURE:
+    case CL_COMPILE_PROGRAM_FAILURE:
+    case CL_INVALID_BUILD_OPTIONS:
+    case CL_INVALID_COMPILER_OPTIONS:
+        return true;
+    default:
+        return false;
+    }
 }
 
 static void release(struct gn_vobject *o)
