@@ -43,7 +43,7 @@ help:
 	@echo 'make test             everything: the suites, then again under ASan+UBSan, then threads under TSan'
 	@echo 'make test-quick       unit tests and structure: less than a minute once it is built'
 	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
-	@echo 'make soak             kill processes at KILLS=500 random points under load, then scribble for SCRIBBLE_SECONDS=600; SEED=1'
+	@echo 'make soak             kill processes at KILLS=500 random points under load, migrate programs MIGRATIONS=1000 times by each route, then scribble for SCRIBBLE_SECONDS=600; SEED=1'
 	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
 	@echo 'make bench            measure; results in $(BUILD)/bench/'
 	@echo 'make bench-fairness   the papers'"'"' experiments on shares of the device; FAIRNESS="--quick --only fig8" for a part; in $(BUILD)/bench/fairness/'
@@ -83,12 +83,15 @@ test-programs: stage
 
 KILLS           ?= 500
 SEED            ?= 1
+MIGRATIONS      ?= 1000
 SCRIBBLE_SECONDS ?= 600
 
-soak: all
+soak: stage
 	@tools/deps.sh build test
 	@python3 -B tests/faults/campaign.py --build $(BUILD) --kills $(KILLS) --seed $(SEED)
 	@python3 -B tests/faults/crowd.py --build $(BUILD)
+	@for route in local mode unix tcp stop; do \
+	    python3 -B tests/migrated/stress_test.py $(BUILD)/stage $(BUILD)/tests/migrated/stress $$route --migrations $(MIGRATIONS) || exit 1; done
 	@SCRIBBLE_SECONDS=$(SCRIBBLE_SECONDS) python3 -B tests/attacks/attacks.py --build $(BUILD) --seed $(SEED) scribbled
 
 FUZZ_SECONDS ?= 60

@@ -104,8 +104,8 @@ def seeds(w):
     put("contents-too-short", context, m(w.buffer(flags=0x21, contents=(1, 0, 0), initial=4000)))
     put("many-kernels", *start, m(w.message("Kernels", program=handle(5), ids=words(handle(10), handle(11), handle(12)), num_kernels=3)))
     put("kernels-without-names", *start, m(w.message("Kernels", program=handle(5), num_kernels=3)))
-    put("binaries", *start, *[m(w.message("ProgramBinarySizes", program=handle(5), n=n)) for n in (1, 0, 2, 0xffffffff)],
-        m(w.message("ProgramBinaries", program=handle(5), sizes=words(64), n=1, total=64)))
+    put("binaries", *start, *[m(w.message("ProgramBinaries", program=handle(5), n=n)) for n in (1, 0, 2, 0xffffffff)],
+        m(w.message("ProgramBinaries", program=handle(5), sizes=(1, 8, 0), n=1, bytes=(1, 64, 64), total=64)))
     put("frames-on-the-session", session(3, 0x61), session(3, 0x22))
     put("an-odd-frame-on-the-session", session(7, 1))
     put("gantryd-says-end", bytes([12, 43, 0, 0]))

@@ -130,8 +130,8 @@ struct gn_cl_program {
     struct gn_cl_context *context;
     struct gn_cl_device **devices; /* NULL: the context's */
     cl_uint n_devices;
-    _Atomic bool may_print;             /* its kernels may: see gn_follow_stdout */
-    _Atomic size_t *_Atomic told_sizes; /* of its binaries, as the program was last told; NULL: never */
+    _Atomic bool may_print;          /* its kernels may: see gn_follow_stdout */
+    struct gn_cl_binaries *binaries; /* binaries_lock: as the program was last told their sizes; NULL: never */
     struct gn_destructor *_Atomic destructors;
 };
 
@@ -175,6 +175,7 @@ struct gn_cl_session {
     struct gn_list watches; /* watch_lock: event callbacks */
     struct gn_list contexts;
     uint64_t next_cookie;
+    pthread_mutex_t binaries_lock; /* a leaf */
     pthread_mutex_t stdout_lock;
     uint64_t stdout_file[2];       /* stdout_lock: device and inode that the worker prints to */
     pthread_mutex_t svm_open_lock; /* held while the vGPU is asked, once */
@@ -201,6 +202,11 @@ static inline void *gn_refuse(cl_int *errcode_ret, cl_int error)
 
 /* The platform of a program that names none; NULL: there is none. */
 struct gn_cl_root *gn_first_platform(void);
+/* A program's binaries (binaries.c), of n devices; `forget` when it has been built again. */
+cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value, size_t *param_value_size_ret);
+cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out, size_t *param_value_size_ret);
+void gn_binaries_forget(struct gn_cl_program *p);
+void gn_binaries_free(struct gn_cl_binaries *b); /* NULL does nothing */
 /* The answer to a clGet*Info. */
 cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value, size_t *param_value_size_ret);
 /* A zero-terminated list of pairs, copied with its end; *ret_n counts all elements. NULL and 0 for NULL. */

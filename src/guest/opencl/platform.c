@@ -50,6 +50,7 @@ static struct gn_session *open_session(uint32_t index)
     detail->session = s;
     pthread_mutex_init(&detail->settle_lock, NULL);
     pthread_mutex_init(&detail->watch_lock, NULL);
+    pthread_mutex_init(&detail->binaries_lock, NULL);
     pthread_mutex_init(&detail->stdout_lock, NULL);
     gn_first_stdout(detail);
     pthread_mutex_init(&detail->svm_open_lock, NULL);

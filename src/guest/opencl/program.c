@@ -211,6 +211,7 @@ static void tell_program(void *arg)
  * be told. */
 static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
 {
+    gn_binaries_forget(p);
     bool tell = notify && (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE || result == CL_COMPILE_PROGRAM_FAILURE ||
                            result == CL_LINK_PROGRAM_FAILURE);
     struct program_notice *n = tell ? malloc(sizeof *n) : NULL;
@@ -331,97 +332,6 @@ cl_int CL_API_CALL gn_clSetProgramReleaseCallback(cl_program program, void(CL_CA
 
 /* ---- queries */
 
-/* A program makes room for as much as it is told. */
-static cl_int keep_told(struct gn_cl_program *p, cl_uint n, const size_t *sizes)
-{
-    _Atomic size_t *told = atomic_load_explicit(&p->told_sizes, memory_order_acquire);
-    if (!told) {
-        _Atomic size_t *made = calloc(n ? n : 1, sizeof *made);
-        if (!made)
-            return CL_OUT_OF_HOST_MEMORY;
-        if (atomic_compare_exchange_strong_explicit(&p->told_sizes, &told, made, memory_order_acq_rel, memory_order_acquire))
-            told = made;
-        else
-            free(made);
-    }
-    for (cl_uint i = 0; i < n; i++)
-        atomic_store_explicit(&told[i], sizes[i], memory_order_relaxed);
-    return CL_SUCCESS;
-}
-
-static cl_int ask_sizes(struct gn_cl_program *p, cl_uint n, size_t *sizes)
-{
-    cl_ulong *wide = calloc(n ? n : 1, sizeof *wide);
-    cl_int result = wide ? gn_send_ProgramBinarySizes(p->o.session, (cl_program)p, wide, n) : CL_OUT_OF_HOST_MEMORY;
-    for (cl_uint i = 0; !result && i < n; i++)
-        sizes[i] = (size_t)wide[i];
-    free(wide);
-    return result;
-}
-
-static cl_int binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
-{
-    size_t *sizes = calloc(n ? n : 1, sizeof *sizes);
-    cl_int result = sizes ? ask_sizes(p, n, sizes) : CL_OUT_OF_HOST_MEMORY;
-    if (!result)
-        result = gn_answer(sizes, n * sizeof *sizes, param_value_size, param_value, param_value_size_ret);
-    if (!result && param_value)
-        result = keep_told(p, n, sizes);
-    free(sizes);
-    return result;
-}
-
-/*
- * The program's pointers come without sizes: what lies there has room for what it was last told, and what the vGPU says now may be
- * more. Who was never told has only the vGPU's word, as he has the driver's.
- */
-static cl_int wanted_bytes(struct gn_cl_program *p, cl_uint n, unsigned char *const *out, const size_t *sizes, cl_ulong *wide,
-                           uint64_t *ret_total)
-{
-    const _Atomic size_t *told = atomic_load_explicit(&p->told_sizes, memory_order_acquire);
-    uint64_t total = 0;
-    for (cl_uint i = 0; i < n; i++) {
-        wide[i] = out[i] ? sizes[i] : 0;
-        if (told && wide[i] > atomic_load_explicit(&told[i], memory_order_relaxed))
-            return CL_INVALID_VALUE;
-        if (!gn_add_u64(total, wide[i], &total))
-            return CL_OUT_OF_HOST_MEMORY;
-    }
-    *ret_total = total;
-    return CL_SUCCESS;
-}
-
-static cl_int binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out, size_t *param_value_size_ret)
-{
-    size_t bytes = n * sizeof *out, at = 0;
-    uint64_t total = 0;
-    if (out && param_value_size < bytes)
-        return CL_INVALID_VALUE;
-    if (param_value_size_ret)
-        *param_value_size_ret = bytes;
-    if (!out)
-        return CL_SUCCESS;
-    size_t *sizes = calloc(n, sizeof *sizes);
-    cl_ulong *wide = calloc(n, sizeof *wide);
-    unsigned char *all = NULL;
-    cl_int result = sizes && wide ? ask_sizes(p, n, sizes) : CL_OUT_OF_HOST_MEMORY;
-    if (!result)
-        result = wanted_bytes(p, n, out, sizes, wide, &total);
-    if (!result && total) {
-        all = malloc(total);
-        result = all ? gn_send_ProgramBinaries(p->o.session, (cl_program)p, wide, n, all, total) : CL_OUT_OF_HOST_MEMORY;
-    }
-    for (cl_uint i = 0; !result && i < n; i++) {
-        if (wide[i])
-            memcpy(out[i], all + at, wide[i]);
-        at += wide[i];
-    }
-    free(all);
-    free(wide);
-    free(sizes);
-    return result;
-}
-
 cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size, void *param_value,
                                  size_t *param_value_size_ret)
 {
@@ -440,8 +350,8 @@ cl_int gn_local_clGetProgramInfo(cl_program program, cl_program_info param_name,
     case CL_PROGRAM_DEVICES:
         return gn_answer(devices, n * sizeof *devices, param_value_size, param_value, param_value_size_ret);
     case CL_PROGRAM_BINARY_SIZES:
-        return binary_sizes(p, n, param_value_size, param_value, param_value_size_ret);
+        return gn_binary_sizes(p, n, param_value_size, param_value, param_value_size_ret);
     default:
-        return binaries(p, n, param_value_size, param_value, param_value_size_ret);
+        return gn_binaries(p, n, param_value_size, param_value, param_value_size_ret);
     }
 }

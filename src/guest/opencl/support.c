@@ -115,7 +115,7 @@ static void gone(struct gn_object *o)
         struct gn_cl_program *p = (void *)o;
         gn_run_destructors(&p->destructors, p);
         put_devices(p->devices, p->n_devices);
-        free(atomic_load_explicit(&p->told_sizes, memory_order_acquire));
+        gn_binaries_free(p->binaries);
         break;
     }
     case GN_KIND_KERNEL: {

@@ -185,40 +185,32 @@ static cl_int binary_sizes(struct gn_vgpu *v, struct gn_request *r, cl_program p
     return cl->clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL);
 }
 
-cl_int gn_host_ProgramBinarySizes(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramBinarySizes *a)
-{
-    cl_uint n = 0;
-    size_t *sizes = NULL;
-    cl_int result = binary_sizes(v, r, a->program, &n, &sizes);
-    if (!result && n != a->n)
-        return CL_INVALID_VALUE;
-    for (cl_uint i = 0; !result && i < n; i++)
-        a->sizes[i] = sizes[i];
-    return result;
-}
-
 cl_int gn_host_ProgramBinaries(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramBinaries *a)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_uint n = 0;
     size_t *sizes = NULL;
+    uint64_t total = 0, at = 0;
     cl_int result = binary_sizes(v, r, a->program, &n, &sizes);
     if (result)
         return result;
-    unsigned char **binaries = gn_request_alloc(r, gn_times(n, sizeof *binaries));
-    if (!binaries)
-        return CL_OUT_OF_HOST_MEMORY;
-    for (cl_uint i = 0; !result && i < n; i++)
-        if (sizes[i] && !(binaries[i] = gn_request_alloc(r, sizes[i])))
+    if (n != a->n)
+        return CL_INVALID_VALUE;
+    for (cl_uint i = 0; i < n; i++) {
+        a->sizes[i] = sizes[i];
+        if (!gn_add_u64(total, sizes[i], &total))
             return CL_OUT_OF_HOST_MEMORY;
-    if (!result)
-        result = cl->clGetProgramInfo(a->program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL);
-    uint64_t at = 0;
-    for (cl_uint i = 0; !result && a->sizes && i < n && i < a->n; i++) {
-        if (binaries[i] && a->bytes && sizes[i] <= a->sizes[i] && gn_range_ok(at, sizes[i], a->total))
-            memcpy((char *)a->bytes + at, binaries[i], sizes[i]);
-        if (!gn_add_u64(at, a->sizes[i], &at))
-            break;
     }
+    if (!a->bytes || total > a->total)
+        return CL_SUCCESS;
+    unsigned char **binaries = gn_request_alloc(r, gn_times(n, sizeof *binaries));
+    unsigned char *all = gn_request_alloc(r, total ? total : 1);
+    if (!binaries || !all)
+        return CL_OUT_OF_HOST_MEMORY;
+    for (cl_uint i = 0; i < n; at += sizes[i++])
+        binaries[i] = sizes[i] ? all + at : NULL;
+    result = cl->clGetProgramInfo(a->program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL);
+    if (!result)
+        memcpy(a->bytes, all, total);
     return result;
 }

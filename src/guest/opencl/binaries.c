@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CL_PROGRAM_BINARY_SIZES and CL_PROGRAM_BINARIES. A driver's binary is another one each time that it
+ * builds the program, so a migration between the two queries would give the program bytes that do not fit
+ * the sizes it was told. Therefore the first query brings the bytes, too, and the second is answered from
+ * there, until the sizes are asked for again or the program is built again. Called on the program's
+ * threads.
+ */
+#include "opencl_guest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A binary that has grown since it was last asked for is asked for again, so often. */
+#define TRIES 8u
+
+struct gn_cl_binaries {
+    cl_uint n;
+    uint64_t *sizes;
+    unsigned char *bytes; /* one behind the other */
+};
+
+void gn_binaries_free(struct gn_cl_binaries *b)
+{
+    if (!b)
+        return;
+    free(b->sizes);
+    free(b->bytes);
+    free(b);
+}
+
+/* What was told before counts no more. b is the program's from here on; NULL: nothing is known. */
+static void keep(struct gn_cl_program *p, struct gn_cl_binaries *b)
+{
+    struct gn_cl_session *s = gn_cl_session_of(&p->o);
+    pthread_mutex_lock(&s->binaries_lock);
+    struct gn_cl_binaries *before = p->binaries;
+    p->binaries = b;
+    pthread_mutex_unlock(&s->binaries_lock);
+    gn_binaries_free(before);
+}
+
+void gn_binaries_forget(struct gn_cl_program *p)
+{
+    keep(p, NULL);
+}
+
+static cl_int sizes_and_bytes(struct gn_cl_program *p, struct gn_cl_binaries *b)
+{
+    uint64_t room = 0;
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t total = 0;
+        cl_int result = gn_send_ProgramBinaries(p->o.session, (cl_program)p, (cl_ulong *)b->sizes, b->n, b->bytes, room);
+        if (result)
+            return result;
+        for (cl_uint d = 0; d < b->n; d++)
+            if (!gn_add_u64(total, b->sizes[d], &total))
+                return CL_OUT_OF_HOST_MEMORY;
+        if (total <= room)
+            return CL_SUCCESS;
+        free(b->bytes);
+        b->bytes = malloc(total);
+        if (!b->bytes)
+            return CL_OUT_OF_HOST_MEMORY;
+        room = total;
+    }
+    return CL_OUT_OF_RESOURCES;
+}
+
+static cl_int fetch(struct gn_cl_program *p, cl_uint n, struct gn_cl_binaries **ret)
+{
+    struct gn_cl_binaries *b = calloc(1, sizeof *b);
+    if (b)
+        b->sizes = calloc(n ? n : 1, sizeof *b->sizes);
+    if (!b || !b->sizes) {
+        free(b);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    b->n = n;
+    cl_int result = sizes_and_bytes(p, b);
+    if (result)
+        gn_binaries_free(b);
+    else
+        *ret = b;
+    return result;
+}
+
+cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
+{
+    struct gn_cl_binaries *b = NULL;
+    cl_int result = fetch(p, n, &b);
+    if (!result)
+        result = gn_answer(b->sizes, n * sizeof *b->sizes, param_value_size, param_value, param_value_size_ret);
+    if (!result && param_value)
+        keep(p, b);
+    else
+        gn_binaries_free(b);
+    return result;
+}
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "sizes are answered as they came");
+
+static void copy(const struct gn_cl_binaries *b, unsigned char *const *out)
+{
+    uint64_t at = 0;
+    for (cl_uint i = 0; i < b->n; i++) {
+        if (out[i] && b->sizes[i])
+            memcpy(out[i], b->bytes + at, b->sizes[i]);
+        at += b->sizes[i];
+    }
+}
+
+/* The program's pointers come without sizes: each has room for as much as the program was told last. */
+cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out, size_t *param_value_size_ret)
+{
+    struct gn_cl_session *s = gn_cl_session_of(&p->o);
+    struct gn_cl_binaries *b = NULL;
+    const size_t bytes = n * sizeof *out;
+    if (out && param_value_size < bytes)
+        return CL_INVALID_VALUE;
+    if (param_value_size_ret)
+        *param_value_size_ret = bytes;
+    if (!out)
+        return CL_SUCCESS;
+    pthread_mutex_lock(&s->binaries_lock);
+    const bool known = p->binaries != NULL;
+    if (known)
+        copy(p->binaries, out);
+    pthread_mutex_unlock(&s->binaries_lock);
+    if (known)
+        return CL_SUCCESS;
+    /* A program that never asked for sizes has the driver's word alone, as it has natively. */
+    cl_int result = fetch(p, n, &b);
+    if (!result)
+        copy(b, out);
+    gn_binaries_free(b);
+    return result;
+}
