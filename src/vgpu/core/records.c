@@ -112,7 +112,8 @@ static struct gn_record *copy(const struct gn_request *r)
 static bool replaces(const struct gn_request *r, const struct gn_record *old, const struct gn_record *new)
 {
     const struct gn_request_class *class = r->class;
-    return old->op == new->op && (!new->result || old->result) && !memcmp(old->bytes + class->key_at, new->bytes + class->key_at, class->key_bytes);
+    return old->op == new->op && (!new->result || old->result) &&
+           !memcmp(old->bytes + class->key_at, new->bytes + class->key_at, class->key_bytes);
 }
 
 void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result)
