@@ -182,11 +182,27 @@ static int open_root(const char *path)
     return fd;
 }
 
-/* One folder a tenant and user: what one compiles, no other ever runs. */
+/*
+ * Makes the open folder the user's own, mode 0700. Its descriptor is changed and never its name: the user could put
+ * another file, or a link to one, under any name in a folder of his own. -EPERM: the folder belongs to a third user.
+ */
+static int own_folder(int fd, uid_t uid, gid_t gid)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_uid != uid && st.st_uid != geteuid())
+        return -EPERM;
+    if (st.st_uid != uid && fchown(fd, uid, gid) < 0)
+        return -errno;
+    return (st.st_mode & 0777) != 0700 && fchmod(fd, 0700) < 0 ? -errno : 0;
+}
+
+/* One folder a tenant and user: what one compiles, no other ever runs. Nothing inside the folder is touched, which is
+ * the user's. */
 static int make_cache(const struct gn_walls *w, const char *tenant, const struct gn_worker_boot_wall *wall, char *ret, size_t n)
 {
     char name[NAME_BYTES];
-    struct stat st;
     const uid_t uid = wall->change_user ? wall->uid : geteuid();
     snprintf(name, sizeof name, "%s.%u", tenant, uid);
     if ((size_t)snprintf(ret, n, "%s/%s", w->cache, name) >= n)
@@ -196,16 +212,9 @@ static int make_cache(const struct gn_walls *w, const char *tenant, const struct
         return root;
     if (mkdirat(root, name, 0700) < 0 && errno != EEXIST)
         rc = -errno;
-    /* A link would lead the change of owner astray. */
     int fd = rc ? -1 : openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (rc == 0 && (fd < 0 || fstat(fd, &st) < 0))
-        rc = -errno;
-    if (rc == 0 && st.st_uid != uid && fchown(fd, uid, wall->change_user ? wall->gid : (gid_t)-1) < 0)
-        rc = -errno;
-    if (rc == 0 && (st.st_mode & 0777) != 0700 && fchmod(fd, 0700) < 0)
-        rc = -errno;
-    if (rc == 0 && mkdirat(fd, "tmp", 0700) == 0 && wall->change_user && fchownat(fd, "tmp", uid, wall->gid, AT_SYMLINK_NOFOLLOW) < 0)
-        rc = -errno;
+    if (rc == 0)
+        rc = fd < 0 ? -errno : own_folder(fd, uid, wall->change_user ? wall->gid : (gid_t)-1);
     if (fd >= 0)
         close(fd);
     close(root);

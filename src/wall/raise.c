@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -36,7 +37,8 @@ void gn_wall_names(uint32_t walls, char *ret, size_t n)
     }
 }
 
-/* Where drivers keep what they compile, and what they forget. */
+/* Where drivers keep what they compile, and what they forget. As the worker's user: the folder for temporary files
+ * is made inside a folder of that user's, where another user's rights could be led astray. */
 static void point_drivers(const char *cache, bool scratch)
 {
     static const char *const caches[] = {"XDG_CACHE_HOME",      "CUDA_CACHE_PATH",       "NEO_CACHE_DIR",
@@ -47,8 +49,10 @@ static void point_drivers(const char *cache, bool scratch)
         setenv(caches[i], cache, 1);
     if (scratch)
         setenv("TMPDIR", "/tmp", 1);
-    else if ((size_t)snprintf(path, sizeof path, "%s/tmp", cache) < sizeof path)
+    else if ((size_t)snprintf(path, sizeof path, "%s/tmp", cache) < sizeof path) {
+        (void)mkdir(path, 0700); /* mostly there already; without it the driver says that it cannot write there */
         setenv("TMPDIR", path, 1);
+    }
 }
 
 static void note(struct gn_wall_report *r, uint32_t wall, int rc)

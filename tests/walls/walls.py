@@ -72,11 +72,11 @@ class Case:
             f.write(SECRET + "\n")
         os.chmod(self.secret, 0o644)
 
-    def gantry(self, tenants=TENANTS):
+    def gantry(self, tenants=TENANTS, env=None):
         path = os.path.join(self.work, "gantry.conf")
         with open(path, "w", encoding="utf-8") as f:
             f.write("[gantryd]\nwalls = available\n" + tenants)
-        return Gantry(self.stage, os.path.join(self.work, "gantryd"), args=["--config", path])
+        return Gantry(self.stage, os.path.join(self.work, "gantryd"), args=["--config", path], env=env)
 
     def where(self, lacking):
         """A tree like the stage, whose gantryd lives on a machine without that."""
@@ -332,6 +332,29 @@ def users(case):
             other.right()
 
 
+def race(case):
+    """A user that wins every race inside its own folder gets no file of another user's."""
+    if os.geteuid() != 0:
+        raise Skip("only root's gantryd changes owners of files")
+    command = ["setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--clear-groups"]
+    if subprocess.run([*command, "test", "-x", case.intruder], check=False).returncode:
+        raise Skip("an ordinary user cannot run what is built here")
+    victim, seen = os.path.join(case.work, "victim"), os.path.join(case.work, "seen")
+    with open(victim, "w", encoding="utf-8"):
+        pass
+    before = os.stat(victim)
+    env = {"LD_PRELOAD": os.path.join(case.options.build, "tests/walls/racer.so"), "RACER_VICTIM": victim, "RACER_SEEN": seen}
+    with case.gantry("[tenant alice]\nuid = {}\n".format(STRANGER), env) as gantry:
+        os.chmod(gantry.socket_dir, 0o711)
+        with case.start(gantry, "alice", command) as p:
+            p.right()
+        if not os.path.exists(seen):
+            raise Wrong("the attacker was not in gantryd: this test shows nothing")
+    after = os.stat(victim)
+    if (after.st_uid, after.st_gid, after.st_mode) != (before.st_uid, before.st_gid, before.st_mode):
+        raise Wrong("a file of root's belongs to user {} now, mode {:o}".format(after.st_uid, after.st_mode))
+
+
 def poor(case):
     """Where there are neither namespaces nor Landlock nor filters: said once, and programs run all the same."""
     wrapped = case.where("all")
@@ -387,7 +410,7 @@ def user(case):
         subprocess.run(["rm", "-rf", work], check=False)
 
 
-CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, view, poor, user)}
+CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, view, poor, user, race)}
 
 
 def main():
