@@ -282,6 +282,21 @@ class Starts(unittest.TestCase):
             self.assertEqual(os.read(read, 100), b"(8, 13, None)")
             os.close(read)
 
+    def test_a_link_in_place_of_the_socket_keeps_its_targets_mode(self):
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
+            victim = os.path.join(g.dir, "victim")
+            with open(victim, "w"):
+                os.chmod(victim, 0o640)
+            c = Client(g.path)
+            os.rename(g.path, g.path + ".moved")
+            os.symlink("victim", g.path)
+            c.control(b'{"version":1,"request":"tenant-set","name":"default","uids":"any"}')
+            self.assertEqual(os.stat(victim).st_mode & 0o777, 0o640)
+            c.close()
+            os.unlink(g.path)
+            os.rename(g.path + ".moved", g.path)
+            self.assertIn("another file lies in place of the socket", g.stop()[1])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -177,11 +177,33 @@ int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
     return rc;
 }
 
+/* The socket's file; -errno, and -ESTALE when another file has its name. A descriptor, since the folder may belong to
+ * a user that puts a link to any file in the socket's place. */
+static int open_socket_file(const struct gn_listener *l)
+{
+    struct stat st;
+    int fd = openat(l->dir_fd, l->published ? name_of(l->path) : l->temporary, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == l->inode)
+        return fd;
+    close(fd);
+    return -ESTALE;
+}
+
 int gn_listener_open_to_others(struct gn_listener *l, bool others, struct gn_error *err)
 {
-    if (fchmodat(l->dir_fd, l->published ? name_of(l->path) : l->temporary, others ? 0666 : 0600, 0) < 0)
-        return gn_fail(err, errno, NULL, "cannot set who may use the socket %s: %s", l->path, strerror(errno));
-    return 0;
+    char path[32];
+    int fd = open_socket_file(l), rc = fd < 0 ? fd : 0;
+    /* fchmod() takes no descriptor of O_PATH. */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (rc == 0 && chmod(path, others ? 0666 : 0600) < 0)
+        rc = -errno;
+    if (fd >= 0)
+        close(fd);
+    if (rc == -ESTALE)
+        return gn_fail(err, ESTALE, "start gantryd anew", "another file lies in place of the socket %s", l->path);
+    return rc ? gn_fail(err, -rc, NULL, "cannot set permissions of the socket %s: %s", l->path, strerror(-rc)) : 0;
 }
 
 void gn_listener_remove(struct gn_listener *l)
