@@ -79,8 +79,10 @@ static void dispatch(struct device *d, uint64_t now)
         gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
         if (gn_grant_hand(sh->slot, slice_ns, presses))
             return;
-        sh->pressed_ns = 0;
-        came_back(d, sh, false, now);
+        /* The worker has changed its mind before it could see the grant, or plays at it. */
+        gn_sched_miss(s, now);
+        gn_scheduler_note(d, sh, GN_TRACE_BACK, 0, false, now);
+        sh->granted_ns = sh->pressed_ns = sh->owed_ns = 0;
     }
 }
 

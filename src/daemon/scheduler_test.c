@@ -140,6 +140,27 @@ static void who_works_is_pressed_and_gives(void **state)
     stop();
 }
 
+static void a_grant_that_fails_forfeits_what_was_owed(void **state)
+{
+    (void)state;
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    takes(&b);
+    until_pressed(&a);
+    /* Without a word: gantryd learns of it when it hands the device over. */
+    assert_true(gn_grant_decline(slot(&b)));
+    gives(&a, true);
+    until_state(&a, GN_GRANT_HELD);
+    takes(&b);
+    until_pressed(&a);
+    assert_int_equal(b.all[0].entity.n_grants, 1);
+    assert_int_equal(b.all[0].entity.node.fair.owed, 0);
+    gives(&a, false);
+    until_state(&b, GN_GRANT_HELD);
+    stop();
+}
+
 /* The next event is this one; that it comes is only a matter of time. */
 static void hears(struct gn_trace_ring *ring, struct gn_trace_reader *at, struct gn_shares *sh, enum gn_trace_kind kind)
 {
@@ -420,6 +441,7 @@ int main(void)
         cmocka_unit_test(alone_it_is_asked_once),
         cmocka_unit_test(who_rests_loses_it_at_once),
         cmocka_unit_test(who_works_is_pressed_and_gives),
+        cmocka_unit_test(a_grant_that_fails_forfeits_what_was_owed),
         cmocka_unit_test(who_traces_hears_of_each_turn),
         cmocka_unit_test(whose_end_comes_holds_nobody_up),
         cmocka_unit_test(turns_go_by_weight),

@@ -8,6 +8,9 @@
  * Who was away for a moment only, as a program is that looks at one result before it asks for the next, keeps what he was owed when he
  * left, and earns nothing meanwhile. Without that, one that waits for its results loses everything it is owed at each of them, when others
  * overrun their slices.
+ *
+ * What a node keeps over an absence is bounded by two of the longest turns that others have lately had: a node cannot save up by taking
+ * the device for an instant each time. A node that lets a grant fail keeps nothing.
  */
 #include "sched/policy.h"
 
@@ -16,6 +19,8 @@
  * time free. */
 #define UNIT_WEIGHT 256u
 #define MOMENT_NS   6000000u /* a slice */
+#define KEPT_TURNS  2u       /* of others, at most, are owed to a node that comes back */
+#define LATELY_NS   UINT64_C(10000000000)
 
 /* Tags go on for ever: they are compared by their distance, so that a wrap is no event. */
 static int compare(const struct gn_sched_node *a, const struct gn_sched_node *b)
@@ -42,6 +47,30 @@ static void init(struct gn_sched_queue *q, uint64_t now_ns)
     (void)now_ns;
     RB_INIT(&q->fair.tree);
     q->fair.time = q->fair.arrivals = 0;
+    q->fair.longest[0] = q->fair.longest[1] = (struct gn_sched_step){NULL, 0, 0};
+}
+
+/* Notes a turn: the two longest lately are of two nodes, so that there is one of another node for each. */
+static void note_step(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t tag, uint64_t now_ns)
+{
+    struct gn_sched_step *longest = q->fair.longest;
+    const struct gn_sched_step step = {n, tag, now_ns};
+    for (int i = 0; i < 2; i++)
+        if (now_ns - longest[i].at_ns > LATELY_NS)
+            longest[i] = (struct gn_sched_step){NULL, 0, 0};
+    struct gn_sched_step *slot = longest[0].of == n ? &longest[0] : &longest[1];
+    if (slot->of == n ? tag >= slot->tag : tag > slot->tag)
+        *slot = step;
+    if (longest[1].tag > longest[0].tag) {
+        const struct gn_sched_step first = longest[0];
+        longest[0] = longest[1];
+        longest[1] = first;
+    }
+}
+
+static uint64_t most_kept(const struct gn_sched_queue *q, const struct gn_sched_node *n)
+{
+    return KEPT_TURNS * q->fair.longest[q->fair.longest[0].of == n].tag;
 }
 
 static void ready(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t now_ns)
@@ -81,12 +110,21 @@ static uint64_t slice(struct gn_sched_queue *q, const struct gn_sched_node *n, u
 static void charge(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns)
 {
     const uint64_t weighed = used_ns * UNIT_WEIGHT + n->fair.rest;
+    note_step(q, n, weighed / n->weight, now_ns);
     n->fair.start += weighed / n->weight;
     n->fair.rest = (uint32_t)(weighed % n->weight);
     /* Whoever is next has the virtual time, when this one goes now. */
     const struct gn_sched_node *next = RB_MIN(gn_sched_tree, &q->fair.tree);
     n->fair.owed = behind(next ? next->fair.start : q->fair.time, n);
+    if (n->fair.owed > most_kept(q, n))
+        n->fair.owed = most_kept(q, n);
     n->fair.left_ns = now_ns;
+}
+
+static void forfeit(struct gn_sched_queue *q, struct gn_sched_node *n)
+{
+    (void)q;
+    n->fair.owed = n->fair.left_ns = 0;
 }
 
 const struct gn_sched_policy gn_sched_fair = {
@@ -99,4 +137,5 @@ const struct gn_sched_policy gn_sched_fair = {
     .first = first,
     .slice = slice,
     .charge = charge,
+    .forfeit = forfeit,
 };

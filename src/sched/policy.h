@@ -48,6 +48,10 @@ struct gn_sched_queue {
             RB_HEAD(gn_sched_tree, gn_sched_node) tree;
             uint64_t time; /* virtual */
             uint64_t arrivals;
+            struct gn_sched_step {
+                const struct gn_sched_node *of; /* compared and never followed: it may be gone */
+                uint64_t tag, at_ns;
+            } longest[2]; /* the longest turns lately, in virtual time, of two nodes; the longer one first */
         } fair;
         struct {
             struct gn_list list;
@@ -75,6 +79,8 @@ struct gn_sched_policy {
     uint64_t (*slice)(struct gn_sched_queue *q, const struct gn_sched_node *n, uint64_t slice_ns);
     /* The node, not ready meanwhile, has used so much of the device. */
     void (*charge)(struct gn_sched_queue *q, struct gn_sched_node *n, uint64_t used_ns, uint64_t now_ns);
+    /* The node was picked and did not take the device, so that nothing is charged. NULL: it loses nothing. */
+    void (*forfeit)(struct gn_sched_queue *q, struct gn_sched_node *n);
     /* by_cpu: may `wanted`, which is ready, take the place of `running`? */
     bool (*prefers)(struct gn_sched_queue *q, const struct gn_sched_node *wanted, const struct gn_sched_node *running, uint64_t now_ns);
     /* A node goes for good; it is not ready. NULL: nothing to forget. */

@@ -334,6 +334,20 @@ void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64
     place(s, t, now_ns);
 }
 
+void gn_sched_miss(struct gn_sched *s, uint64_t now_ns)
+{
+    struct gn_sched_entity *e = s->running;
+    if (!e)
+        return;
+    struct gn_sched_tenant *t = e->tenant;
+    s->running = NULL;
+    if (s->policy->forfeit) {
+        s->policy->forfeit(&t->queue, &e->node);
+        s->policy->forfeit(&s->queue, &t->node);
+    }
+    place(s, t, now_ns);
+}
+
 uint64_t gn_sched_keep_ns(const struct gn_sched *s, uint64_t now_ns)
 {
     if (!s->policy->conserving)

@@ -82,6 +82,9 @@ void gn_sched_sleep(struct gn_sched *s, struct gn_sched_entity *e, uint64_t now_
 struct gn_sched_entity *gn_sched_pick(struct gn_sched *s, uint64_t now_ns, uint64_t *ret_slice_ns, uint64_t *ret_retry_ns);
 /* Who holds the device gives it back, having used so much of it; more_work: it is ready again at once. */
 void gn_sched_yield(struct gn_sched *s, uint64_t used_ns, bool more_work, uint64_t now_ns);
+/* The picked entity did not take the device: nothing is charged, and what the entity and its tenant were owed is forfeited, since a
+ * node that lets grants fail could save it up. It has no work until it wakes. */
+void gn_sched_miss(struct gn_sched *s, uint64_t now_ns);
 /*
  * How long it is worth keeping the device for who holds it and has no work this moment: when turns that can't be cut short have been long
  * lately, to give the device up may cost as much. To wait in vain costs at most a twentieth of that. UINT64_MAX: to the slice's end,

@@ -590,6 +590,97 @@ static void momentary_absence_earns_nothing(void **state)
     gn_sched_yield(&w.s, SLICE, true, w.now);
 }
 
+/* How long `e` has the device without a break, when both always have work. */
+static uint64_t spree_of(struct world *w, struct gn_sched_entity *e)
+{
+    uint64_t got = 0;
+    gn_sched_wake(&w->s, e, w->now);
+    while (next(w) == e && got < 60 * S) {
+        got += SLICE;
+        w->now += SLICE;
+        gn_sched_yield(&w->s, SLICE, true, w->now);
+    }
+    gn_sched_yield(&w->s, SLICE, true, w->now);
+    return got;
+}
+
+/* A program that lets each grant fail, and wants the device again before a moment is over. */
+static void grants_that_fail_earn_nothing(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, "fair");
+    struct prog *victim = prog(&w, tenant(&w, 100), 1, 1 * MS, 0);
+    struct prog *saver = prog(&w, tenant(&w, 100), 1, 1 * MS, 0);
+    gn_sched_sleep(&w.s, &saver->e, w.now);
+    for (int i = 0; i < 5000; i++) {
+        assert_ptr_equal(next(&w), &victim->e);
+        w.now += 1 * MS;
+        gn_sched_wake(&w.s, &saver->e, w.now);
+        w.now += 5 * MS;
+        gn_sched_yield(&w.s, SLICE, true, w.now);
+        assert_ptr_equal(next(&w), &saver->e);
+        gn_sched_miss(&w.s, w.now);
+    }
+    assert_in_range(spree_of(&w, &saver->e), 0, 2 * SLICE);
+}
+
+/* The same of one that takes each grant for an instant: alone in its tenant, or beside another program of its tenant's. */
+static void grants_used_for_an_instant_earn_two_turns_at_most(void **state)
+{
+    (void)state;
+    for (int with_a_second = 0; with_a_second < 2; with_a_second++) {
+        struct world w;
+        world_init(&w, "fair");
+        struct prog *victim = prog(&w, tenant(&w, 100), 1, 1 * MS, 0);
+        struct gn_sched_tenant *t = tenant(&w, 100);
+        struct prog *savers[2] = {prog(&w, t, 1, 1 * MS, 0), prog(&w, t, 1, 1 * MS, 0)};
+        gn_sched_sleep(&w.s, &savers[0]->e, w.now);
+        gn_sched_sleep(&w.s, &savers[1]->e, w.now);
+        for (int i = 0; i < 5000; i++) {
+            struct prog *saver = savers[with_a_second ? i % 2 : 0];
+            assert_ptr_equal(next(&w), &victim->e);
+            w.now += 1 * MS;
+            gn_sched_wake(&w.s, &saver->e, w.now);
+            w.now += 5 * MS;
+            gn_sched_yield(&w.s, SLICE, true, w.now);
+            assert_ptr_equal(next(&w), &saver->e);
+            w.now += 1 * US;
+            gn_sched_yield(&w.s, 1 * US, false, w.now);
+        }
+        assert_in_range(spree_of(&w, &savers[0]->e), 0, 3 * SLICE);
+    }
+}
+
+/* Nor does a long turn of its own let a program save up more: what others' turns are like counts. */
+static void a_long_turn_of_ones_own_raises_no_bound(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, "fair");
+    struct prog *victim = prog(&w, tenant(&w, 100), 1, 1 * MS, 0);
+    struct prog *saver = prog(&w, tenant(&w, 100), 1, 1 * S, 0);
+    assert_ptr_equal(next(&w), &victim->e);
+    w.now += SLICE;
+    gn_sched_yield(&w.s, SLICE, true, w.now);
+    assert_ptr_equal(next(&w), &saver->e);
+    w.now += 1 * S;
+    gn_sched_yield(&w.s, 1 * S, true, w.now);
+    for (uint64_t until = w.now + 6 * S; w.now < until;) {
+        struct gn_sched_entity *e = next(&w);
+        const uint64_t used = e == &victim->e ? SLICE : 1 * US;
+        w.now += used;
+        gn_sched_yield(&w.s, used, e == &victim->e, w.now);
+        if (e == &saver->e) {
+            assert_ptr_equal(next(&w), &victim->e);
+            gn_sched_wake(&w.s, &saver->e, w.now);
+            w.now += SLICE;
+            gn_sched_yield(&w.s, SLICE, true, w.now);
+        }
+    }
+    assert_in_range(spree_of(&w, &saver->e), 0, 3 * SLICE);
+}
+
 /* To wait in vain for who holds the device costs at most a twentieth of what giving it up would cost; the more, the longer others' turns.
  */
 static void the_device_is_kept_by_what_turns_cost_lately(void **state)
@@ -628,6 +719,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_moments_absence_costs_nothing_that_is_owed),
         cmocka_unit_test(momentary_absence_earns_nothing),
+        cmocka_unit_test(grants_that_fail_earn_nothing),
+        cmocka_unit_test(grants_used_for_an_instant_earn_two_turns_at_most),
+        cmocka_unit_test(a_long_turn_of_ones_own_raises_no_bound),
         cmocka_unit_test(a_capped_tenant_has_whole_slices),
         cmocka_unit_test(weights_are_shares_whatever_the_kernels),
         cmocka_unit_test(the_paper_s_example),
