@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/daemon.h"
+#include "daemon/admission.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59
@@ -46,8 +46,7 @@ static int judge(struct gn_conn *c, const struct gn_tenant_rules *rules)
     return rc;
 }
 
-/* Whom a refusal counts for: a user of this machine, or an address. */
-static uint64_t source_of(const struct gn_conn *c)
+uint64_t gn_conn_user(const struct gn_conn *c)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
     if (!c->remote)
@@ -59,24 +58,24 @@ static uint64_t source_of(const struct gn_conn *c)
     return hash | UINT64_C(1) << 63;
 }
 
-static const char *name_peer(const struct gn_conn *c, char *ret, size_t n)
+const char *gn_conn_name_user(const struct gn_conn *c, char ret[static GN_CONN_USER_BYTES])
 {
     if (c->remote)
-        snprintf(ret, n, "%s", c->peer.address);
+        snprintf(ret, GN_CONN_USER_BYTES, "%s", c->peer.address);
     else
-        snprintf(ret, n, "uid %u", (unsigned)c->uid);
+        snprintf(ret, GN_CONN_USER_BYTES, "uid %u", (unsigned)c->uid);
     return ret;
 }
 
 void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error *err)
 {
-    char who[80], before[48] = "";
+    char who[GN_CONN_USER_BYTES], before[48] = "";
     uint32_t more = 0;
-    if (!gn_refusals_note(&c->daemon->refusals, source_of(c), wrong_token, gn_now_ns(), &more))
+    if (!gn_refusals_note(&c->daemon->refusals, gn_conn_user(c), wrong_token, gn_now_ns(), &more))
         return;
     if (more)
         snprintf(before, sizeof before, " (and %u times before)", more);
-    gn_log(GN_LOG_WARN, "refused \"%s\" (pid %d, %s)%s: %s", c->program, (int)c->pid, name_peer(c, who, sizeof who), before, err->what);
+    gn_log(GN_LOG_WARN, "refused \"%s\" (pid %d, %s)%s: %s", c->program, (int)c->pid, gn_conn_name_user(c, who), before, err->what);
 }
 
 struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err)
@@ -87,15 +86,15 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     struct gn_tenant *t = gn_tenants_find(&d->tenants, name);
     const uint64_t now = gn_now_ns();
     const char *shown = *name ? name : GN_TENANT_DEFAULT;
-    char who[80];
+    char who[GN_CONN_USER_BYTES];
     int rc = -EACCES;
     if (*name && gn_tenant_name_check(name, NULL)) {
         *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
         return NULL;
     }
-    if (t && c->n_token && t->rules.n_token && !c->is_operator && !gn_refusals_may_try(&d->refusals, source_of(c), now)) {
+    if (t && c->n_token && t->rules.n_token && !c->is_operator && !gn_refusals_may_try(&d->refusals, gn_conn_user(c), now)) {
         *ret_code = gn_fail(err, EAGAIN, "wait some seconds", "too many wrong tokens came from %s: none is looked at now",
-                            name_peer(c, who, sizeof who));
+                            gn_conn_name_user(c, who));
         return NULL;
     }
     if (t)
@@ -108,7 +107,7 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     else if (wrong_token)
         rc = gn_fail(err, EACCES, "correct GANTRY_TOKEN, or unset it", "the token is not that of the tenant \"%s\"", shown);
     else /* the same for one that is not there: who may not use it need not know */
-        rc = gn_fail(err, EACCES, ask, "%s may not attach to the tenant \"%s\"", name_peer(c, who, sizeof who), shown);
+        rc = gn_fail(err, EACCES, ask, "%s may not attach to the tenant \"%s\"", gn_conn_name_user(c, who), shown);
     *ret_code = rc;
     gn_admit_refused(c, wrong_token, err);
     return NULL;

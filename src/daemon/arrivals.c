@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/admission.h"
 #include "daemon/device_choice.h"
 #include "daemon/arrivals.h"
 

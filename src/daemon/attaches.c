@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's wish for a vGPU, from its frame to the start of a worker. It waits here when its tenant's programs have broken too many
- * of late (breaches.h). gantryd's only thread.
+ * A program's wish for a vGPU, from its frame to the start of a worker. It waits here when its user's programs have broken too many
+ * of late in its tenant (breaches.h). gantryd's only thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/admission.h"
 #include "daemon/daemon.h"
 
 #define LOG_EVERY_NS UINT64_C(10000000000)
@@ -17,7 +18,7 @@
 struct gn_late_attach {
     struct gn_list link;
     struct gn_conn *conn;
-    uint64_t at_ns;
+    struct gn_breaching_user *user;
     uint32_t seq;
     struct gn_link_attach wish;
     int stdio[2]; /* -1: none */
@@ -60,13 +61,19 @@ static void start(struct gn_conn *c, uint32_t seq, const struct gn_link_attach *
 
 /* ---- those that wait */
 
-static void arm(struct gn_daemon *d)
+static uint64_t may_start(const struct gn_daemon *d, const struct gn_late_attach *l, uint64_t now)
+{
+    return gn_breaches_next_start(l->user, d->breach_pause_ns, now);
+}
+
+static void arm(struct gn_daemon *d, uint64_t now)
 {
     uint64_t next = 0;
     gn_list_for_each(l, &d->late_attaches, struct gn_late_attach, link)
     {
-        if (!next || l->at_ns < next)
-            next = l->at_ns;
+        const uint64_t at = may_start(d, l, now);
+        if (!next || at < next)
+            next = at;
     }
     const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
     (void)timerfd_settime(d->attach_timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
@@ -75,6 +82,7 @@ static void arm(struct gn_daemon *d)
 static void drop(struct gn_late_attach *l)
 {
     l->conn->late = NULL;
+    l->user->n_waiting--;
     gn_list_remove(&l->link);
     close_both(l->stdio);
     free(l);
@@ -90,7 +98,7 @@ static struct gn_late_attach *find_due(struct gn_daemon *d, uint64_t now)
 {
     gn_list_for_each(l, &d->late_attaches, struct gn_late_attach, link)
     {
-        if (l->at_ns <= now)
+        if (may_start(d, l, now) <= now)
             return l;
     }
     return NULL;
@@ -102,16 +110,18 @@ void gn_attaches_timer(struct gn_source *timer, uint32_t events)
     const uint64_t now = gn_now_ns();
     uint64_t expirations;
     struct gn_late_attach *l;
+    (void)events;
     (void)!read(timer->fd, &expirations, sizeof expirations);
     /* From the beginning each time: a start may close any connection, and what waits for it goes with it. */
     while ((l = find_due(d, now))) {
         const struct gn_late_attach it = *l;
         l->stdio[0] = l->stdio[1] = -1;
+        gn_breaches_start(l->user, now);
         drop(l);
         start(it.conn, it.seq, &it.wish, it.stdio);
         close_both(it.stdio);
     }
-    arm(d);
+    arm(d, now);
 }
 
 /* The tenant whose breaches count: found by name alone, since who may not use it is refused at once. */
@@ -126,21 +136,30 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = tenant_of(c, a);
     const uint64_t now = gn_now_ns();
+    char who[GN_CONN_USER_BYTES];
     if (!t || c->vgpu || c->control_only || c->claims)
         return false;
-    const uint64_t at = gn_breaches_let_in(&t->breaches, d->breach_pause_ns, now);
-    struct gn_late_attach *l = at > now ? malloc(sizeof *l) : NULL;
-    if (!l)
+    struct gn_breaching_user *user = gn_breaches_find(&d->breaches, t->rules.name, gn_conn_user(c), now);
+    if (!user)
         return false;
-    *l = (struct gn_late_attach){.conn = c, .at_ns = at, .seq = seq, .wish = *a, .stdio = {stdio[0], stdio[1]}};
+    /* Behind those of the same user that wait already. */
+    const bool waits = user->n_waiting || gn_breaches_next_start(user, d->breach_pause_ns, now) > now;
+    struct gn_late_attach *l = waits ? malloc(sizeof *l) : NULL;
+    if (!l) {
+        gn_breaches_start(user, now);
+        return false;
+    }
+    *l = (struct gn_late_attach){.conn = c, .user = user, .seq = seq, .wish = *a, .stdio = {stdio[0], stdio[1]}};
     c->late = l;
+    user->n_waiting++;
     gn_list_append(&d->late_attaches, &l->link);
     if (now - t->late_told_ns >= LOG_EVERY_NS) {
         t->late_told_ns = now;
-        gn_log(GN_LOG_WARN, "the programs of the tenant \"%s\" have broken many vGPUs: they start one in %u ms until they stop doing so",
-               t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
+        gn_log(GN_LOG_WARN,
+               "the programs of %s have broken many vGPUs of the tenant \"%s\": they start one in %u ms until they stop doing so",
+               gn_conn_name_user(c, who), t->rules.name, (unsigned)(d->breach_pause_ns / 1000000u));
     }
-    arm(d);
+    arm(d, now);
     return true;
 }
 

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "control/control.h"
+#include "daemon/admission.h"
 #include "daemon/arrivals.h"
 #include "daemon/moves.h"
 #include "daemon/remote_vgpus.h"

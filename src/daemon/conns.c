@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/arrivals.h"
+#include "daemon/admission.h"
 #include "daemon/daemon.h"
 #include "daemon/remote_vgpus.h"
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/breaches.h"
 #include "daemon/devices.h"
 #include "daemon/loop.h"
 #include "daemon/refusals.h"
@@ -101,6 +102,7 @@ struct gn_vgpu_record {
     uint8_t order[GN_WORKER_MAX_DEVICES]; /* the same by number, as its program and its worker count them */
     uint8_t ranks[GN_WORKER_MAX_DEVICES]; /* of those: in which order they are offered to a program that does not choose; 0 first */
     struct gn_tenant *tenant;             /* there as long as this is */
+    uint64_t user;                        /* gn_conn_user() of its program: whose breaches count together */
     char program[GN_LINK_NAME_BYTES];
     pid_t program_pid;
     uint32_t weight;
@@ -176,6 +178,7 @@ struct gn_daemon {
     struct gn_refusals refusals;
     /* attaches.c */
     uint64_t breach_pause_ns;
+    struct gn_breaches breaches;
     struct gn_list late_attaches;
     struct gn_source attach_timer; /* timerfd, armed only while one of them waits */
     struct gn_scheduler *scheduler;
@@ -224,19 +227,10 @@ void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_e
 /* A control request's reply. */
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
 
-/* admission.c: the tenant of this name ("": default), when the connection's peer may use it; else NULL, a
- * sentence, and a line in the log. */
-struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err);
-
-/* Is anybody admitted now? 0, or -ESHUTDOWN and a sentence, of a gantryd that is being emptied. */
-int gn_admit_anybody(const struct gn_daemon *d, struct gn_error *err);
-
 /* attaches.c: false for a malformed one. An attach that waits is forgotten with its connection. */
 bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f);
 void gn_attach_forget(struct gn_conn *c);
 void gn_attaches_timer(struct gn_source *timer, uint32_t events);
-/* Who was refused is in the log, unless too many were. */
-void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error *err);
 
 /* memory.c: what is said and heard of device memory. */
 extern const struct gn_lease_ops gn_memory_ops;
@@ -278,6 +272,8 @@ int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struc
 /* The program is gone: the vGPU ends, its worker within the grace. */
 void gn_vgpus_leave(struct gn_vgpu_record *v);
 void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd);
+/* Its program has done what counts against its user (breaches.h). */
+void gn_vgpus_note_breach(const struct gn_vgpu_record *v);
 /* How the worker ended, as from waitpid. After the pidfd has told that it did, or before. */
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status);
 /* The template is gone: whatever it still owed is not to be waited for. */

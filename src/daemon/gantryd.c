@@ -46,7 +46,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "                     rr, xenocredit or none (no turns, all at once)\n"
                            "  --slice MS         how long a vGPU has a device while others wait (6)\n"
                            "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
-                           "  --breach-pause MS  a tenant whose programs break one vGPU after the other starts one in\n"
+                           "  --breach-pause MS  a user whose programs break one vGPU after the other starts one in\n"
                            "                     this time (1000); 0: as they come\n"
                            "  --walls MODE       what confines workers: required, available (the default) or none\n"
                            "  --help, --version\n"
@@ -154,6 +154,7 @@ static void overrun(struct gn_source *s, uint32_t events)
     if (!v)
         return;
     gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" keeps others from the device for longer than --kernel-limit, and is ended", v->id, v->program);
+    gn_vgpus_note_breach(v);
     gn_vgpus_kill(v);
 }
 
@@ -235,6 +236,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     gn_list_init(&d->conns);
     gn_list_init(&d->vgpus);
     gn_list_init(&d->late_attaches);
+    gn_breaches_init(&d->breaches);
     gn_list_init(&d->arrivals);
     d->listener.fd = -1;
     if (config->socket[0])
@@ -332,6 +334,7 @@ int main(int argc, char **argv)
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);
     stop_scheduler(&gantryd);
+    gn_breaches_fini(&gantryd.breaches);
     gn_tenants_fini(&gantryd.tenants);
     gn_machine_fini(&gantryd.machine);
     if (rc)

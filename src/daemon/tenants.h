@@ -2,7 +2,6 @@
 #ifndef GN_DAEMON_TENANTS_H
 #define GN_DAEMON_TENANTS_H
 
-#include "daemon/breaches.h"
 #include "daemon/leases.h"
 #include "daemon/tenant_rules.h"
 
@@ -22,7 +21,6 @@ struct gn_tenant {
     struct gn_tenant_rules rules;
     struct gn_lease_account memory;
     uint32_t n_vgpus;
-    struct gn_breaches breaches;
     uint64_t late_told_ns;           /* attaches.c: that its programs wait was logged then */
     struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */
     uint64_t busy_weights;           /* shares.c, while it reckons: of its vGPUs that have work on a device */

@@ -347,13 +347,19 @@ static bool is_breach(int status, int ended_by)
     }
 }
 
+void gn_vgpus_note_breach(const struct gn_vgpu_record *v)
+{
+    struct gn_daemon *d = v->daemon;
+    gn_breaches_note(&d->breaches, v->tenant->rules.name, v->user, d->breach_pause_ns, gn_now_ns());
+}
+
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
 {
     /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
     const int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
     v->reaped = true;
     if (v->booted && is_breach(status, ended_by))
-        gn_breaches_note(&v->tenant->breaches, v->daemon->breach_pause_ns, gn_now_ns());
+        gn_vgpus_note_breach(v);
     gn_worker_log_drain(&v->log); /* its last words before those on its end */
     char lost[GN_LINK_NAME_BYTES + 64] = "";
     /* Unless another has, or had all the time, what this one had. */

@@ -12,6 +12,7 @@ import os
 import random
 import re
 import select
+import socket
 import struct
 import subprocess
 import sys
@@ -447,11 +448,96 @@ def breaches(a):
         raise Wrong("not said once: " + a.gantry.log())
     late.close()
     with a.gantryd("gantryd-2", 20) as gantry:
-        for _ in range(FREE_BREACHES + 10):
-            with RawGuest(gantry.socket) as g:
-                g.send(a.wire.raw(500))
-                if not g.ended():
-                    raise Wrong("the vGPU goes on")
+        break_vgpus(a, FREE_BREACHES + 10, lambda: link.Client(gantry.socket))
+    places_are_given_back(a)
+    if os.geteuid() == 0:
+        other_users_start_at_once(a)
+
+
+def break_vgpus(a, n, connect):
+    """One after the other, each with a client of its own."""
+    for _ in range(n):
+        late = connect()
+        late.send(link.frame(link.ATTACH, 9, link.attach(stdio=0)))
+        with RawGuest(None, asked=late) as g:
+            g.send(a.wire.raw(500))
+            if not g.ended():
+                raise Wrong("the vGPU goes on")
+
+
+def ask_and_leave(n, connect):
+    for _ in range(n):
+        c = connect()
+        c.send(link.frame(link.ATTACH, 9, link.attach(stdio=0)))
+        c.close()
+
+
+def places_are_given_back(a):
+    """A user that asks 300 times and hangs up waits no longer than one that asks once: at most until its breaches are forgotten."""
+    with a.gantryd("gantryd-3", 500) as gantry:
+        break_vgpus(a, FREE_BREACHES + 2, lambda: link.Client(gantry.socket))
+        ask_and_leave(300, lambda: link.Client(gantry.socket))
+        with RawGuest(gantry.socket) as g:  # 150 s later, if each had kept its place: longer than it waits
+            g.need(*a.start)
+
+
+class ClientOf(link.Client):
+    """A connection of another user's, whose process lives as long as this does: gantryd watches it."""
+
+    def __init__(self, path, uid):
+        self.ours, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                for fd in map(int, os.listdir("/proc/self/fd")):
+                    if fd > 2 and fd != theirs.fileno():
+                        os.closerange(fd, fd + 1)
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+                s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                s.connect(path)
+                socket.send_fds(theirs, [b"x"], [s.fileno()])
+                s.close()
+                theirs.recv(1)
+            finally:
+                os._exit(0)
+        theirs.close()
+        _, fds, _, _ = socket.recv_fds(self.ours, 1, 1)
+        self.socket = socket.socket(fileno=fds[0])
+        self.socket.settimeout(link.PATIENCE)
+        self.seq = 0
+        if self.ask(link.HELLO, link.hello()).op != link.WELCOME:
+            raise Wrong("user {} is not admitted".format(uid))
+
+    def close(self):
+        super().close()
+        self.ours.close()
+        if self.pid:
+            os.waitpid(self.pid, 0)
+        self.pid = 0
+
+
+def other_users_start_at_once(a):
+    """One user of a tenant breaks vGPUs and asks for more; another one of the same tenant does not wait."""
+    first, second = 54331, 54332
+    with a.gantryd("gantryd-4", a.pause_ms) as gantry:
+        os.chmod(gantry.socket_dir, 0o711)
+        subprocess.run([os.path.join(a.build, "src/ctl/gantry"), "tenant", "set", "default", "--uid", "any", "--connect", gantry.address],
+                       check=True)
+        break_vgpus(a, FREE_BREACHES + 1, lambda: ClientOf(gantry.socket, first))
+        waiting = [ClientOf(gantry.socket, first) for _ in range(20)]
+        for c in waiting:
+            c.send(link.frame(link.ATTACH, 9, link.attach(stdio=0)))
+        late = ClientOf(gantry.socket, second)
+        late.send(link.frame(link.ATTACH, 9, link.attach(stdio=0)))
+        with RawGuest(None, asked=late) as g:
+            g.need(*a.start)
+        # The first user's next program may start, since none of its had to wait before; the others wait.
+        started = [c for c in waiting if select.select([c.socket], [], [], 0)[0]]
+        if len(started) > 1:
+            raise Wrong("{} programs of the user with the breaches start at once".format(len(started)))
+        for c in waiting:
+            c.close()
 
 
 def scribbled(a, seconds=None):

@@ -82,6 +82,7 @@ static void set_up(void)
     memset(&d, 0, sizeof d);
     gn_list_init(&d.conns);
     gn_list_init(&d.vgpus);
+    gn_breaches_init(&d.breaches);
     FUZZ_CHECK(gn_loop_init(&d.loop) == 0);
     d.listener.fd = d.signals.fd = -1;
     d.listening = true;
@@ -457,6 +458,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gn_list_for_each(t, &d.tenants.all, struct gn_tenant, link) gn_scheduler_forget(d.scheduler, t->shares);
     gn_scheduler_stop(d.scheduler);
     close_end(&overrun_fd);
+    gn_breaches_fini(&d.breaches);
     gn_tenants_fini(&d.tenants);
     gn_loop_fini(&d.loop);
     gn_machine_fini(&d.machine);
