@@ -184,8 +184,8 @@ struct gn_daemon {
     struct gn_scheduler *scheduler;
     bool takes_turns; /* there is a policy: vGPUs from now on have the device one after the other */
     struct gn_tracing tracing;
-    struct gn_source overrun; /* eventfd: the scheduler has something to say */
-    struct gn_listener *at;   /* whose socket others may use or not, as the tenants say; NULL: nobody's */
+    struct gn_source late;  /* eventfd: the scheduler waits for holders of devices */
+    struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
     bool stopping;
     bool draining;           /* no program gets a vGPU that has none */
     struct gn_list arrivals; /* arrivals.c */
@@ -362,6 +362,9 @@ void gn_vgpus_worker_over(struct gn_vgpu_record *v);
 void gn_vgpus_lost(struct gn_vgpu_record *v);
 /* conns.c: the program's death is its connection's end. */
 void gn_conn_watch_program(struct gn_conn *c);
+
+/* late_holders.c: `late` is ready. */
+void gn_late_holders(struct gn_source *late, uint32_t events);
 
 /* hosts.c */
 int gn_hosts_init(struct gn_daemon *d);

@@ -145,19 +145,6 @@ static int end_signal_fd(struct gn_error *err)
     return fd < 0 ? gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno)) : fd;
 }
 
-/* A vGPU keeps others off a device. */
-static void overrun(struct gn_source *s, uint32_t events)
-{
-    struct gn_daemon *d = gn_container_of(s, struct gn_daemon, overrun);
-    (void)events;
-    struct gn_vgpu_record *v = gn_vgpus_find(d, gn_scheduler_overrun(d->scheduler));
-    if (!v)
-        return;
-    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" keeps others from the device for longer than --kernel-limit, and is ended", v->id, v->program);
-    gn_vgpus_note_breach(v);
-    gn_vgpus_kill(v);
-}
-
 static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
 {
     uint32_t n_devices = 0;
@@ -165,8 +152,8 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
         n_devices += d->machine.platforms[i].n_devices;
     const struct gn_sched_policy *policy = config->policy_set ? config->policy : gn_sched_policy_at(0);
     d->takes_turns = policy != NULL;
-    d->overrun.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (d->overrun.fd < 0)
+    d->late.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (d->late.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start the scheduler: %s", strerror(errno));
     uint64_t *slices_ns = calloc(n_devices, sizeof *slices_ns);
     if (!slices_ns)
@@ -175,7 +162,7 @@ static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, 
         for (uint32_t j = 0; j < d->machine.platforms[i].n_devices; j++)
             slices_ns[n++] = d->machine.platforms[i].devices[j].slice_ns;
     const int rc = gn_scheduler_start(&d->scheduler, policy ? policy : gn_sched_policy_at(0), slices_ns, n_devices,
-                                      config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, d->overrun.fd, err);
+                                      config->kernel_limit_set ? config->kernel_limit_ns : KERNEL_LIMIT_NS, d->late.fd, err);
     free(slices_ns);
     return rc;
 }
@@ -267,7 +254,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->attach_timer, EPOLLIN, gn_attaches_timer);
     if (rc == 0)
-        rc = gn_loop_add(&d->loop, &d->overrun, EPOLLIN, overrun);
+        rc = gn_loop_add(&d->loop, &d->late, EPOLLIN, gn_late_holders);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->listener, EPOLLIN, gn_conns_accept);
     if (rc == 0)
@@ -330,7 +317,7 @@ int main(int argc, char **argv)
     gn_loop_close(&gantryd.loop, &gantryd.grace);
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);
     gn_loop_close(&gantryd.loop, &gantryd.attach_timer);
-    gn_loop_close(&gantryd.loop, &gantryd.overrun);
+    gn_loop_close(&gantryd.loop, &gantryd.late);
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);
     stop_scheduler(&gantryd);

@@ -6,12 +6,13 @@ and FAKE_VENDOR_LIBRARY in the environment.
 """
 import json
 import os
+import signal
 import socket
 import struct
 import time
 import unittest
 
-from gantryd_harness import ATTACHED, PATIENCE, Gantryd
+from gantryd_harness import ATTACH, ATTACHED, PATIENCE, Gantryd, attach, frame
 
 FAKE = {"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}
 NONE, WANTED, HELD, RESTING = b"0", b"1", b"2", b"3"
@@ -193,6 +194,39 @@ class Grants(unittest.TestCase):
             pass
         self.assertEqual(self.seen(a)["share"], 0)
         self.assertIn("--kernel-limit", self.gantryd.stop()[1])
+
+    def worker_of(self, player):
+        return next(v["worker_pid"] for v in self.ask("ls")["vgpus"] if v["id"] == player.id)
+
+    def test_a_stopped_worker_is_ended_without_any_limit(self):
+        self.start("--kernel-limit", "0")
+        a, b = self.player(), self.player()
+        self.assertEqual(a.take(), HELD)
+        os.kill(self.worker_of(a), signal.SIGSTOP)
+        self.assertEqual(b.take(), HELD)
+        self.assertEqual(a.hear(), b"")
+        said = self.gantryd.stop()[1]
+        self.assertEqual(said.count("while its worker is stopped"), 1, said)
+
+    def test_ends_for_keeping_the_device_count_as_breaches(self):
+        for limit, says in (("0", "while its worker is stopped"), ("0.1", "--kernel-limit")):
+            self.start("--kernel-limit", limit, "--breach-pause", "60000")
+            for _ in range(11):
+                a, b = self.player(), self.player()
+                self.assertEqual(a.take(), HELD)
+                if limit == "0":
+                    os.kill(self.worker_of(a), signal.SIGSTOP)
+                self.assertEqual(b.take(), HELD)
+                self.assertEqual(a.hear(), b"")
+                a.close()
+                b.close()
+            c = self.gantryd.client()
+            self.addCleanup(c.close)
+            c.send(frame(ATTACH, 9, attach(stdio=0)))
+            c.control(b'{"version":1,"request":"ls"}')  # the next frame of this connection is answered, and the attach is not
+            said = self.gantryd.stop()[1]
+            self.assertEqual(said.count(says), 11, said)
+            self.assertEqual(said.count("they start one in 60000 ms"), 1, said)
 
     def test_a_policy_is_changed_live(self):
         self.start("--policy", "rr")

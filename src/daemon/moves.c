@@ -25,6 +25,7 @@
 #include "daemon/daemon.h"
 #include "daemon/device_choice.h"
 #include "daemon/moves.h"
+#include "daemon/process_stat.h"
 
 #define BOOT_NS             UINT64_C(120000000000) /* for the new worker's driver: as long as a program waits for one. Nothing stands meanwhile */
 #define LOAD_NS             UINT64_C(60000000000) /* to save and load, after the drain */
@@ -341,17 +342,9 @@ bool gn_move_has_all(const struct gn_vgpu_record *v)
 static bool is_ending(pid_t pid)
 {
     enum { PF_EXITING = 4 }; /* the kernel's; proc(5) has it in `flags` */
-    char path[32], text[512];
-    unsigned flags = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false; /* another namespace's */
-    const ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n < 0 ? 0 : n] = 0;
-    const char *after_name = strrchr(text, ')');
-    return after_name && sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & PF_EXITING);
+    struct gn_process_stat stat;
+    /* Cannot be read: another namespace's. */
+    return gn_process_stat_read(pid, &stat) == 0 && (stat.flags & PF_EXITING);
 }
 
 /* Its end may not have been heard yet, and its worker ends with it. */

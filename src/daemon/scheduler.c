@@ -28,12 +28,27 @@ static struct gn_share *share_of(struct gn_sched_entity *e)
 
 /* ---- the lock is held from here on */
 
+/* now 0: nobody waits for it any more. */
+static void set_pressed(struct gn_share *sh, uint64_t now)
+{
+    sh->pressed_ns = now;
+    sh->look_ns = now + GN_SCHEDULER_LOOK_NS;
+    sh->news = GN_SHARE_NO_NEWS;
+}
+
+/* It does not hold the device any more. */
+static void clear_grant(struct gn_share *sh)
+{
+    set_pressed(sh, 0);
+    sh->granted_ns = sh->owed_ns = 0;
+}
+
 static void came_back(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
 {
     const uint64_t used_ns = gn_share_used(sh, now);
     gn_sched_yield(&d->sched, used_ns, more_work, now);
     gn_scheduler_note(d, sh, GN_TRACE_BACK, used_ns, more_work, now);
-    sh->granted_ns = sh->pressed_ns = sh->owed_ns = 0;
+    clear_grant(sh);
 }
 
 static bool has_cap(const struct gn_share *sh)
@@ -51,7 +66,7 @@ static void dispatch(struct device *d, uint64_t now)
             struct gn_share *sh = share_of(s->running);
             const bool presses = gn_sched_contended(s) || has_cap(sh);
             if (presses && !sh->pressed_ns) {
-                sh->pressed_ns = now;
+                set_pressed(sh, now);
                 gn_scheduler_note(d, sh, GN_TRACE_PRESS, 0, 0, now);
                 if (!gn_grant_press(sh->slot))
                     return;
@@ -64,7 +79,7 @@ static void dispatch(struct device *d, uint64_t now)
                 gn_grant_ease(sh->slot);
                 gn_scheduler_note(d, sh, GN_TRACE_EASE, 0, 0, now);
                 sh->owed_ns = gn_share_used(sh, now);
-                sh->pressed_ns = 0;
+                set_pressed(sh, 0);
             }
             return;
         }
@@ -74,7 +89,7 @@ static void dispatch(struct device *d, uint64_t now)
         struct gn_share *sh = share_of(e);
         const bool presses = gn_sched_contended(s) || has_cap(sh);
         sh->granted_ns = now;
-        sh->pressed_ns = presses ? now : 0;
+        set_pressed(sh, presses ? now : 0);
         gn_scheduler_note(d, sh, GN_TRACE_HAND, slice_ns, presses, now);
         gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
         if (gn_grant_hand(sh->slot, slice_ns, presses))
@@ -82,7 +97,7 @@ static void dispatch(struct device *d, uint64_t now)
         /* The worker has changed its mind before it could see the grant, or plays at it. */
         gn_sched_miss(s, now);
         gn_scheduler_note(d, sh, GN_TRACE_BACK, 0, false, now);
-        sh->granted_ns = sh->pressed_ns = sh->owed_ns = 0;
+        clear_grant(sh);
     }
 }
 
@@ -139,14 +154,24 @@ static uint64_t first_window_ends(const struct gn_scheduler *s)
     return gn_list_empty(&s->deaf) ? 0 : gn_list_first(&s->deaf, struct gn_shares, deaf_link)->window_ns + TELLS_WINDOW_NS;
 }
 
-static void check_limit(struct gn_scheduler *s, const struct device *d, uint64_t now)
+/* When a holder that others wait for is late, or over the limit; 0: never. */
+static uint64_t next_news_ns(const struct gn_scheduler *s, const struct gn_share *sh)
 {
-    const struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
-    const uint64_t one = 1;
-    if (!s->limit_ns || !sh || !sh->pressed_ns || s->overrun || now - sh->pressed_ns < s->limit_ns)
+    if (!sh || !sh->pressed_ns || sh->news >= GN_SHARE_OVER_LIMIT)
+        return 0;
+    const uint64_t limit_ns = s->limit_ns ? sh->pressed_ns + s->limit_ns : UINT64_MAX;
+    return limit_ns < sh->look_ns ? limit_ns : sh->look_ns;
+}
+
+static void check_late(struct gn_scheduler *s, const struct device *d, uint64_t now)
+{
+    struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
+    const uint64_t at_ns = next_news_ns(s, sh), one = 1;
+    if (!at_ns || now < at_ns)
         return;
-    s->overrun = sh->of->vgpu;
-    (void)!write(s->overrun_fd, &one, sizeof one);
+    sh->news = s->limit_ns && now - sh->pressed_ns >= s->limit_ns ? GN_SHARE_OVER_LIMIT : GN_SHARE_LATE;
+    sh->look_ns = now + GN_SCHEDULER_LOOK_NS;
+    (void)!write(s->late_fd, &one, sizeof one);
 }
 
 static void set_timer(struct gn_scheduler *s)
@@ -157,8 +182,9 @@ static void set_timer(struct gn_scheduler *s)
         const struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
         if (!sh && d->retry_ns && (!first || d->retry_ns < first))
             first = d->retry_ns;
-        if (s->limit_ns && sh && sh->pressed_ns && !s->overrun && (!first || sh->pressed_ns + s->limit_ns < first))
-            first = sh->pressed_ns + s->limit_ns;
+        const uint64_t news_ns = next_news_ns(s, sh);
+        if (news_ns && (!first || news_ns < first))
+            first = news_ns;
     }
     const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(first / 1000000000u), .tv_nsec = (long)(first % 1000000000u)}};
     (void)timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
@@ -182,7 +208,7 @@ static void turn(struct gn_scheduler *s, const struct epoll_event *events, int n
         listen_to(s, gn_list_first(&s->deaf, struct gn_shares, deaf_link), true);
     for (uint32_t i = 0; i < s->n_devices; i++) {
         dispatch(&s->devices[i], now);
-        check_limit(s, &s->devices[i], now);
+        check_late(s, &s->devices[i], now);
     }
     set_timer(s);
 }
@@ -228,7 +254,7 @@ static void close_all(struct gn_scheduler *s)
 }
 
 int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, const uint64_t *slices_ns, uint32_t n_devices,
-                       uint64_t limit_ns, int overrun_fd, struct gn_error *err)
+                       uint64_t limit_ns, int late_fd, struct gn_error *err)
 {
     struct gn_scheduler *s = calloc(1, sizeof *s + n_devices * sizeof s->devices[0]);
     sigset_t all, before;
@@ -237,7 +263,7 @@ int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *
     s->policy = policy;
     s->limit_ns = limit_ns;
     s->n_devices = n_devices;
-    s->overrun_fd = overrun_fd;
+    s->late_fd = late_fd;
     gn_list_init(&s->deaf);
     for (uint32_t i = 0; i < n_devices; i++)
         gn_sched_init(&s->devices[i].sched, policy, slices_ns[i], gn_now_ns());
@@ -379,8 +405,6 @@ void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
     if (sh->deaf)
         gn_list_remove(&sh->deaf_link);
     sh->deaf = false;
-    if (s->overrun == sh->vgpu)
-        s->overrun = 0;
     sh->joined = false;
     pthread_mutex_unlock(&s->lock);
     wake(s);
@@ -496,12 +520,19 @@ bool gn_scheduler_is_deaf(struct gn_scheduler *s, const struct gn_shares *sh)
     return deaf;
 }
 
-uint32_t gn_scheduler_overrun(struct gn_scheduler *s)
+uint32_t gn_scheduler_next_late(struct gn_scheduler *s, bool *ret_over_limit)
 {
-    uint64_t ignored;
-    (void)!read(s->overrun_fd, &ignored, sizeof ignored);
+    uint32_t vgpu = 0;
     pthread_mutex_lock(&s->lock);
-    uint32_t vgpu = s->overrun;
+    for (uint32_t i = 0; !vgpu && i < s->n_devices; i++) {
+        struct gn_sched_entity *running = s->devices[i].sched.running;
+        struct gn_share *sh = running ? share_of(running) : NULL;
+        if (!sh || (sh->news != GN_SHARE_LATE && sh->news != GN_SHARE_OVER_LIMIT))
+            continue;
+        vgpu = sh->of->vgpu;
+        *ret_over_limit = sh->news == GN_SHARE_OVER_LIMIT;
+        sh->news = *ret_over_limit ? GN_SHARE_OVER_TOLD : GN_SHARE_NO_NEWS;
+    }
     pthread_mutex_unlock(&s->lock);
     return vgpu;
 }

@@ -42,6 +42,14 @@ struct gn_share_figures {
     uint32_t weight, tenant_weight;
 };
 
+/* What gantryd's thread is to hear of a holder that others wait for. */
+enum gn_share_news {
+    GN_SHARE_NO_NEWS,
+    GN_SHARE_LATE,       /* it does not answer: to be looked at */
+    GN_SHARE_OVER_LIMIT, /* it has kept others waiting for longer than the limit */
+    GN_SHARE_OVER_TOLD,
+};
+
 /* A vGPU's part in one device. */
 struct gn_share {
     struct gn_sched_entity entity;
@@ -49,7 +57,9 @@ struct gn_share {
     struct gn_grant_slot *slot;
     uint32_t device;
     /* While it holds the grant. */
-    uint64_t granted_ns, pressed_ns;    /* since when; since when somebody else waits, 0: nobody does */
+    uint64_t granted_ns, pressed_ns; /* since when; since when somebody else waits, 0: nobody does */
+    uint64_t look_ns;                /* when gantryd's thread is to look at a holder that does not answer */
+    enum gn_share_news news;
     uint64_t owed_ns;                   /* to be charged for earlier waiters of this grant, who are gone */
     struct gn_share_count before, last; /* as counted twice, a second between */
     /* gantryd's thread, for a listing (shares.c). */
@@ -70,10 +80,10 @@ struct gn_shares {
     struct gn_share all[GN_GRANT_DEVICES];
 };
 
-/* slices_ns: each device's, not kept. overrun: told on this descriptor (an eventfd of the caller's) that gn_scheduler_overrun has
+/* slices_ns: each device's, not kept. late_fd: told on this descriptor (an eventfd of the caller's) that gn_scheduler_next_late has
  * something to say. */
 int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, const uint64_t *slices_ns, uint32_t n_devices,
-                       uint64_t limit_ns, int overrun_fd, struct gn_error *err);
+                       uint64_t limit_ns, int late_fd, struct gn_error *err);
 void gn_scheduler_stop(struct gn_scheduler *s);
 
 /* Zeroes *sh, makes the page and the eventfd. 0 or -errno. */
@@ -103,7 +113,11 @@ void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint
 /* Is it not listened to for now? */
 bool gn_scheduler_is_deaf(struct gn_scheduler *s, const struct gn_shares *sh);
 
-/* A vGPU that has kept others from a device for longer than the limit; 0: none. Each is named once. */
-uint32_t gn_scheduler_overrun(struct gn_scheduler *s);
+/*
+ * The next vGPU that holds a device, was asked for it by GN_SCHEDULER_LOOK_NS ago or more, and has not given it back; 0: no further
+ * one. It is named again as long as that lasts, once per GN_SCHEDULER_LOOK_NS; with *ret_over_limit, once and no more.
+ */
+#define GN_SCHEDULER_LOOK_NS UINT64_C(100000000)
+uint32_t gn_scheduler_next_late(struct gn_scheduler *s, bool *ret_over_limit);
 
 #endif

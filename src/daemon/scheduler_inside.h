@@ -19,7 +19,7 @@ struct device {
 
 struct gn_scheduler {
     pthread_t thread;
-    int epoll_fd, timer_fd, wake_fd, overrun_fd;
+    int epoll_fd, timer_fd, wake_fd, late_fd;
     uint64_t limit_ns; /* 0: none */
     /* lock */
     pthread_mutex_t lock;
@@ -28,7 +28,6 @@ struct gn_scheduler {
     struct gn_shares **table; /* by index: an event names an index, and may come after its vGPU is gone */
     uint32_t n_table;
     struct gn_list deaf; /* gn_shares, in the order in which their windows end */
-    uint32_t overrun;    /* a vGPU; 0: none */
     uint32_t n_devices;
     struct device devices[];
 };

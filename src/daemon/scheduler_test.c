@@ -23,7 +23,7 @@
 static struct gn_scheduler *scheduler;
 static struct gn_shares a, b;
 static struct gn_tenant_shares *of_a, *of_b;
-static int overrun_fd;
+static int late_fd;
 
 static struct gn_grant_slot *slot(struct gn_shares *sh)
 {
@@ -34,9 +34,9 @@ static void start(uint64_t limit_ns, uint32_t weight_a, uint32_t weight_b)
 {
     static const uint32_t devices[] = {1};
     static const uint64_t slices_ns[] = {6 * SLICE_NS, SLICE_NS};
-    overrun_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    late_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     of_a = of_b = NULL;
-    assert_int_equal(gn_scheduler_start(&scheduler, gn_sched_policy_at(0), slices_ns, 2, limit_ns, overrun_fd, NULL), 0);
+    assert_int_equal(gn_scheduler_start(&scheduler, gn_sched_policy_at(0), slices_ns, 2, limit_ns, late_fd, NULL), 0);
     assert_int_equal(gn_shares_init(&a, 10), 0);
     assert_int_equal(gn_shares_init(&b, 11), 0);
     assert_int_equal(gn_scheduler_join(scheduler, &a, &of_a, weight_a, 100, devices, 1), 0);
@@ -52,7 +52,7 @@ static void stop(void)
     gn_scheduler_stop(scheduler);
     gn_shares_fini(&a);
     gn_shares_fini(&b);
-    close(overrun_fd);
+    close(late_fd);
 }
 
 static void pause_a_little(void)
@@ -297,20 +297,50 @@ static void another_policy_keeps_the_waiters(void **state)
     stop();
 }
 
+/* The next vGPU that is late, waited for. */
+static uint32_t next_late(bool *ret_over_limit)
+{
+    const uint64_t end = gn_now_ns() + PATIENCE_NS;
+    uint32_t vgpu;
+    while (!(vgpu = gn_scheduler_next_late(scheduler, ret_over_limit)) && gn_now_ns() < end)
+        pause_a_little();
+    return vgpu;
+}
+
 static void who_never_gives_is_named(void **state)
 {
+    bool over_limit;
+    (void)state;
     start(20000000, 1, 1);
     takes(&a);
     until_state(&a, GN_GRANT_HELD);
-    assert_int_equal(gn_scheduler_overrun(scheduler), 0);
+    assert_int_equal(gn_scheduler_next_late(scheduler, &over_limit), 0);
     takes(&b);
-    const uint64_t end = gn_now_ns() + PATIENCE_NS;
-    while (!gn_scheduler_overrun(scheduler) && gn_now_ns() < end)
-        pause_a_little();
-    assert_int_equal(gn_scheduler_overrun(scheduler), 10);
+    assert_int_equal(next_late(&over_limit), 10);
+    assert_true(over_limit);
+    assert_int_equal(gn_scheduler_next_late(scheduler, &over_limit), 0);
     gn_scheduler_leave(scheduler, &a);
     until_state(&b, GN_GRANT_HELD);
-    assert_int_equal(gn_scheduler_overrun(scheduler), 0);
+    assert_int_equal(gn_scheduler_next_late(scheduler, &over_limit), 0);
+    stop();
+}
+
+/* Before the limit, and without one, a holder that does not answer is named to be looked at, again and again. */
+static void who_does_not_answer_is_looked_at(void **state)
+{
+    bool over_limit;
+    (void)state;
+    start(0, 1, 1);
+    takes(&a);
+    until_state(&a, GN_GRANT_HELD);
+    takes(&b);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(next_late(&over_limit), 10);
+        assert_false(over_limit);
+    }
+    gives(&a, false);
+    until_state(&b, GN_GRANT_HELD);
+    assert_int_equal(gn_scheduler_next_late(scheduler, &over_limit), 0);
     stop();
 }
 
@@ -448,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_waiter_that_leaves_is_charged_for),
         cmocka_unit_test(another_policy_keeps_the_waiters),
         cmocka_unit_test(who_never_gives_is_named),
+        cmocka_unit_test(who_does_not_answer_is_looked_at),
         cmocka_unit_test(a_cap_is_kept_and_lifted),
         cmocka_unit_test(a_floor_goes_first),
         cmocka_unit_test(a_page_of_nonsense),

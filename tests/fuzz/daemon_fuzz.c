@@ -28,7 +28,7 @@
 static struct gn_daemon d;
 static int clients[N], workers[N], deaths[N];
 static uint32_t spawn_seq[N];
-static int n_spawned, template_fd, null_fd, overrun_fd;
+static int n_spawned, template_fd, null_fd, late_fd;
 static struct gn_frame_reader template_reader;
 
 /* Instead of spawn.c and orphans.c. */
@@ -106,9 +106,9 @@ static void set_up(void)
     FUZZ_CHECK(gn_tenant_set_token(&rules, TOKEN, strlen(TOKEN), NULL) == 0);
     d.tcp_grace_ms = 1000;
     FUZZ_CHECK(gn_tenants_init(&d.tenants, &gn_memory_ops, &rules, 1, NULL) == 0);
-    overrun_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    late_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     const uint64_t slice_ns = 6000000;
-    FUZZ_CHECK(gn_scheduler_start(&d.scheduler, gn_sched_policy_at(0), &slice_ns, 1, 0, overrun_fd, NULL) == 0);
+    FUZZ_CHECK(gn_scheduler_start(&d.scheduler, gn_sched_policy_at(0), &slice_ns, 1, 0, late_fd, NULL) == 0);
     template_fd = -1;
     FUZZ_CHECK(gn_hosts_init(&d) == 0);
     for (int i = 0; i < N; i++)
@@ -457,7 +457,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(d.n_held == 0);
     gn_list_for_each(t, &d.tenants.all, struct gn_tenant, link) gn_scheduler_forget(d.scheduler, t->shares);
     gn_scheduler_stop(d.scheduler);
-    close_end(&overrun_fd);
+    close_end(&late_fd);
     gn_breaches_fini(&d.breaches);
     gn_tenants_fini(&d.tenants);
     gn_loop_fini(&d.loop);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vGPUs that hold a device and do not answer a preemption. One whose worker its user has stopped (SIGSTOP, a debugger) would keep
+ * everybody from the device for as long as that user likes: it is ended as soon as it is seen. Others may run a long kernel, and have
+ * until --kernel-limit. gantryd's thread.
+ *
+ * A program in passthrough is not ended for being stopped: its user may have suspended it, and its tenant is trusted with the device.
+ */
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/process_stat.h"
+
+static bool is_stopped(const struct gn_vgpu_record *v)
+{
+    struct pollfd ended = {.fd = v->process.fd, .events = POLLIN};
+    /* Asked afterwards: the number was the worker's own all the time. */
+    return v->process.fd >= 0 && gn_process_is_stopped(v->worker_pid) && poll(&ended, 1, 0) == 0;
+}
+
+static void end(struct gn_vgpu_record *v, const char *why)
+{
+    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" %s, and is ended", v->id, v->program, why);
+    gn_vgpus_note_breach(v);
+    gn_vgpus_kill(v);
+}
+
+void gn_late_holders(struct gn_source *late, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(late, struct gn_daemon, late);
+    uint64_t ignored;
+    uint32_t id;
+    bool over_limit;
+    (void)events;
+    (void)!read(late->fd, &ignored, sizeof ignored);
+    while ((id = gn_scheduler_next_late(d->scheduler, &over_limit))) {
+        struct gn_vgpu_record *v = gn_vgpus_find(d, id);
+        if (!v)
+            continue;
+        if (over_limit)
+            end(v, "keeps others from the device for longer than --kernel-limit");
+        else if (!v->hosted && is_stopped(v))
+            end(v, "keeps others from the device while its worker is stopped");
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads /proc/PID/stat and those of a process's threads. Any thread of gantryd; never blocks, since /proc is the kernel's own. */
+#include "daemon/process_stat.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_stat(int folder, const char *path, struct gn_process_stat *ret)
+{
+    char text[1024];
+    unsigned long long start = 0;
+    const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? -ESRCH : -errno;
+    const ssize_t n = read(fd, text, sizeof text - 1);
+    const int code = errno;
+    close(fd);
+    if (n < 0)
+        return -code;
+    text[n] = 0;
+    /* The name may contain anything but a NUL: the last parenthesis is the end of it. */
+    const char *after_name = strrchr(text, ')');
+    if (!after_name || sscanf(after_name, ") %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ret->state,
+                              &ret->flags, &start) != 3)
+        return -EPROTO;
+    ret->start_ticks = start;
+    return 0;
+}
+
+int gn_process_stat_read(pid_t pid, struct gn_process_stat *ret)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return read_stat(AT_FDCWD, path, ret);
+}
+
+bool gn_process_is_stopped(pid_t pid)
+{
+    char path[32];
+    bool stopped = false;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return false;
+    for (const struct dirent *e; !stopped && (e = readdir(dir));) {
+        char name[sizeof e->d_name + 8];
+        struct gn_process_stat stat;
+        snprintf(name, sizeof name, "%s/stat", e->d_name);
+        if (e->d_name[0] != '.' && read_stat(dirfd(dir), name, &stat) == 0)
+            stopped = stat.state == 'T' || stat.state == 't';
+    }
+    closedir(dir);
+    return stopped;
+}

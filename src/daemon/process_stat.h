@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_PROCESS_STAT_H
+#define GN_DAEMON_PROCESS_STAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * What /proc tells of a process by its number. The number may belong to another process by the time that the answer is used: the
+ * caller holds a pidfd that says whether the first one has ended, or compares start times.
+ */
+struct gn_process_stat {
+    char state;           /* R, S, D, T, t, Z ... */
+    unsigned flags;       /* the kernel's PF_ */
+    uint64_t start_ticks; /* of the kernel's clock (sysconf(_SC_CLK_TCK)) since the machine's start */
+};
+
+/* 0 or -errno; -ESRCH: there is no such process in this process's namespace. */
+int gn_process_stat_read(pid_t pid, struct gn_process_stat *ret);
+/* One of its threads is stopped, by a signal or by a debugger. False when it cannot be told. */
+bool gn_process_is_stopped(pid_t pid);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/process_stat.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+/* A child that waits for a signal, under a name that a careless reader takes for the end of its own. */
+static pid_t start_child(void)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NAME, "a) T 1 (b");
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void a_process_is_read(void **state)
+{
+    struct gn_process_stat ours, childs;
+    (void)state;
+    assert_int_equal(gn_process_stat_read(getpid(), &ours), 0);
+    assert_int_equal(ours.state, 'R');
+    const pid_t pid = start_child();
+    assert_int_equal(gn_process_stat_read(pid, &childs), 0);
+    assert_true(childs.start_ticks >= ours.start_ticks && ours.start_ticks);
+    end_child(pid);
+    assert_int_equal(gn_process_stat_read(pid, &childs), -ESRCH);
+    assert_false(gn_process_is_stopped(pid));
+}
+
+static void a_stopped_process_is_seen(void **state)
+{
+    int status;
+    (void)state;
+    const pid_t pid = start_child();
+    assert_false(gn_process_is_stopped(pid));
+    kill(pid, SIGSTOP);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(gn_process_is_stopped(pid));
+    kill(pid, SIGCONT);
+    assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
+    assert_false(gn_process_is_stopped(pid));
+    end_child(pid);
+}
+
+static void *wait_for_end(void *arg)
+{
+    (void)arg;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* Its first thread has ended, and has no state but that. */
+static void a_stopped_process_without_its_first_thread_is_seen(void **state)
+{
+    struct gn_process_stat stat;
+    int status;
+    (void)state;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t thread;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (pthread_create(&thread, NULL, wait_for_end, NULL) == 0)
+            pthread_exit(NULL);
+        _exit(1);
+    }
+    do
+        assert_int_equal(gn_process_stat_read(pid, &stat), 0);
+    while (stat.state != 'Z');
+    kill(pid, SIGSTOP);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(gn_process_is_stopped(pid));
+    end_child(pid);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_is_read),
+        cmocka_unit_test(a_stopped_process_is_seen),
+        cmocka_unit_test(a_stopped_process_without_its_first_thread_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
