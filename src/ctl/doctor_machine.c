@@ -9,11 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/icd.h"
 #include "ctl/doctor.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
@@ -114,6 +119,20 @@ static void check_sealing(struct gn_doctor *d)
         close(fd);
 }
 
+static bool names_peers(void)
+{
+    int ends[2], fd;
+    socklen_t n = sizeof fd;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return true;
+    const bool named = getsockopt(ends[0], SOL_SOCKET, SO_PEERPIDFD, &fd, &n) == 0;
+    if (named)
+        close(fd);
+    close(ends[0]);
+    close(ends[1]);
+    return named;
+}
+
 void gn_doctor_check_kernel(struct gn_doctor *d)
 {
     check_sealing(d);
@@ -121,6 +140,9 @@ void gn_doctor_check_kernel(struct gn_doctor *d)
     if (fd < 0)
         gn_doctor_add(d, "processes", GN_DOCTOR_FAIL, "Gantry needs Linux 5.3 and pidfd_open allowed",
                       "the end of a process cannot be watched: %s", strerror(errno));
+    else if (!names_peers())
+        gn_doctor_add(d, "processes", GN_DOCTOR_WARN, "use Linux 6.5 or newer for passthrough",
+                      "the end of a process can be watched, but the kernel does not name a socket's peer: passthrough is refused");
     else
         gn_doctor_add(d, "processes", GN_DOCTOR_OK, NULL, "the end of a process can be watched");
     if (fd >= 0)

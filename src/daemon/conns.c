@@ -8,18 +8,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/arrivals.h"
 #include "daemon/admission.h"
 #include "daemon/daemon.h"
+#include "daemon/process_stat.h"
 #include "daemon/remote_vgpus.h"
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
 
 #define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
 #define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
@@ -197,24 +193,6 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
         c->pid = (pid_t)h.pid; /* to be shown; it says nothing here */
     c->greeted = true;
     welcome(c, f->seq, h.features);
-}
-
-/* The program's death ends its vGPU even where a child of it holds a copy of the socket. */
-static void program_gone(struct gn_source *s, uint32_t events)
-{
-    gn_conn_close(gn_container_of(s, struct gn_conn, process));
-}
-
-void gn_conn_watch_program(struct gn_conn *c)
-{
-    socklen_t n = sizeof c->process.fd;
-    /* A second one would leave the first in the loop for ever. */
-    if (c->socket.fd < 0 || c->process.fd >= 0)
-        return;
-    if (getsockopt(c->socket.fd, SOL_SOCKET, SO_PEERPIDFD, &c->process.fd, &n) < 0)
-        c->process.fd = c->pid > 0 ? (int)syscall(SYS_pidfd_open, c->pid, 0) : -1;
-    if (c->process.fd >= 0 && gn_loop_add(&c->daemon->loop, &c->process, EPOLLIN, program_gone) < 0)
-        gn_loop_close(&c->daemon->loop, &c->process);
 }
 
 static void take_segment(struct gn_conn *c, const struct gn_frame *f)
@@ -448,6 +426,7 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     c->gid = cred->gid;
     c->is_operator = cred->uid == geteuid() || cred->uid == 0;
     c->process.fd = c->file_fd = -1;
+    c->taken_ticks = gn_process_ticks_now();
     c->socket.fd = fd;
     gn_frame_reader_init(&c->reader, fd);
     gn_frame_writer_init(&c->writer, fd, MAX_QUEUED_BYTES);

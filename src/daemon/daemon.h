@@ -56,7 +56,9 @@ struct gn_conn {
     struct gn_list link;
     struct gn_daemon *daemon;
     struct gn_source socket;
-    struct gn_source process; /* pidfd of the program, once it attached; -1 where the kernel gives none */
+    struct gn_source process; /* pidfd of the program, once it attached; -1: it cannot be watched */
+    bool process_proved;      /* the kernel says that the pidfd is the peer's: it may be killed by it */
+    uint64_t taken_ticks;     /* gn_process_ticks_now() when it connected */
     struct gn_frame_reader reader;
     struct gn_frame_writer writer;
     bool greeted;
@@ -360,8 +362,10 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v);
 void gn_vgpus_worker_over(struct gn_vgpu_record *v);
 /* The worker is dead, and nobody takes its place. */
 void gn_vgpus_lost(struct gn_vgpu_record *v);
-/* conns.c: the program's death is its connection's end. */
+/* program_watch.c: the program's death is its connection's end. */
 void gn_conn_watch_program(struct gn_conn *c);
+/* Whether a watched program may have its vGPU in its own process, where gantryd kills it for what it does. 0 or -EOPNOTSUPP. */
+int gn_conn_may_host(const struct gn_conn *c, struct gn_error *err);
 
 /* late_holders.c: `late` is ready. */
 void gn_late_holders(struct gn_source *late, uint32_t events);

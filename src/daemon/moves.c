@@ -512,9 +512,9 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct
                        "the tenant \"%s\" may not use the mode %s", rules->name, gn_mode_name(mode));
     if (to == GN_MOVE_TO_PASSTHROUGH && v->remote)
         return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached over tcp, and passthrough needs one that shares gantryd's machine");
-    if (to == GN_MOVE_TO_PASSTHROUGH && (!v->conn || v->conn->process.fd < 0))
-        return gn_fail(err, EOPNOTSUPP, NULL, "its program cannot be watched");
-    return 0;
+    if (to == GN_MOVE_TO_PASSTHROUGH && !v->conn)
+        return gn_fail(err, ENOENT, NULL, "its program has ended");
+    return to == GN_MOVE_TO_PASSTHROUGH ? gn_conn_may_host(v->conn, err) : 0;
 }
 
 int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)

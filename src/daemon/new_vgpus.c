@@ -129,8 +129,9 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         return gn_fail(err, EACCES,
                        hosted ? "use the mode remote, or have gantry tenant set --mode remote --mode passthrough allow it" : NULL,
                        "the tenant \"%s\" may not use the mode %s", tenant->rules.name, gn_mode_name(mode));
-    if (hosted && c->process.fd < 0)
-        return gn_fail(err, EOPNOTSUPP, "use the mode remote", "a program in passthrough must be one that gantryd can watch");
+    int rc = hosted ? gn_conn_may_host(c, err) : 0;
+    if (rc)
+        return rc;
     if (a->weight > GN_TENANT_MAX_WEIGHT)
         return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
     struct gn_vgpu_record *v = calloc(1, sizeof *v);
@@ -157,7 +158,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     gn_frame_string_set(v->program, sizeof v->program, c->program);
     gn_list_append(&d->vgpus, &v->link);
 
-    int rc = gn_vgpus_make_id(d, &v->id);
+    rc = gn_vgpus_make_id(d, &v->id);
     if (rc == 0 && c->remote)
         rc = gn_vgpus_make_session(v, c);
     if (rc == 0)

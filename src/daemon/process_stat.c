@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int read_stat(int folder, const char *path, struct gn_process_stat *ret)
@@ -36,6 +37,32 @@ int gn_process_stat_read(pid_t pid, struct gn_process_stat *ret)
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     return read_stat(AT_FDCWD, path, ret);
+}
+
+uint64_t gn_process_ticks_now(void)
+{
+    struct timespec now;
+    const uint64_t a_second = (uint64_t)sysconf(_SC_CLK_TCK);
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * a_second + (uint64_t)now.tv_nsec * a_second / 1000000000u;
+}
+
+int gn_process_user(pid_t pid, uid_t *ret)
+{
+    char path[32], line[256];
+    unsigned uid;
+    int rc = -EPROTO;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return errno == ENOENT ? -ESRCH : -errno;
+    while (rc && fgets(line, sizeof line, f))
+        if (sscanf(line, "Uid: %*u %u", &uid) == 1)
+            rc = 0;
+    fclose(f);
+    if (rc == 0)
+        *ret = (uid_t)uid;
+    return rc;
 }
 
 bool gn_process_is_stopped(pid_t pid)

@@ -18,6 +18,10 @@ struct gn_process_stat {
 
 /* 0 or -errno; -ESRCH: there is no such process in this process's namespace. */
 int gn_process_stat_read(pid_t pid, struct gn_process_stat *ret);
+/* The present time by the same clock. */
+uint64_t gn_process_ticks_now(void);
+/* Its effective user. 0 or -errno. */
+int gn_process_user(pid_t pid, uid_t *ret);
 /* One of its threads is stopped, by a signal or by a debugger. False when it cannot be told. */
 bool gn_process_is_stopped(pid_t pid);
 

@@ -43,6 +43,10 @@ static void a_process_is_read(void **state)
     const pid_t pid = start_child();
     assert_int_equal(gn_process_stat_read(pid, &childs), 0);
     assert_true(childs.start_ticks >= ours.start_ticks && ours.start_ticks);
+    assert_true(childs.start_ticks <= gn_process_ticks_now());
+    uid_t uid = (uid_t)-1;
+    assert_int_equal(gn_process_user(pid, &uid), 0);
+    assert_int_equal(uid, geteuid());
     end_child(pid);
     assert_int_equal(gn_process_stat_read(pid, &childs), -ESRCH);
     assert_false(gn_process_is_stopped(pid));

@@ -54,10 +54,11 @@ class Attack:
         self.wire = Wire(self.build)
         self.start = (self.wire.context(), self.wire.queue(), self.wire.buffer())
 
-    def gantryd(self, name, pause_ms):
+    def gantryd(self, name, pause_ms, preload=("libwhere.so",)):
         # A sanitizer says so itself, and wants to be loaded first.
-        preload = {} if self.no_memory else {"LD_PRELOAD": os.path.join(self.build, "tests/attacks/libwhere.so")}
-        return Gantry(self.stage, os.path.join(self.work, name), args=["--breach-pause", str(pause_ms)], env=preload)
+        paths = ":".join(os.path.join(self.build, "tests/attacks", p) for p in preload)
+        return Gantry(self.stage, os.path.join(self.work, name), args=["--breach-pause", str(pause_ms)],
+                      env={} if self.no_memory else {"LD_PRELOAD": paths})
 
     def __enter__(self):
         self.gantry = self.gantryd("gantryd", self.pause_ms)
@@ -482,7 +483,7 @@ def places_are_given_back(a):
 
 
 class ClientOf(link.Client):
-    """A connection of another user's, whose process lives as long as this does: gantryd watches it."""
+    """A connection of another user's. Its process lives until the close, or leaves: gantryd watches it."""
 
     def __init__(self, path, uid):
         self.ours, theirs = socket.socketpair()
@@ -509,12 +510,16 @@ class ClientOf(link.Client):
         if self.ask(link.HELLO, link.hello()).op != link.WELCOME:
             raise Wrong("user {} is not admitted".format(uid))
 
-    def close(self):
-        super().close()
+    def leave(self):
+        """The process ends, and the connection stays."""
         self.ours.close()
         if self.pid:
             os.waitpid(self.pid, 0)
         self.pid = 0
+
+    def close(self):
+        super().close()
+        self.leave()
 
 
 def other_users_start_at_once(a):
@@ -538,6 +543,56 @@ def other_users_start_at_once(a):
             raise Wrong("{} programs of the user with the breaches start at once".format(len(started)))
         for c in waiting:
             c.close()
+
+
+def renumbered(a):
+    """A program's first process connects and ends; a process of root's gets its number. Nothing that the program then does is done to
+    that one, where the kernel does not tell gantryd who is at the other end."""
+    uid = 54333
+    if os.geteuid():
+        raise Skip("only root can choose a process's number")
+    with a.gantryd("gantryd-2", 0, ("libwhere.so", "libold-kernel.so")) as gantry:
+        os.chmod(gantry.socket_dir, 0o711)
+        ctl = os.path.join(a.build, "src/ctl/gantry")
+        subprocess.run([ctl, "tenant", "set", "default", "--uid", "any", "--mode", "remote", "--mode", "passthrough", "--connect",
+                        gantry.address], check=True)
+        live = ClientOf(gantry.socket, uid)
+        refused(live.ask(link.ATTACH, link.attach(stdio=0, zero=1)), "whose process the kernel names")
+        live.close()
+        c = ClientOf(gantry.socket, uid)
+        number = c.pid
+        c.leave()
+        with subprocess.Popen([os.path.join(a.build, "tests/attacks/renumber"), str(number), "sleep", "1000"]) as victim:
+            try:
+                if not wait_until(lambda: os.path.exists("/proc/{}".format(number)) or victim.poll() is not None, 30) or victim.poll():
+                    raise Skip("a process's number cannot be chosen here")
+                refused(c.ask(link.ATTACH, link.attach(stdio=0, zero=1)), "whose process the kernel names")
+                c.send(link.frame(link.ATTACH, 9, link.attach(stdio=0)))
+                with RawGuest(None, asked=c) as g:
+                    g.need(*a.start)
+                    moved = subprocess.run([ctl, "mode", "{:08x}".format(g.id), "passthrough", "--connect", gantry.address],
+                                           stderr=subprocess.PIPE, text=True, check=False)
+                    if moved.returncode != 1 or "whose process the kernel names" not in moved.stderr:
+                        raise Wrong("it is switched to passthrough: {}".format(moved.stderr))
+                    # It is not watched in place of the program that has ended, either.
+                    os.kill(number, 9)
+                    if victim.wait(30) != 128 + 9:
+                        raise Wrong("the victim had ended with status {} before".format(victim.returncode))
+                    for _ in range(2):  # gantryd has heard of that end before it answers the second
+                        listed = gantry.vgpus()
+                    if [v["id"] for v in listed] != ["{:08x}".format(g.id)] or not g.ask(a.wire.question()):
+                        raise Wrong("the end of another process has ended its vGPU: {}".format(listed))
+            finally:
+                victim.kill()
+
+
+def refused(reply, says):
+    if not reply or reply.op != link.ERROR or says not in reply.error()[1]:
+        raise Wrong("it is not refused: {}".format(reply and (reply.op, reply.payload[:200])))
+
+
+class Skip(Exception):
+    """Not to be had on this machine, and why."""
 
 
 def scribbled(a, seconds=None):
@@ -581,7 +636,7 @@ def scribbled(a, seconds=None):
 
 CASES = {"bad-ops": bad_ops, "lengths": lengths, "handles": handles, "replays": replays, "rings": rings, "descriptors": descriptors,
          "many-objects": many_objects, "endless-waits": endless_waits, "sources": sources, "sockets": sockets, "control": control,
-         "attaching": attaching, "breaches": breaches, "scribbled": scribbled}
+         "attaching": attaching, "breaches": breaches, "renumbered": renumbered, "scribbled": scribbled}
 
 
 def main():
@@ -596,6 +651,9 @@ def main():
             with Attack(options, work) as a:
                 a.seed = options.seed
                 CASES[options.case](a)
+        except Skip as why:
+            print("SKIP: {}".format(why), file=sys.stderr)
+            return 77
         except (Wrong, raw.Wrong, LeftBehind) as e:
             print("{} (seed {}): {}".format(options.case, options.seed, e))
             return 1

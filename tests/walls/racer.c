@@ -4,7 +4,6 @@
  * is replaced, before the call returns, by a hard link to the file $RACER_VICTIM, as that user can do with renameat2(2)
  * from outside. The file $RACER_SEEN is made at the first call, to show that the library is in place.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
