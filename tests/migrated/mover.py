@@ -22,7 +22,9 @@ COMMAND_S = 240    # ends a wait that would never end
 EXPECTED = re.compile(
     r"no vGPU|it has no worker any more|its program has ended|is being moved already|it is just handing over|"
     r"the program is just handing over a descriptor|a pipe, whose contents cannot be read|ended before|has ended|"
-    r"is not there|it is on its way|waits for a restore")
+    r"is not there|it is on its way|no program waits for|the stream ends at byte|"
+    # Over tcp a program that has ended, or has not come back from the last migration yet, looks like this.
+    r"the connection to its program (is broken|broke)|its program has not come back")
 
 
 class Mover:

@@ -137,6 +137,35 @@ void gn_objects_own_thread(void)
     own_thread = true;
 }
 
+static _Thread_local bool is_builder;
+
+void gn_objects_builder_thread(void)
+{
+    own_thread = is_builder = true;
+}
+
+/*
+ * A driver may hold a release back until a build is over, and a build may wait for a file of the program's,
+ * which over tcp the thread receives that is about to release. So as long as builds go on the builder's
+ * thread releases what its driver builds from. True: it will.
+ */
+static bool leave_to_builder(struct gn_vobject *o)
+{
+    struct gn_vgpu *v = o->vgpu;
+    if (is_builder || !atomic_load_explicit(&v->n_building, memory_order_seq_cst) || !v->api->release_waits_for_builds ||
+        !v->api->release_waits_for_builds(o->kind))
+        return false;
+    pthread_mutex_lock(&v->objects.lock);
+    /* The builder counts down before it looks at the list, with the lock. */
+    const bool builds = atomic_load_explicit(&v->n_building, memory_order_seq_cst);
+    if (builds) {
+        o->next_dead = v->objects.dead_behind_builds;
+        v->objects.dead_behind_builds = o;
+    }
+    pthread_mutex_unlock(&v->objects.lock);
+    return builds;
+}
+
 static void bury(struct gn_vobject *o)
 {
     o->vgpu->api->release(o);
@@ -148,6 +177,8 @@ static void bury(struct gn_vobject *o)
 void gn_object_unref(struct gn_vobject *o)
 {
     if (!o || atomic_fetch_sub_explicit(&o->n_refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (leave_to_builder(o))
         return;
     if (own_thread) {
         bury(o);
@@ -161,17 +192,29 @@ void gn_object_unref(struct gn_vobject *o)
     gn_device_wake(&v->devices[0]);
 }
 
-void gn_objects_bury(struct gn_vgpu *v)
+static void bury_all(struct gn_vgpu *v, struct gn_vobject **list)
 {
     pthread_mutex_lock(&v->objects.lock);
-    struct gn_vobject *o = v->objects.dead;
-    v->objects.dead = NULL;
+    struct gn_vobject *o = *list;
+    *list = NULL;
     pthread_mutex_unlock(&v->objects.lock);
     while (o) {
         struct gn_vobject *next = o->next_dead;
-        bury(o);
+        if (!leave_to_builder(o))
+            bury(o);
         o = next;
     }
+}
+
+void gn_objects_bury(struct gn_vgpu *v)
+{
+    bury_all(v, &v->objects.dead);
+}
+
+void gn_objects_built(struct gn_vgpu *v)
+{
+    atomic_fetch_sub_explicit(&v->n_building, 1, memory_order_seq_cst);
+    bury_all(v, &v->objects.dead_behind_builds);
 }
 
 struct gn_vobject *gn_object_next(struct gn_vgpu *v, uint32_t *index)

@@ -342,7 +342,11 @@ static void *helper_thread(void *arg)
 {
     struct gn_helper *h = arg;
     struct gn_vgpu *v = h->vgpu;
-    gn_objects_own_thread();
+    const bool builds = h == &v->builder;
+    if (builds)
+        gn_objects_builder_thread();
+    else
+        gn_objects_own_thread();
     for (;;) {
         pthread_mutex_lock(&v->helper_lock);
         while (gn_list_empty(&h->queue) && gn_list_empty(&h->jobs) && !atomic_load_explicit(&v->away, memory_order_seq_cst))
@@ -370,6 +374,8 @@ static void *helper_thread(void *arg)
         GN_FAULT("worker-slow-request");
         gn_vgpu_answer(v, r);
         free(r);
+        if (builds)
+            gn_objects_built(v);
         rested(v);
     }
 }
@@ -433,6 +439,8 @@ static void help_with(struct gn_vgpu *v, struct gn_helper *h, const struct gn_re
     bool room = v->n_helped < MAX_HELPED;
     if (room) {
         v->n_helped++;
+        if (h == &v->builder)
+            atomic_fetch_add_explicit(&v->n_building, 1, memory_order_seq_cst);
         gn_list_append(&h->queue, &r->link);
         pthread_cond_broadcast(&v->helper_wake);
     }

@@ -72,9 +72,10 @@ struct gn_objects {
     struct gn_vobject *_Atomic *_Atomic chunks[GN_OBJECT_CHUNKS];
     uint32_t *generations[GN_OBJECT_CHUNKS]; /* the latest of each index: an older one is stale, a newer one a lie */
     pthread_mutex_t lock;
-    struct gn_vobject *dead;  /* lock */
-    struct gn_vobject *aside; /* lock: during a load, those whose index another has; found by their ids still */
-    uint64_t last_serial;     /* lock: of the records */
+    struct gn_vobject *dead;               /* lock */
+    struct gn_vobject *dead_behind_builds; /* lock: the builder's thread releases them */
+    struct gn_vobject *aside;              /* lock: during a load, those whose index another has; found by their ids still */
+    uint64_t last_serial;                  /* lock: of the records */
 };
 
 /* Puts an object under an id that the guest chose. NULL when the id is impossible or taken, or no memory. */
@@ -104,8 +105,12 @@ void gn_objects_drop_aside(struct gn_vgpu *v);
 bool gn_object_is_named(struct gn_vobject *o);
 /* A thread of the vGPU's own says so once, and may then call the driver's releases. */
 void gn_objects_own_thread(void);
+/* The same for the thread that serves builds. */
+void gn_objects_builder_thread(void);
 /* Releases what the driver's threads let go of. */
 void gn_objects_bury(struct gn_vgpu *v);
+/* The builder's thread: one of n_building is over; releases what waited for that. */
+void gn_objects_built(struct gn_vgpu *v);
 
 static inline void *gn_driver_of(const struct gn_vobject *o)
 {
@@ -398,6 +403,8 @@ struct gn_vgpu_api {
      * locks, by whichever thread took the name away. NULL: nothing to do. */
     void (*unnamed)(struct gn_vobject *o);
     void (*release)(struct gn_vobject *o);
+    /* Whether a driver may hold the release of such an object back until a build is over. NULL: of none. */
+    bool (*release_waits_for_builds)(uint16_t kind);
     void (*flush)(struct gn_vgpu *v, void *queue);
     /* Calls over(c, status) once, from any thread, maybe before it returns. */
     int32_t (*when_over)(struct gn_vgpu *v, void *event, struct gn_command *c);
@@ -492,6 +499,7 @@ struct gn_vgpu {
     pthread_mutex_t helper_lock;
     pthread_cond_t helper_wake;
     struct gn_helper builder, lessee; /* of slow requests; of those that need a larger lease */
+    _Atomic uint32_t n_building;      /* requests that the builder has, or will get */
     uint32_t n_helped, n_helping;     /* helper_lock: in their queues, and taken out of them and not over */
     void (*help)(struct gn_vgpu *v, const struct gn_request *request); /* set once: what becomes of slow requests */
 

@@ -133,6 +133,12 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
     }
 }
 
+/* What was compiled, and what holds it. */
+static bool release_waits_for_builds(uint16_t kind)
+{
+    return kind == GN_KIND_PROGRAM || kind == GN_KIND_KERNEL || kind == GN_KIND_CONTEXT;
+}
+
 /* A freed allocation's addresses are free from that moment on, in a load as well as in a request. */
 static void unnamed(struct gn_vobject *o)
 {
@@ -306,6 +312,7 @@ const struct gn_vgpu_api gn_opencl_vgpu_api = {
     .changes_though = changes_though,
     .unnamed = unnamed,
     .release = release,
+    .release_waits_for_builds = release_waits_for_builds,
     .flush = flush,
     .when_over = when_over,
     .when_part_over = when_part_over,
