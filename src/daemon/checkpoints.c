@@ -132,6 +132,7 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
     }
     set_deadline(m, KEEP_NS);
     char *text = checkpoint_reply(m, "saved");
+    m->answered = true;
     if (text)
         gn_conn_reply(c, m->seq, text); /* gone meanwhile: gn_move_forget */
     free(text);
@@ -210,6 +211,7 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     }
     GN_FAULT("daemon-stopped");
     m->seq = seq;
+    m->answered = false;
     if (m->from->remote) {
         m->told = true;
         gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id, m->from->program,

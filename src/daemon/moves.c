@@ -44,7 +44,7 @@ void gn_move_answer(struct gn_move *m, char *text)
 {
     struct gn_conn *c = m->asker;
     m->asker = NULL; /* a connection that breaks over the answer asks for nothing any more */
-    if (c && text)
+    if (c && text && !m->answered)
         gn_conn_reply(c, m->seq, text);
     free(text);
 }

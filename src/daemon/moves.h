@@ -17,6 +17,7 @@ struct gn_move {
     struct gn_vgpu_record *from, *to;
     struct gn_conn *asker; /* NULL: gone */
     uint32_t seq;
+    bool answered; /* the asker waits for nothing now: a checkpoint, between its two requests */
     enum gn_move_to where;
     struct gn_worker_save how;
     int stream_fd; /* the old worker's end, until it has it */

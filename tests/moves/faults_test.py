@@ -7,13 +7,16 @@ have the points: -Dfaults=true.
     faults_test.py STAGE PROGRAM
 """
 
+import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, gantry, telling, start_again, wait_until)  # noqa: E402
+from moves_harness import (STEPS, TIMEOUT_S, Daemon, Program, command, gantry, telling, start_again, wait_until)  # noqa: E402
 
 STAGE, PROGRAM = (os.path.abspath(p) for p in sys.argv[1:3])
 
@@ -69,6 +72,22 @@ class Faults(unittest.TestCase):
                     os.unlink(path)
                     self.ends_well(program)
                     self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
+
+    def test_the_program_ends_before_its_file_is_kept(self):
+        """gantry is told so, once, and by its own question."""
+        with Daemon(STAGE, self.work) as daemon:
+            program = self.program(daemon)
+            save = subprocess.Popen(command(daemon, "checkpoint", "--json", daemon.vgpus()[0]["id"], self.file, "--stop"),
+                                    stdout=subprocess.PIPE, text=True, env=dict(os.environ, GANTRY_HOLD="ctl-before-keep"))
+            self.addCleanup(save.kill)
+            self.assertTrue(wait_until(lambda: os.listdir(self.files), TIMEOUT_S))
+            program.kill()
+            self.assertTrue(wait_until(lambda: not daemon.vgpus(), TIMEOUT_S))
+            save.send_signal(signal.SIGCONT)
+            out, _ = save.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(save.returncode, 1)
+            self.assertIn("no vGPU waits for this file", json.loads(out)["error"]["why"])
+            self.assertEqual(os.listdir(self.files), [])
 
     def test_gantry_is_killed_before_its_file_has_a_name(self):
         with Daemon(STAGE, self.work) as daemon:
