@@ -36,7 +36,7 @@ static int in_child(int (*work)(void), bool apart)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        if (gn_wall_filter(apart, false))
+        if (gn_wall_filter(apart, false, true))
             _exit(NO_FILTER);
         _exit(work());
     }
@@ -90,7 +90,11 @@ static int daily_work(void)
     if (!big)
         return 4;
     memset(big, 1, 64u << 20);
-    free(big);
+    /* Grown without mremap. */
+    char *grown = realloc(big, 128u << 20);
+    if (!grown || grown[0] != 1 || grown[(64u << 20) - 1] != 1)
+        return 10;
+    free(grown);
     int fd = open("/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd < 0 || close(fd))
         return 5;
@@ -194,6 +198,28 @@ static int try_shared_memory(void)
     void *p = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? errno : 0;
 }
+static int try_stack(void)
+{
+    void *p = mmap(NULL, (size_t)1 << 36, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? errno : 0;
+}
+static int try_shared_stack(void)
+{
+    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+    return p == MAP_FAILED ? errno : 0;
+}
+/* A page of the first thread's own becomes one of many. */
+static int try_larger_stack(void)
+{
+    char here;
+    char *page = (char *)((uintptr_t)&here & ~(uintptr_t)4095);
+    void *p = mremap(page, 4096, (size_t)1 << 36, MREMAP_MAYMOVE);
+    return p == MAP_FAILED ? errno : 0;
+}
+static int try_shadow_stack(void)
+{
+    return error_of(syscall(453, NULL, (size_t)1 << 36, 0));
+}
 static int try_others_processor(void)
 {
     cpu_set_t set;
@@ -250,6 +276,8 @@ static void what_is_not_for_a_worker_is_refused(void **state)
                                          try_memory_file,
                                          try_shared_memory,
                                          try_vast_shared_memory,
+                                         try_stack,
+                                         try_shared_stack,
                                          try_keys,
                                          try_rings,
                                          try_cut_without_access,
@@ -263,6 +291,8 @@ static void what_the_kernel_may_not_have_is_not_there(void **state)
 {
     (void)state;
     assert_returns(in_child(try_clone3, false), ENOSYS);
+    assert_returns(in_child(try_shadow_stack, false), ENOSYS);
+    assert_returns(in_child(try_larger_stack, false), ENOMEM);
     assert_returns(in_child(try_unknown, false), ENOSYS);
     assert_returns(in_child(try_mode, false), 0);
 }
@@ -307,11 +337,31 @@ static void an_intruder_ends(void **state)
 #endif
 }
 
-static void the_program_is_well_formed(void **state)
+/* Where shared memory may be made, as for a program on another machine, stacks may not. */
+static void no_stack_is_made_where_memory_may_be_shared(void **state)
+{
+    int status;
+    (void)state;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (gn_wall_filter(false, true, true))
+            _exit(NO_FILTER);
+        _exit(try_memory_file() || try_vast_shared_memory()         ? 1
+              : try_stack() != EPERM || try_shared_stack() != EPERM ? 2
+              : try_larger_stack() != ENOMEM                        ? 3
+                                                                    : 0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_FILTER)
+        skip();
+    assert_returns(status, 0);
+}
+
+static void check_form(bool shares, bool bounded)
 {
     static struct gn_wall_filter f;
-    (void)state;
-    assert_int_equal(gn_wall_make_filter(&f, false, false, 4711), 0);
+    assert_int_equal(gn_wall_make_filter(&f, false, shares, bounded, 4711), 0);
     /* The kernel checks jumps, too; that nothing runs off the end shows here. */
     for (unsigned i = 0; i < f.n; i++) {
         if (BPF_CLASS(f.code[i].code) == BPF_JMP) {
@@ -322,6 +372,14 @@ static void the_program_is_well_formed(void **state)
     assert_int_equal(BPF_CLASS(f.code[f.n - 1].code), BPF_RET);
 }
 
+static void the_program_is_well_formed(void **state)
+{
+    (void)state;
+    check_form(false, true);
+    check_form(true, true);
+    check_form(true, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +388,7 @@ int main(void)
         cmocka_unit_test(what_is_not_for_a_worker_is_refused),
         cmocka_unit_test(what_the_kernel_may_not_have_is_not_there),
         cmocka_unit_test(an_intruder_ends),
+        cmocka_unit_test(no_stack_is_made_where_memory_may_be_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,20 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "wall/parts.h"
 
 #define MAX_DESCRIPTORS 4096
 #define MAX_FILE_BYTES  (UINT64_C(8) << 30)
 #define OWN_THREADS     96 /* its own, and those of a driver's compilers */
 #define THREADS_A_CPU   4
+#define MAX_STACK_BYTES (UINT64_C(64) << 20) /* of the first thread, whose stack grows and counts for nothing else */
+/*
+ * Addresses: a window for shared virtual memory, and data segments that are mapped as a whole and touched where they are used. What is
+ * mapped and only read costs page tables, which no other limit counts: a 512th of this.
+ */
+#define ADDRESS_BYTES  (UINT64_C(256) << 30)
+#define ADDRESS_FACTOR 4u
 
 /* A sanitizer's shadow is private memory of many terabytes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -52,16 +60,24 @@ static int first_to_go(void)
     return rc;
 }
 
+static uint64_t address_bytes(void)
+{
+    return ADDRESS_BYTES + ADDRESS_FACTOR * (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 int gn_wall_limit(const struct gn_wall_plan *plan)
 {
-    int rc[5] = {
+    const bool bounded = plan->data_bytes && !SANITIZED;
+    int rc[] = {
         lower(RLIMIT_CORE, 0, true), /* it would hold the program's data, in whatever folder */
         lower(RLIMIT_NOFILE, MAX_DESCRIPTORS, true),
         lower(RLIMIT_FSIZE, MAX_FILE_BYTES, true),
-        plan->data_bytes && !SANITIZED ? lower(RLIMIT_DATA, plan->data_bytes, false) : 0,
+        bounded ? lower(RLIMIT_DATA, plan->data_bytes, false) : 0,
+        bounded ? lower(RLIMIT_STACK, MAX_STACK_BYTES, true) : 0,
+        bounded ? lower(RLIMIT_AS, address_bytes(), true) : 0,
         first_to_go(),
     };
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < GN_ARRAY_SIZE(rc); i++)
         if (rc[i])
             return rc[i];
     return 0;

@@ -34,8 +34,8 @@ void gn_wall_driver_files(const struct gn_wall_plan *plan, void (*each)(void *ct
 /* *ret_abi is 0 where the kernel has no Landlock. `scratch`: /tmp and /dev/shm are the worker's own. */
 int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool scratch, uint32_t *ret_abi);
 
-/* syscalls.c. `apart`: the process has a process namespace of its own. `shares`: it may make shared memory.
- */
-int gn_wall_filter(bool apart, bool shares);
+/* syscalls.c. `apart`: the process has a process namespace of its own. `shares`: it may make shared memory. `bounded`: RLIMIT_DATA is to
+ * bound its private memory. */
+int gn_wall_filter(bool apart, bool shares, bool bounded);
 
 #endif

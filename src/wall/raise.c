@@ -107,7 +107,7 @@ int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, s
     if (cache)
         point_drivers(cache, scratch);
     note(&r, GN_WALL_FILES, landlock ? gn_wall_landlock(plan, cache, scratch, &r.landlock_abi) : view);
-    note(&r, GN_WALL_SYSCALLS, gn_wall_filter(apart, plan->shares));
+    note(&r, GN_WALL_SYSCALLS, gn_wall_filter(apart, plan->shares, plan->data_bytes != 0));
     if (plan->mode == GN_WALL_REQUIRED && (~r.have & GN_WALL_MUST)) {
         char missing[128];
         gn_wall_names(~r.have & GN_WALL_MUST, missing, sizeof missing);

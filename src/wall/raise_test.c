@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -206,7 +207,13 @@ static int fill_memory(const struct gn_wall_report *r)
     for (void *p; (p = malloc(16u << 20)); total += 16u << 20)
         if (total > (UINT64_C(1) << 30))
             return 1;
-    return total < (UINT64_C(64) << 20) ? 2 : 0;
+    if (total < (UINT64_C(64) << 20))
+        return 2;
+    /* Page tables of what is only read, and the stack. */
+    if (mmap(NULL, (size_t)1 << 46, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+        return 3;
+    struct rlimit stack;
+    return getrlimit(RLIMIT_STACK, &stack) || stack.rlim_max > (UINT64_C(64) << 20) ? 4 : 0;
 }
 
 static void memory_is_bounded(void **state)

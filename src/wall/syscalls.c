@@ -43,6 +43,7 @@
 #define ALLOW   SECCOMP_RET_ALLOW
 #define REFUSE  (SECCOMP_RET_ERRNO | EPERM)
 #define UNKNOWN (SECCOMP_RET_ERRNO | ENOSYS) /* the C library then does without */
+#define NO_ROOM (SECCOMP_RET_ERRNO | ENOMEM) /* the caller has another way */
 #define PRETEND (SECCOMP_RET_ERRNO | 0)      /* succeeds and does nothing */
 #define END     SECCOMP_RET_KILL_PROCESS
 
@@ -125,7 +126,7 @@ static const int allowed[] = {
     SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg, SYS_shutdown, SYS_getsockopt, SYS_setsockopt,
     SYS_getsockname, SYS_getpeername,
     /* memory */
-    SYS_brk, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_mincore, SYS_msync, SYS_mlock, SYS_mlock2, SYS_munlock, SYS_mlockall,
+    SYS_brk, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_mincore, SYS_msync, SYS_mlock, SYS_mlock2, SYS_munlock, SYS_mlockall,
     SYS_munlockall, SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy, SYS_pkey_alloc, SYS_pkey_free, SYS_pkey_mprotect, SYS_membarrier,
     /* threads and processes: its own */
     SYS_execve, SYS_execveat, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid, SYS_set_tid_address, SYS_set_robust_list,
@@ -142,13 +143,8 @@ static const int allowed[] = {
     SYS_uname, SYS_sysinfo, SYS_getrandom};
 
 /* Newer than the headers of some systems that this is built on. */
-static const int allowed_new[] = {449 /* futex_waitv */,
-                                  451 /* cachestat */,
-                                  453 /* map_shadow_stack */,
-                                  454 /* futex_wake */,
-                                  455 /* futex_wait */,
-                                  456 /* futex_requeue */,
-                                  462 /* mseal */};
+static const int allowed_new[] = {449 /* futex_waitv */, 451 /* cachestat */,     454 /* futex_wake */,
+                                  455 /* futex_wait */,  456 /* futex_requeue */, 462 /* mseal */};
 
 /* Programs that a driver starts call these and mind a failure, but nothing depends on them. */
 static const int pretended[] = {SYS_fchmod, SYS_fchmodat, SYS_utimensat};
@@ -238,19 +234,25 @@ static void with_arguments(struct builder *b)
 }
 
 /*
- * Shared memory is nobody's private memory, so that no limit of a process counts it. A vGPU needs a few bytes
- * of it, to try how its driver takes such; the number of mappings is bounded by the kernel.
+ * Memory that RLIMIT_DATA does not count. Where shared memory may be made nothing but a memory cgroup counts it. Elsewhere a vGPU needs a
+ * few bytes of it, to try how its driver takes such; the number of mappings is bounded by the kernel.
+ *
+ * Stacks, by a mapping's flag, count for no limit but RLIMIT_STACK, which holds when they grow and not when they are made
+ * (MAP_GROWSDOWN, map_shadow_stack) or made larger (mremap of a part of a thread's own). So none is made, and nothing is made larger: the
+ * C library copies instead.
  */
-static void of_memory(struct builder *b, bool shares)
+static void of_memory(struct builder *b, bool shares, bool bounded)
 {
     const uint32_t shared = MAP_SHARED | MAP_ANONYMOUS;
     number(b, SYS_memfd_create, shares ? ALLOW : REFUSE);
+    number(b, SYS_mremap, bounded ? NO_ROOM : ALLOW);
     if (shares) {
-        number(b, SYS_mmap, ALLOW);
+        when(b, SYS_mmap, 3, MAP_GROWSDOWN, ONE_OF(0), ALLOW, REFUSE);
         return;
     }
-    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 9, SYS_mmap);
+    emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 10, SYS_mmap);
     load(b, arg_low(3));
+    emit(b, BPF_JMP | BPF_JSET | BPF_K, 7, 0, MAP_GROWSDOWN);
     emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, shared);
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, shared);
     load(b, arg_low(1) + sizeof(uint32_t));
@@ -261,7 +263,7 @@ static void of_memory(struct builder *b, bool shares)
     finish(b, REFUSE);
 }
 
-int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, uint32_t pid)
+int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, bool bounded, uint32_t pid)
 {
     struct builder b = {.f = f};
     f->n = 0;
@@ -277,7 +279,7 @@ int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, uint3
      */
     with_arguments(&b);
     of_processes(&b, apart, pid);
-    of_memory(&b, shares);
+    of_memory(&b, shares, bounded);
     numbers(&b, allowed, GN_ARRAY_SIZE(allowed), ALLOW);
     numbers(&b, allowed_new, GN_ARRAY_SIZE(allowed_new), ALLOW);
     numbers(&b, pretended, GN_ARRAY_SIZE(pretended), PRETEND);
@@ -292,10 +294,10 @@ int gn_wall_make_filter(struct gn_wall_filter *f, bool apart, bool shares, uint3
     return b.full ? -E2BIG : 0;
 }
 
-int gn_wall_filter(bool apart, bool shares)
+int gn_wall_filter(bool apart, bool shares, bool bounded)
 {
     static struct gn_wall_filter f;
-    int rc = gn_wall_make_filter(&f, apart, shares, (uint32_t)getpid());
+    int rc = gn_wall_make_filter(&f, apart, shares, bounded, (uint32_t)getpid());
     struct sock_fprog program = {.len = f.n, .filter = f.code};
     if (rc)
         return rc;

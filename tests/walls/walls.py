@@ -20,7 +20,7 @@ from gantry import (Gantry, LeftBehind, Program, Wrong, built_tree, descendants,
                     wait_until)
 from daemon import NotReady  # noqa: E402
 
-OPEN, MKDIR, KILL, SOCKET, PTRACE, VM_READV, TKILL, RENAME, MMAP, MEMFD_CREATE = 2, 83, 62, 41, 101, 310, 200, 82, 9, 319
+OPEN, MKDIR, KILL, SOCKET, PTRACE, VM_READV, TKILL, RENAME, MMAP, MREMAP, MEMFD_CREATE = 2, 83, 62, 41, 101, 310, 200, 82, 9, 25, 319
 O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_DIRECTORY = 0, 1, 0o100, 0o1000, 0o200000
 SECRET = "the-others-secret"
 STRANGER = 54321  # a user that nobody is
@@ -272,6 +272,10 @@ def memory(case):
                 raise Wrong("{} blocks of 64 MiB could be had, then error {}".format(made, error))
             # Memory that is nobody's private memory would not be counted.
             refused("shared memory", p.call(MMAP, 0, 1 << 20, 3, 0x21, -1, 0)[0], errno.EPERM)
+            # Stacks count for no limit, and neither do page tables of what is only read.
+            refused("a stack", p.call(MMAP, 0, 1 << 26, 3, 0x122, -1, 0)[0], errno.EPERM)
+            refused("more of a mapping", p.call(MREMAP, "@4096", 4096, 1 << 26, 1)[0], errno.ENOMEM)
+            refused("addresses", p.call(MMAP, 0, 1 << 46, 1, 0x4022, -1, 0)[0], errno.ENOMEM)
             refused("a file of memory", p.call(MEMFD_CREATE, '"x', 0)[0], errno.EPERM)
             if case.own:  # Landlock
                 refused("/dev/zero to write", p.call(OPEN, '"/dev/zero', 2)[0])
