@@ -27,6 +27,7 @@
 
 /* The keys that both sides know go with SHA-256. */
 #define CIPHERS    "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+#define SESSIONS   "gantry"
 #define RECORD     16384u
 #define OUT_BYTES  (128u << 10) /* of ciphertext before it is sent; more than that is not taken while the socket is full */
 #define READ_AHEAD (128u << 10)
@@ -211,6 +212,14 @@ static SSL_CTX *new_context(const struct gn_tls_config *config, struct gn_error 
         SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
     else if (config->authority)
         SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    /* A key that both sides know is a session that goes on, and a server that asks for certificates goes on
+     * with none unless its sessions have a name. A client must have none: it could not go on with one made
+     * on another context. */
+    if (config->server && SSL_CTX_set_session_id_context(c, (const unsigned char *)SESSIONS, sizeof SESSIONS - 1) != 1) {
+        gn_fail(err, ENOMEM, NULL, "TLS cannot be had: %s", reason());
+        SSL_CTX_free(c);
+        return NULL;
+    }
     if (load_files(c, config, err)) {
         SSL_CTX_free(c);
         return NULL;

@@ -217,8 +217,8 @@ class Refusals(TcpCase):
             p.end()
 
 
-class Tokens(TcpCase):
-    """A token is all that it takes: it proves both sides to each other."""
+class TokenCase(TcpCase):
+    """A gantryd with a tenant that has a token."""
     ARGS = []
 
     def setUp(self):
@@ -231,6 +231,10 @@ class Tokens(TcpCase):
         self.config = os.path.join(self.work.name, "gantry.conf")
         with open(self.config, "w", encoding="utf-8") as f:
             f.write("[tenant alice]\ntoken-file = {}\n".format(self.file))
+
+
+class Tokens(TokenCase):
+    """A token is all that it takes: it proves both sides to each other."""
 
     def test_who_has_it_is_let_in(self):
         with self.gantry("--config", self.config) as gantry:
@@ -306,6 +310,56 @@ class Tokens(TcpCase):
             p = self.program(gantry, GANTRY_TENANT="carol", GANTRY_TOKEN="another-token-of-enough-length")
             self.assertNotEqual(p.ready, "ready 0")
             p.end()
+
+
+class TokensAndCertificates(TokenCase):
+    """A gantryd that asks for certificates takes tokens as well; one of the two is enough, and a wrong one of them is not."""
+
+    def setUp(self):
+        super().setUp()
+        pki = os.path.join(self.work.name, "pki")
+        os.mkdir(pki)
+        self.authority = Authority(pki)
+        self.ARGS = self.authority.server()
+
+    def test_either_is_enough(self):
+        ca = {"GANTRY_TLS_CA": self.authority.path("ca.pem")}
+        with self.gantry("--config", self.config) as gantry:
+            for tenant, env in (("alice", dict(GANTRY_TOKEN=self.token)),
+                                ("alice", dict(GANTRY_TOKEN=self.token, **ca)),
+                                ("alice", dict(GANTRY_TOKEN=self.token, **self.authority.client())),
+                                ("default", self.authority.client()),
+                                ("default", dict(GANTRY_TOKEN="a-token-that-nobody-knows", **self.authority.client()))):
+                with self.subTest(env):
+                    p = self.program(gantry, GANTRY_TENANT=tenant, **env)
+                    self.assertEqual(p.ready, "ready 0", gantry.log())
+                    self.assertEqual(p.do("rounds 2"), 0)
+                    self.assertEqual([(v["tenant"], v["link"]) for v in gantry.vgpus()], [(tenant, "tcp")])
+                    p.end()
+                    self.until(lambda: not gantry.vgpus(), "the vGPU outlives its program")
+
+    def test_what_is_cut_comes_back_with_either(self):
+        with self.gantry("--config", self.config) as gantry:
+            for tenant, env in (("alice", dict(GANTRY_TOKEN=self.token)), ("default", self.authority.client())):
+                relay = self.relay(gantry)
+                p = self.program(gantry, relay, GANTRY_TENANT=tenant, **env)
+                self.assertEqual(p.ready, "ready 0")
+                self.assertEqual(self.cut_while(p, relay, "rounds 600", 2), 0)
+                p.end()
+
+    def test_neither_is_not(self):
+        ca = {"GANTRY_TLS_CA": self.authority.path("ca.pem")}
+        with self.gantry("--config", self.config) as gantry:
+            for n, env in enumerate((dict(GANTRY_TENANT="alice", GANTRY_TOKEN=self.token + "x", **ca),
+                                     dict(GANTRY_TENANT="alice", **ca),
+                                     dict(GANTRY_TENANT="alice", **self.authority.client()),
+                                     dict(GANTRY_TENANT="alice", **self.authority.client("own"))), 1):
+                done = subprocess.run([os.path.join(STAGE, "bin/gantry"), "ls", "--connect", gantry.tcp_address],
+                                      env={**daemon.clean_env(), **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True, timeout=ANSWER_S)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                self.until(lambda: gantry.log().count("refused") >= n, "no line in the log")
+            self.assertEqual(gantry.vgpus(), [])
 
 
 def frame(op, seq, payload):
