@@ -400,7 +400,11 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
         ring_fd = ring.fd;
     if (!rc)
         a->near = near;
-    if (!rc && !(rc = start(a, c, f->seq, &claim, &ring_fd, hand_fd, &err)) && !c->remote)
+    if (!rc)
+        rc = start(a, c, f->seq, &claim, &ring_fd, hand_fd, &err);
+    if (!rc)
+        gn_strangers_admit(&c->daemon->strangers, &c->stranger);
+    if (!rc && !c->remote)
         gn_conn_watch_program(c);
     explicit_bzero(&claim, sizeof claim);
     if (ring_fd >= 0)

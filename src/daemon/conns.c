@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/arrivals.h"
 #include "daemon/admission.h"
@@ -45,6 +46,7 @@ void gn_conn_close(struct gn_conn *c)
     gn_attach_forget(c);
     gn_tracing_conn_gone(d, c);
     gn_move_forget(d, c);
+    gn_strangers_refuse(&d->strangers, &c->stranger, gn_now_ns());
     if (c->file_fd >= 0)
         close(c->file_fd);
     c->file_fd = -1;
@@ -192,6 +194,9 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     if (c->remote)
         c->pid = (pid_t)h.pid; /* to be shown; it says nothing here */
     c->greeted = true;
+    /* One that claims a vGPU has a ticket to show first. */
+    if (!c->claims)
+        gn_strangers_admit(&c->daemon->strangers, &c->stranger);
     welcome(c, f->seq, h.features);
 }
 
@@ -427,6 +432,7 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     c->is_operator = cred->uid == geteuid() || cred->uid == 0;
     c->process.fd = c->file_fd = -1;
     c->taken_ticks = gn_process_ticks_now();
+    gn_list_init(&c->stranger.link);
     c->socket.fd = fd;
     gn_frame_reader_init(&c->reader, fd);
     gn_frame_writer_init(&c->writer, fd, MAX_QUEUED_BYTES);
@@ -449,18 +455,19 @@ void gn_conns_take(struct gn_daemon *d, int fd)
         (void)take_socket(d, fd, &cred);
 }
 
-void gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
+struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
 {
     const struct ucred nobody = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
     if (!gn_crowd_make_room(d)) {
         close(fd);
-        return;
+        return NULL;
     }
     struct gn_conn *c = take_socket(d, fd, &nobody);
     if (c) {
         c->remote = true;
         c->peer = *peer;
     }
+    return c;
 }
 
 static int accept_one(struct gn_source *listener)

@@ -11,6 +11,7 @@
 #include "daemon/loop.h"
 #include "daemon/refusals.h"
 #include "daemon/scheduler.h"
+#include "daemon/strangers.h"
 #include "daemon/tenants.h"
 #include "daemon/tracing.h"
 #include "daemon/walls.h"
@@ -74,7 +75,8 @@ struct gn_conn {
     bool remote; /* from another machine: `peer` says what is known, and the kernel nothing */
     bool bye;    /* the program has said that it ends */
     struct gn_remote_peer peer;
-    struct gn_tenant *tenant; /* that the greeting was admitted to; NULL: none */
+    struct gn_stranger stranger; /* over tcp, until its greeting is admitted */
+    struct gn_tenant *tenant;    /* that the greeting was admitted to; NULL: none */
     uint32_t n_token;
     char token[GN_LINK_TOKEN_BYTES];
     struct gn_vgpu_record *vgpu;
@@ -170,6 +172,7 @@ struct gn_daemon {
     struct gn_source signals;
     struct gn_source grace;      /* timerfd, armed only while a vGPU is on its way out */
     struct gn_tcp_listener *tcp; /* NULL: none */
+    struct gn_strangers strangers;
     uint32_t tcp_grace_ms;
     uint64_t watch_at_ns; /* hosted_vgpus.c; 0: nobody is to be watched */
     bool insecure;        /* whoever comes over tcp without credentials may use the tenant `default` */
@@ -219,8 +222,8 @@ void gn_notify_ready(void);
 void gn_conns_accept(struct gn_source *listener, uint32_t events);
 /* A connected Unix socket that does not block; gantryd's from now on. */
 void gn_conns_take(struct gn_daemon *d, int fd);
-/* One of another machine's program's; fd is as above. */
-void gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
+/* One of another machine's program's; fd is as above. NULL: it is closed already. */
+struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);
 void gn_conns_close(struct gn_daemon *d);
 /* Frames to the program; a program that does not read is closed. */

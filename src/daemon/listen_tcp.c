@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tcp port: takes connections, finds out by their first bytes what they are, and passes them on. Until then they are
- * strangers: bounded in number and time, and a refusal of one is a line in the log, unless there have just been many.
+ * The tcp port: takes connections, finds out by their first bytes what they are, and passes them on. Until their greeting is
+ * admitted they are strangers (strangers.h); a refusal of one is a line in the log, unless there have just been many.
  */
 #include "daemon/listen_tcp.h"
 
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -20,13 +21,12 @@
 #include "base/log.h"
 #include "daemon/arrivals.h"
 #include "daemon/remote_vgpus.h"
+#include "daemon/tls_handshakes.h"
 #include "daemon/tls_shuttle.h"
 #include "link/frame.h"
 #include "link/address.h"
 #include "link/tcp.h"
 
-#define MAX_GREETINGS  256u
-#define GREETING_NS    UINT64_C(5000000000)
 #define TLS_FIRST_BYTE 0x16 /* a handshake record */
 #define LOG_WINDOW_NS  UINT64_C(10000000000)
 #define LINES_A_WINDOW 10u
@@ -34,12 +34,11 @@
 
 struct gn_tcp_listener {
     struct gn_daemon *daemon;
-    struct gn_source socket, timer;
-    struct gn_list greetings; /* the oldest first */
-    uint32_t n_greetings;
+    struct gn_source socket, timer, news;
+    struct gn_list greetings;
+    struct gn_handshakes *handshakes; /* NULL: there is no TLS */
     bool insecure;
-    struct gn_config config;
-    struct gn_tls_config tls;
+    struct gn_config config; /* whose files TLS names */
     char address[GN_ADDRESS_MAX_HOST + 16];
     uint64_t resume_ns; /* out of descriptors until then; 0: not */
     uint64_t window_ns; /* of the log */
@@ -51,9 +50,9 @@ struct greeting {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_tcp_listener *owner;
+    struct gn_stranger stranger;
     struct gn_source socket;
-    struct gn_tls *tls; /* shaking hands */
-    uint64_t deadline_ns;
+    struct gn_handshake *handshake; /* which has the socket; NULL: none */
     char peer[64];
     struct gn_link_data name;
     size_t have; /* bytes of name */
@@ -80,10 +79,9 @@ static void set_timer(struct gn_tcp_listener *l)
 {
     struct itimerspec when = {.it_value = {0}};
     uint64_t first = l->resume_ns;
-    if (!gn_list_empty(&l->greetings)) {
-        uint64_t deadline = gn_list_first(&l->greetings, struct greeting, link)->deadline_ns;
-        first = first && first < deadline ? first : deadline;
-    }
+    const uint64_t deadline = gn_strangers_deadline(&l->daemon->strangers);
+    if (deadline && (!first || deadline < first))
+        first = deadline;
     when.it_value.tv_sec = (time_t)(first / 1000000000u);
     when.it_value.tv_nsec = (long)(first % 1000000000u);
     (void)timerfd_settime(l->timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
@@ -94,16 +92,17 @@ static void bury(struct gn_corpse *corpse)
     free(gn_container_of(corpse, struct greeting, corpse));
 }
 
-/* No longer a stranger, or no longer there; its descriptor is its new owner's when that has taken it. */
+/* It has said what it wants, or is no longer there; its descriptor is its new owner's when that has taken it, and so is its
+ * place among the strangers. */
 static void leave(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
-    if (g->tls)
-        gn_tls_free(g->tls);
-    g->tls = NULL;
+    gn_strangers_refuse(&l->daemon->strangers, &g->stranger, gn_now_ns());
+    if (g->handshake)
+        gn_handshake_give_up(g->handshake);
+    g->handshake = NULL;
     gn_loop_close(&l->daemon->loop, &g->socket);
     gn_list_remove(&g->link);
-    l->n_greetings--;
     gn_loop_bury(&l->daemon->loop, &g->corpse, bury);
     set_timer(l);
 }
@@ -121,6 +120,31 @@ static int take_socket(struct greeting *g)
     (void)epoll_ctl(g->owner->daemon->loop.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
     g->socket.fd = -1;
     return fd;
+}
+
+/* why NULL: its time is over; here and below. */
+static void end_greeting(struct gn_stranger *s, const char *why)
+{
+    struct greeting *g = gn_container_of(s, struct greeting, stranger);
+    if (!why)
+        why = g->handshake ? "it did not finish its handshake in time" : "it did not say in time what it wants";
+    refuse(g, why);
+}
+
+static void end_conn(struct gn_stranger *s, const char *why)
+{
+    struct gn_conn *c = gn_container_of(s, struct gn_conn, stranger);
+    refuse_line(c->daemon->tcp, c->peer.address, why ? why : "it did not greet in time");
+    gn_conn_close(c);
+}
+
+/* To where greetings are heard; as long as that is not admitted it stays a stranger. */
+static void pass_on(struct greeting *g, struct gn_conn *c)
+{
+    if (!c)
+        return;
+    c->stranger.end = end_conn;
+    gn_strangers_replace(&g->stranger, &c->stranger);
 }
 
 /* ---- data connections */
@@ -162,40 +186,84 @@ static void read_name(struct greeting *g)
 
 /* ---- control connections */
 
-static void shake_hands(struct greeting *g)
+static void give_key(struct greeting *g)
+{
+    struct gn_tls_psk psk;
+    const int rc = gn_tenants_find_psk(g->owner->daemon, gn_handshake_wanted_key(g->handshake), &psk);
+    gn_handshake_give_key(g->handshake, rc ? NULL : &psk);
+    explicit_bzero(&psk, sizeof psk);
+}
+
+static void shook_hands(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
-    struct gn_error err = {{0}, {0}};
     struct gn_remote_peer peer = {.secure = true};
-    int rc = g->tls->ops->handshake(g->tls, &err);
-    if (rc > 0) {
-        gn_loop_change(&l->daemon->loop, &g->socket, rc == 1 ? EPOLLIN : EPOLLOUT);
-        return;
-    }
-    if (rc < 0) {
-        refuse(g, err.what);
-        return;
-    }
     unsigned char identity[GN_TLS_IDENTITY_BYTES];
-    peer.proved = g->tls->ops->identity(g->tls, identity);
-    g->tls->ops->subject(g->tls, peer.subject, sizeof peer.subject);
+    struct gn_conn *c = NULL;
+    struct gn_tcp tcp;
+    gn_handshake_take(g->handshake, &tcp);
+    g->handshake = NULL;
+    peer.proved = tcp.tls->ops->identity(tcp.tls, identity);
+    tcp.tls->ops->subject(tcp.tls, peer.subject, sizeof peer.subject);
     memcpy(peer.address, g->peer, sizeof peer.address);
-    struct gn_tcp tcp = {take_socket(g), g->tls};
-    g->tls = NULL;
-    if (gn_tls_shuttle_start(l->daemon, &tcp, &peer))
+    if (gn_tls_shuttle_start(l->daemon, &tcp, &peer, &c))
         refuse_line(l, g->peer, "no memory or no descriptors");
+    pass_on(g, c);
     leave(g);
+}
+
+static void hear_handshakes(struct gn_source *news, uint32_t events)
+{
+    struct gn_tcp_listener *l = gn_container_of(news, struct gn_tcp_listener, news);
+    enum gn_handshake_news what;
+    struct gn_handshake *h;
+    uint64_t ignored, cost_ns;
+    void *owner;
+    (void)events;
+    (void)!read(news->fd, &ignored, sizeof ignored);
+    while ((h = gn_handshakes_next(l->handshakes, &what, &owner, &cost_ns))) {
+        struct greeting *g = owner;
+        g->stranger.cost_ns = cost_ns;
+        if (what == GN_HANDSHAKE_WANTS_KEY)
+            give_key(g);
+        else if (what == GN_HANDSHAKE_DONE)
+            shook_hands(g);
+        else
+            refuse(g, gn_handshake_why(h));
+    }
+}
+
+static int start_handshakes(struct gn_tcp_listener *l, struct gn_error *err)
+{
+    const struct gn_config *c = &l->config;
+    const struct gn_tls_config tls = {.server = true,
+                                      .asks_for_keys = true,
+                                      .certificate = c->tls_certificate[0] ? c->tls_certificate : NULL,
+                                      .key = c->tls_key[0] ? c->tls_key : NULL,
+                                      .authority = c->tls_authority[0] ? c->tls_authority : NULL};
+    l->news.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = l->news.fd < 0 ? -errno : gn_loop_add(&l->daemon->loop, &l->news, EPOLLIN, hear_handshakes);
+    if (rc)
+        gn_fail(err, -rc, NULL, "TLS cannot be had: %s", strerror(-rc));
+    else
+        rc = gn_handshakes_start(&tls, l->news.fd, &l->handshakes, err);
+    if (rc)
+        gn_loop_close(&l->daemon->loop, &l->news);
+    return rc;
 }
 
 static void start_tls(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
     struct gn_error err = {{0}, {0}};
-    const struct gn_tls_ops *ops = gn_tls_load(&err);
-    if (ops && !ops->start(&l->tls, g->socket.fd, &g->tls, &err))
-        shake_hands(g);
-    else
+    /* Without credentials of its own gantryd still has those of vGPUs that come from elsewhere. */
+    if (!l->handshakes && start_handshakes(l, &err)) {
         refuse(g, err.what);
+        return;
+    }
+    g->handshake = gn_handshake_begin(l->handshakes, take_socket(g), g->stranger.address, g);
+    if (!g->handshake)
+        refuse(g, "out of memory");
 }
 
 /* To a program without credentials: who runs it should know what is missing. */
@@ -220,9 +288,8 @@ static void take_plain(struct greeting *g)
         return;
     }
     memcpy(peer.address, g->peer, sizeof peer.address);
-    int fd = take_socket(g);
+    pass_on(g, gn_conns_take_remote(g->owner->daemon, take_socket(g), &peer));
     leave(g);
-    gn_conns_take_remote(g->owner->daemon, fd, &peer);
 }
 
 static void ready(struct gn_source *s, uint32_t events)
@@ -230,10 +297,6 @@ static void ready(struct gn_source *s, uint32_t events)
     struct greeting *g = gn_container_of(s, struct greeting, socket);
     unsigned char first[8];
     (void)events;
-    if (g->tls) {
-        shake_hands(g);
-        return;
-    }
     if (g->have) {
         read_name(g);
         return;
@@ -260,12 +323,9 @@ static void timed_out(struct gn_source *timer, uint32_t events)
     uint64_t expirations, now = gn_now_ns();
     (void)events;
     (void)!read(timer->fd, &expirations, sizeof expirations);
-    gn_list_for_each(g, &l->greetings, struct greeting, link)
-    {
-        if (g->deadline_ns > now)
-            break;
-        refuse(g, g->tls ? "it did not finish its handshake in time" : "it did not say in time what it wants");
-    }
+    struct gn_stranger *late;
+    while ((late = gn_strangers_late(&l->daemon->strangers, now)))
+        late->end(late, NULL);
     if (l->resume_ns && l->resume_ns <= now) {
         l->resume_ns = 0;
         gn_loop_change(&l->daemon->loop, &l->socket, EPOLLIN);
@@ -278,6 +338,23 @@ static void peer_name(const struct sockaddr_storage *from, socklen_t n, char *re
     char host[48] = "?", port[8] = "?";
     (void)getnameinfo((const struct sockaddr *)from, n, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(ret, n_ret, from->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+/* A number for the address, or for the network of which one host commonly has all addresses. */
+static uint64_t address_number(const struct sockaddr_storage *from)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
+    uint64_t number = 0;
+    if (from->ss_family == AF_INET)
+        return v4->sin_addr.s_addr;
+    if (from->ss_family != AF_INET6)
+        return 0;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+        memcpy(&number, v6->sin6_addr.s6_addr + 12, 4);
+    else
+        memcpy(&number, v6->sin6_addr.s6_addr, 8);
+    return number;
 }
 
 static void pause_accepting(struct gn_tcp_listener *l)
@@ -294,15 +371,41 @@ static bool out_of_descriptors(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
+static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_storage *from, socklen_t n_from)
+{
+    const uint64_t now = gn_now_ns(), address = address_number(from);
+    struct gn_strangers *strangers = &l->daemon->strangers;
+    struct greeting *g = calloc(1, sizeof *g);
+    char peer[sizeof g->peer];
+    peer_name(from, n_from, peer, sizeof peer);
+    if (!g || !gn_strangers_may_come(strangers, address, now)) {
+        refuse_line(l, peer, g ? "too many TLS handshakes from there have come to nothing" : "out of memory");
+        free(g);
+        close(fd);
+        return;
+    }
+    struct gn_stranger *in_excess = gn_strangers_in_excess(strangers);
+    if (in_excess)
+        in_excess->end(in_excess, "too many wait to say what they want");
+    gn_tcp_set_up(fd);
+    g->owner = l;
+    g->socket.fd = fd;
+    g->stranger.end = end_greeting;
+    memcpy(g->peer, peer, sizeof g->peer);
+    gn_list_append(&l->greetings, &g->link);
+    gn_strangers_add(strangers, &g->stranger, address, now);
+    if (gn_loop_add(&l->daemon->loop, &g->socket, EPOLLIN, ready) < 0)
+        leave(g);
+    else
+        set_timer(l);
+}
+
 static void accept_one(struct gn_source *socket, uint32_t events)
 {
     struct gn_tcp_listener *l = gn_container_of(socket, struct gn_tcp_listener, socket);
     struct sockaddr_storage from;
     socklen_t n = sizeof from;
     (void)events;
-    /* One who keeps us waiting makes room for who may not. */
-    if (l->n_greetings == MAX_GREETINGS)
-        refuse(gn_list_first(&l->greetings, struct greeting, link), "too many wait to say what they want");
     int fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && out_of_descriptors() && gn_crowd_evict(l->daemon))
         fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -312,27 +415,7 @@ static void accept_one(struct gn_source *socket, uint32_t events)
             pause_accepting(l);
         return;
     }
-    struct greeting *g = calloc(1, sizeof *g);
-    if (!g) {
-        close(fd);
-        return;
-    }
-    gn_tcp_set_up(fd);
-    g->owner = l;
-    g->socket.fd = fd;
-    g->deadline_ns = gn_now_ns() + GREETING_NS;
-    peer_name(&from, n, g->peer, sizeof g->peer);
-    gn_list_append(&l->greetings, &g->link);
-    l->n_greetings++;
-    if (gn_loop_add(&l->daemon->loop, &g->socket, EPOLLIN, ready) < 0)
-        leave(g);
-    else
-        set_timer(l);
-}
-
-static int find_psk(void *context, const unsigned char *identity, struct gn_tls_psk *ret)
-{
-    return gn_tenants_find_psk(context, identity, ret);
+    greet(l, fd, &from, n);
 }
 
 static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config, const struct gn_address *a, struct gn_error *err)
@@ -347,15 +430,8 @@ static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config,
     if (!credentials && !config->insecure)
         return gn_fail(err, EACCES, "give a tenant a token or gantryd a certificate, or say --insecure",
                        "listening at tcp:%s:%u without credentials would let anybody in", a->host, a->port);
-    l->config = *config; /* whose files TLS names */
-    l->tls = (struct gn_tls_config){.server = true,
-                                    .find = find_psk,
-                                    .find_context = l->daemon,
-                                    .certificate = certificate ? l->config.tls_certificate : NULL,
-                                    .key = key ? l->config.tls_key : NULL,
-                                    .authority = authority ? l->config.tls_authority : NULL};
-    const struct gn_tls_ops *ops = credentials ? gn_tls_load(err) : NULL;
-    return !credentials ? 0 : !ops ? -ENOENT : ops->check(&l->tls, err);
+    l->config = *config;
+    return credentials ? start_handshakes(l, err) : 0;
 }
 
 int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, struct gn_tcp_listener **ret, struct gn_error *err)
@@ -373,7 +449,8 @@ int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, s
     l->daemon = d;
     l->insecure = config->insecure;
     gn_list_init(&l->greetings);
-    l->timer.fd = -1;
+    gn_strangers_init(&d->strangers);
+    l->timer.fd = l->news.fd = -1;
     l->socket.fd = -1;
     rc = set_up_tls(l, config, &a, err);
     if (!rc)
@@ -405,7 +482,9 @@ void gn_tcp_listener_stop(struct gn_tcp_listener *l)
     if (!l)
         return;
     gn_list_for_each(g, &l->greetings, struct greeting, link) leave(g);
+    gn_handshakes_stop(l->handshakes);
     gn_loop_close(&l->daemon->loop, &l->socket);
+    gn_loop_close(&l->daemon->loop, &l->news);
     gn_loop_close(&l->daemon->loop, &l->timer);
     free(l);
 }

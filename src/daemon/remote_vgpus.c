@@ -67,6 +67,22 @@ static int find_session_key(const struct gn_daemon *d, const unsigned char *name
     return 0;
 }
 
+/* Made once a token: a stranger may ask for keys as often as it likes. */
+static const struct gn_tls_psk *psk_of(struct gn_tenant *t, const struct gn_tls_ops *ops)
+{
+    const struct gn_tenant_rules *r = &t->rules;
+    if (r->n_token < GN_TLS_TOKEN_MIN)
+        return NULL;
+    if (t->psk_n_token == r->n_token && gn_secret_same(t->psk_token, r->token, sizeof r->token))
+        return &t->psk;
+    t->psk_n_token = 0;
+    if (ops->derive(r->token, r->n_token, &t->psk))
+        return NULL;
+    t->psk_n_token = r->n_token;
+    memcpy(t->psk_token, r->token, sizeof r->token);
+    return &t->psk;
+}
+
 int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret)
 {
     const struct gn_tls_ops *ops = gn_tls_load(NULL);
@@ -74,14 +90,11 @@ int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, stru
     /* All of them, whatever is found: how long it takes tells nothing. */
     gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
     {
-        struct gn_tls_psk psk;
-        if (!ops || t->rules.n_token < GN_TLS_TOKEN_MIN || ops->derive(t->rules.token, t->rules.n_token, &psk))
-            continue;
-        if (ops->same(psk.identity, identity, sizeof psk.identity)) {
-            *ret = psk;
+        const struct gn_tls_psk *psk = ops ? psk_of(t, ops) : NULL;
+        if (psk && ops->same(psk->identity, identity, sizeof psk->identity)) {
+            *ret = *psk;
             rc = 0;
         }
-        explicit_bzero(&psk, sizeof psk);
     }
     if (rc)
         rc = gn_arrivals_find_key(d, identity, ret);

@@ -59,6 +59,8 @@ static void free_tenant(struct gn_tenants *t, struct gn_tenant *it)
     gn_list_remove(&it->link);
     t->n--;
     explicit_bzero(it->rules.token, sizeof it->rules.token);
+    explicit_bzero(it->psk_token, sizeof it->psk_token);
+    explicit_bzero(&it->psk, sizeof it->psk);
     free(it);
 }
 

@@ -4,6 +4,7 @@
 
 #include "daemon/leases.h"
 #include "daemon/tenant_rules.h"
+#include "link/tls.h"
 
 /*
  * The tenants as gantryd knows them now: rules, and the books of their memory. `default` is there always.
@@ -25,6 +26,10 @@ struct gn_tenant {
     struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */
     uint64_t busy_weights;           /* shares.c, while it reckons: of its vGPUs that have work on a device */
     bool is_there, is_busy;          /* loads.c, while it weighs a device */
+    /* remote_vgpus.c: the key that the token is for TLS, and that token. */
+    struct gn_tls_psk psk;
+    uint32_t psk_n_token;
+    unsigned char psk_token[GN_LINK_TOKEN_BYTES];
 };
 
 struct gn_tenants {

@@ -118,10 +118,11 @@ static void inside_ready(struct gn_source *source, uint32_t events)
     move(gn_container_of(source, struct shuttle, inside));
 }
 
-int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct gn_remote_peer *peer)
+int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct gn_remote_peer *peer, struct gn_conn **ret)
 {
     int ends[2];
     struct shuttle *s = calloc(1, sizeof *s);
+    *ret = NULL;
     if (!s || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
         int rc = s ? -errno : -ENOMEM;
         free(s);
@@ -140,7 +141,7 @@ int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct g
         end(s);
         return rc;
     }
-    gn_conns_take_remote(d, ends[1], peer);
+    *ret = gn_conns_take_remote(d, ends[1], peer);
     /* The first request may have come with the handshake's last bytes. */
     move(s);
     return 0;

@@ -10,8 +10,8 @@
  * A control connection with TLS in it: what it carries is passed to and from a socket pair, so that to gantryd it is a
  * connection like any other. Control traffic is small; data connections never come through here.
  *
- * Takes *tcp, whose handshake is done, in any case. 0 or -errno.
+ * Takes *tcp, whose handshake is done, in any case. 0 or -errno. *ret: the connection, NULL: it is closed already.
  */
-int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct gn_remote_peer *peer);
+int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct gn_remote_peer *peer, struct gn_conn **ret);
 
 #endif

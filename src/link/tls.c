@@ -72,8 +72,8 @@ int gn_tls_connect(const struct gn_tls_config *config, int fd, uint64_t deadline
     for (;;) {
         int rc = o->handshake(t, err);
         uint64_t now = gn_now_ns();
-        struct pollfd p = {.fd = fd, .events = rc == 1 ? POLLIN : POLLOUT};
-        if (rc == 0) {
+        struct pollfd p = {.fd = fd, .events = rc == GN_TLS_READS ? POLLIN : POLLOUT};
+        if (rc == GN_TLS_DONE) {
             *ret = t;
             return 0;
         }

@@ -32,26 +32,44 @@ struct gn_tls_psk {
     unsigned char key[GN_TLS_KEY_BYTES];
 };
 
+/* What the connections of a server share: its certificate and key, read once. The module's. */
+struct gn_tls_context;
+
 /* How one side proves who it is, and whom it believes. */
 struct gn_tls_config {
     bool server;
-    const struct gn_tls_psk *psk; /* a client's; or the only one that a server takes */
-    /* A server's, when it knows many: 0 and the key of this name; any connection's handshake. */
-    int (*find)(void *context, const unsigned char identity[GN_TLS_IDENTITY_BYTES], struct gn_tls_psk *ret);
-    void *find_context;
-    const char *certificate, *key; /* files (PEM); NULL: none */
-    const char *authority;         /* file of certificates that the other side's must come from; NULL: none is asked for */
-    const char *host;              /* a client: what the server's certificate must name */
+    const struct gn_tls_psk *psk;   /* a client's; or the only one that a server takes */
+    bool asks_for_keys;             /* a server knows many: handshakes stop at GN_TLS_WANTS_KEY */
+    struct gn_tls_context *context; /* a server's, of the same configuration; NULL: each its own */
+    const char *certificate, *key;  /* files (PEM); NULL: none */
+    const char *authority;          /* file of certificates that the other side's must come from; NULL: none is asked for */
+    const char *host;               /* a client: what the server's certificate must name */
 };
 
-#define GN_TLS_MODULE_VERSION 3u
+#define GN_TLS_MODULE_VERSION 4u
+
+/* Where a handshake stands. */
+enum {
+    GN_TLS_DONE = 0,
+    GN_TLS_READS,     /* poll for reading */
+    GN_TLS_WRITES,    /* poll for writing */
+    GN_TLS_WANTS_KEY, /* see wanted_key and give_key */
+};
 
 struct gn_tls_ops {
     uint32_t version;
-    /* Does not take fd. A sentence when it cannot be had; -ESHUTDOWN: the process is ending, and so is TLS in it. */
+    /* Reads a server's files. 0, or -errno and a sentence. Connections hold what they need of it. */
+    int (*open_context)(const struct gn_tls_config *config, struct gn_tls_context **ret, struct gn_error *err);
+    void (*close_context)(struct gn_tls_context *context);
+    /* Does not take fd. A sentence when it cannot be had; -ESHUTDOWN: the process is ending, and so is
+     * TLS in it. */
     int (*start)(const struct gn_tls_config *config, int fd, struct gn_tls **ret, struct gn_error *err);
-    /* 0: done; 1: poll for reading; 2: for writing; -errno with a sentence: refused. */
+    /* Where it stands now, or -errno with a sentence: refused. */
     int (*handshake)(struct gn_tls *t, struct gn_error *err);
+    /* At GN_TLS_WANTS_KEY: the name of the key that the client means to prove itself by. Then either the
+     * key, or NULL: there is none, and the client needs a certificate. */
+    void (*wanted_key)(struct gn_tls *t, unsigned char ret[GN_TLS_IDENTITY_BYTES]);
+    void (*give_key)(struct gn_tls *t, const struct gn_tls_psk *psk);
     /* The name of the key that the other side proved to have; false: it has shown a certificate. */
     bool (*identity)(struct gn_tls *t, unsigned char ret[GN_TLS_IDENTITY_BYTES]);
     /* The common name of the certificate that the other side has shown; "": none. */
@@ -64,8 +82,6 @@ struct gn_tls_ops {
     /* A secret of a person's, to a key and its name. */
     int (*derive)(const void *secret, size_t n, struct gn_tls_psk *ret);
     bool (*same)(const void *a, const void *b, size_t n); /* in a time that does not depend on the bytes */
-    /* Reads the certificates of a configuration once, to find its mistakes early. */
-    int (*check)(const struct gn_tls_config *config, struct gn_error *err);
 };
 
 /* The module's table, loaded once. NULL and a sentence: it is not installed. */

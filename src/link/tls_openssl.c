@@ -38,6 +38,8 @@ struct tls {
     struct gn_tls_config config;
     struct gn_tls_psk psk;
     bool has_psk, proved;
+    enum { NOT_ASKED, ASKED, ANSWERED } key; /* of a server that asks for keys */
+    unsigned char wanted[GN_TLS_IDENTITY_BYTES];
     unsigned char proved_identity[GN_TLS_IDENTITY_BYTES];
     int fd;
     SSL_CTX *context;
@@ -141,15 +143,66 @@ static int find_psk(SSL *ssl, const unsigned char *id, size_t n, SSL_SESSION **r
     *ret = NULL;
     if (n != sizeof found.identity)
         return 1; /* unknown: the handshake goes on without, and fails where there is no certificate */
-    if (t->has_psk && CRYPTO_memcmp(t->psk.identity, id, n) == 0)
-        found = t->psk;
-    else if (!t->config.find || t->config.find(t->config.find_context, id, &found))
+    if (!t->has_psk || CRYPTO_memcmp(t->psk.identity, id, n) != 0)
         return 1;
+    found = t->psk;
     memcpy(t->proved_identity, id, n);
     t->proved = true; /* once the handshake is done */
     *ret = session_of(ssl, &found);
     OPENSSL_cleanse(&found, sizeof found);
     return *ret != NULL;
+}
+
+/* The first of the names in a client's greeting that could be one of ours. RFC 8446, 4.2.11. */
+static bool find_identity(SSL *ssl, unsigned char ret[GN_TLS_IDENTITY_BYTES])
+{
+    const unsigned char *at;
+    size_t n;
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_psk, &at, &n) != 1 || n < 2)
+        return false;
+    size_t left = (size_t)at[0] << 8 | at[1];
+    at += 2;
+    left = left < n - 2 ? left : n - 2;
+    while (left >= 2) {
+        const size_t bytes = (size_t)at[0] << 8 | at[1];
+        if (left - 2 < bytes)
+            return false;
+        if (bytes == GN_TLS_IDENTITY_BYTES) {
+            memcpy(ret, at + 2, bytes);
+            return true;
+        }
+        const size_t whole = 2 + bytes + 4; /* an age follows */
+        if (whole > left)
+            return false;
+        at += whole;
+        left -= whole;
+    }
+    return false;
+}
+
+static int greeted(SSL *ssl, int *alert, void *arg)
+{
+    struct tls *t = SSL_get_app_data(ssl);
+    (void)alert;
+    (void)arg;
+    if (t->key != NOT_ASKED || !find_identity(ssl, t->wanted))
+        return SSL_CLIENT_HELLO_SUCCESS;
+    t->key = ASKED;
+    return SSL_CLIENT_HELLO_RETRY;
+}
+
+static void wanted_key(struct gn_tls *base, unsigned char ret[GN_TLS_IDENTITY_BYTES])
+{
+    memcpy(ret, of(base)->wanted, GN_TLS_IDENTITY_BYTES);
+}
+
+static void give_key(struct gn_tls *base, const struct gn_tls_psk *psk)
+{
+    struct tls *t = of(base);
+    t->has_psk = psk != NULL;
+    if (psk)
+        t->psk = *psk;
+    t->key = ANSWERED;
 }
 
 static int derive(const void *secret, size_t n, struct gn_tls_psk *ret)
@@ -220,11 +273,22 @@ static SSL_CTX *new_context(const struct gn_tls_config *config, struct gn_error 
         SSL_CTX_free(c);
         return NULL;
     }
+    if (config->asks_for_keys)
+        SSL_CTX_set_client_hello_cb(c, greeted, NULL);
     if (load_files(c, config, err)) {
         SSL_CTX_free(c);
         return NULL;
     }
     return c;
+}
+
+static SSL_CTX *context_of(const struct gn_tls_config *config, struct gn_error *err)
+{
+    SSL_CTX *shared = (SSL_CTX *)config->context;
+    if (!shared)
+        return new_context(config, err);
+    SSL_CTX_up_ref(shared);
+    return shared;
 }
 
 static void tls_free(struct gn_tls *base)
@@ -252,7 +316,7 @@ extern const struct gn_tls_ops gn_tls_module;
 
 static struct gn_tls *start_inside(const struct gn_tls_config *config, int fd, struct gn_error *err)
 {
-    SSL_CTX *c = new_context(config, err);
+    SSL_CTX *c = context_of(config, err);
     struct tls *t = c ? calloc(1, sizeof *t) : NULL;
     BIO *in = t ? BIO_new_socket(fd, BIO_NOCLOSE) : NULL, *out = t ? BIO_new(BIO_s_mem()) : NULL;
     SSL *ssl = t ? SSL_new(c) : NULL;
@@ -272,6 +336,7 @@ static struct gn_tls *start_inside(const struct gn_tls_config *config, int fd, s
     if (t->has_psk)
         t->psk = *config->psk;
     t->config.psk = NULL;
+    t->config.context = NULL;
     t->fd = fd;
     t->context = c;
     t->ssl = ssl;
@@ -345,6 +410,7 @@ static int code_of(struct tls *t, int rc)
     switch (SSL_get_error(t->ssl, rc)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
+    case SSL_ERROR_WANT_CLIENT_HELLO_CB:
         return -EAGAIN;
     case SSL_ERROR_ZERO_RETURN:
         return -EPIPE;
@@ -389,7 +455,11 @@ static int handshake(struct gn_tls *base, struct gn_error *err)
         (void)drain(t); /* the alert that says why */
     } else {
         int sent = drain(t);
-        ret = sent == -EAGAIN ? 2 : sent ? gn_fail(err, -sent, NULL, "it hung up during the TLS handshake") : code ? 1 : 0;
+        ret = sent && sent != -EAGAIN ? gn_fail(err, -sent, NULL, "it hung up during the TLS handshake")
+              : t->key == ASKED       ? GN_TLS_WANTS_KEY
+              : sent                  ? GN_TLS_WRITES
+              : code                  ? GN_TLS_READS
+                                      : GN_TLS_DONE;
     }
     pthread_mutex_unlock(&t->lock);
     leave();
@@ -523,21 +593,33 @@ static bool unsent(struct gn_tls *base)
     return left;
 }
 
-static int check(const struct gn_tls_config *config, struct gn_error *err)
+static int open_context(const struct gn_tls_config *config, struct gn_tls_context **ret, struct gn_error *err)
 {
     begin();
     if (!enter())
         return ends(err);
     SSL_CTX *c = new_context(config, err);
-    SSL_CTX_free(c);
     leave();
+    *ret = (struct gn_tls_context *)c;
     return c ? 0 : -EINVAL;
+}
+
+static void close_context(struct gn_tls_context *context)
+{
+    if (!enter())
+        return;
+    SSL_CTX_free((SSL_CTX *)context);
+    leave();
 }
 
 __attribute__((visibility("default"))) const struct gn_tls_ops gn_tls_module = {
     .version = GN_TLS_MODULE_VERSION,
+    .open_context = open_context,
+    .close_context = close_context,
     .start = start,
     .handshake = handshake,
+    .wanted_key = wanted_key,
+    .give_key = give_key,
     .identity = identity,
     .subject = subject,
     .send = tls_send,
@@ -547,5 +629,4 @@ __attribute__((visibility("default"))) const struct gn_tls_ops gn_tls_module = {
     .free = tls_free,
     .derive = derive,
     .same = same,
-    .check = check,
 };
