@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/part.h"
 #include "base/room.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -44,6 +45,35 @@ static void failures_carry_a_sentence(void **state)
     assert_string_equal(err.what, "no thing");
     assert_string_equal(err.fix, "do this");
     assert_int_equal(gn_fail(NULL, EIO, NULL, "unheard"), -EIO);
+}
+
+static void texts_are_cleaned(void **state)
+{
+    static const struct {
+        const char *text, *clean;
+    } all[] = {
+        {"plain ~ text", "plain ~ text"},
+        {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"a\nb\tc\x1b[31m\x7f", "a?b?c?[31m?"},
+        {"\xc2\x9b", "??"},                       /* CSI as one character of C1 */
+        {"\x9b", "?"},                            /* and as the byte that some terminals take for it */
+        {"\xe2\x80\xae", "???"},                  /* RIGHT-TO-LEFT OVERRIDE */
+        {"\xe2\x81\xa6x\xe2\x81\xa9", "???x???"}, /* isolates */
+        {"\xd8\x9c\xe2\x80\x8e\xe2\x80\xa8", "????????"},
+        {"\xc0\x8a \xe0\x80\x8a", "?? ???"}, /* newlines in more bytes than they need */
+        {"\xed\xa0\x80", "???"},             /* half of a surrogate */
+        {"\xf4\x90\x80\x80", "????"},        /* beyond the last character */
+        {"ab\xc3", "ab?"},
+        {"\xe2\x82", "??"},
+        {"\xc3(", "?("},
+    };
+    for (size_t i = 0; i < GN_ARRAY_SIZE(all); i++) {
+        char text[64];
+        const size_t n = strlen(all[i].text);
+        memcpy(text, all[i].text, n + 1);
+        gn_text_clean(text, n);
+        assert_string_equal(text, all[i].clean);
+    }
 }
 
 static void parts_are_what_people_write(void **state)
@@ -231,6 +261,7 @@ int main(void)
         cmocka_unit_test(ranges_do_not_wrap),
         cmocka_unit_test(arithmetic_reports_overflow),
         cmocka_unit_test(failures_carry_a_sentence),
+        cmocka_unit_test(texts_are_cleaned),
         cmocka_unit_test(parts_are_what_people_write),
         cmocka_unit_test(list_keeps_order_while_removing),
         cmocka_unit_test(bytes_are_dropped_off_the_front),

@@ -8,12 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
 
 /* Set once by gn_log_init, before threads start. */
 static const char *log_who = "gantry";
 static enum gn_log_level log_level = GN_LOG_NONE;
 static int log_fd = STDERR_FILENO;
+static void (*log_write)(const char *line, size_t n);
 
 void gn_log_init(const char *who, enum gn_log_level fallback)
 {
@@ -30,9 +33,27 @@ void gn_log_to(int fd)
     log_fd = fd;
 }
 
+void gn_log_through(void (*write_line)(const char *line, size_t n))
+{
+    log_write = write_line;
+}
+
 int gn_log_enabled(enum gn_log_level level)
 {
     return level <= log_level;
+}
+
+void gn_log_line(char *line, size_t n)
+{
+    gn_text_clean(line, n);
+    line[n++] = '\n';
+    if (log_write) {
+        log_write(line, n);
+        return;
+    }
+    if (write(log_fd, line, n) < 0) {
+        /* There is nowhere left to say it. */
+    }
 }
 
 void gn_log(enum gn_log_level level, const char *fmt, ...)
@@ -52,9 +73,6 @@ void gn_log(enum gn_log_level level, const char *fmt, ...)
     n += m;
     if (n > (int)sizeof line - 2)
         n = (int)sizeof line - 2;
-    line[n++] = '\n';
-    if (write(log_fd, line, (size_t)n) < 0) {
-        /* There is nowhere left to say it. */
-    }
+    gn_log_line(line, (size_t)n);
     errno = saved;
 }

@@ -96,7 +96,8 @@ char *gn_json_text(struct json_t *root, unsigned digits)
 {
     json_malloc_t ignored;
     json_free_t drop;
-    char *in = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL, *out = in ? strdup(in) : NULL;
+    char *in = root ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(digits)) : NULL,
+         *out = in ? strdup(in) : NULL;
     json_get_alloc_funcs(&ignored, &drop);
     drop(in);
     json_decref(root);

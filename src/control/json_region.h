@@ -19,7 +19,8 @@ size_t gn_json_region_bytes(void);
 
 /* Names come from programs, drivers and command lines; one that is no UTF-8 has its odd bytes replaced. NULL: no memory. */
 struct json_t *gn_json_string(const char *s);
-/* Compact text, the caller's to free(); takes root. digits: of numbers that are no integers; 0: all. NULL: root was NULL, or no memory. */
+/* Compact text in ASCII, which no terminal obeys, whatever the names in it; the caller's to free(); takes root. digits: of numbers that are
+ * no integers; 0: all. NULL: root was NULL, or no memory. */
 char *gn_json_text(struct json_t *root, unsigned digits);
 
 #endif

@@ -208,8 +208,8 @@ static int report(struct saving *s, uint64_t total_ns, uint64_t sync_ns)
         json_incref(s->reply);
         return gn_ctl_print_json(s->args, s->reply);
     }
-    printf("%s saved: %s in %.2f s (%s/s), ", json_string_value(json_object_get(c, "id")), gn_ctl_format_size(s->bytes, size),
-           (double)total_ns / 1e9, gn_ctl_format_size((uint64_t)((double)s->bytes * 1e9 / (double)(total_ns ? total_ns : 1)), rate));
+    printf("%s saved: %s in %.2f s (%s/s), ", gn_ctl_id_of(c), gn_ctl_format_size(s->bytes, size), (double)total_ns / 1e9,
+           gn_ctl_format_size((uint64_t)((double)s->bytes * 1e9 / (double)(total_ns ? total_ns : 1)), rate));
     if (s->args->stop)
         printf("and stopped: its program waits for gantry restore\n");
     else

@@ -127,6 +127,8 @@ void gn_ctl_when_interrupted(const struct gn_ctl_args *args, const char *what, c
 /* Prints {"version":1, ...} on one line and ends stdout well; takes the reference. 0, or a failure that it
  * has reported. */
 int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root);
+/* The "id" of a reply's object, for people; "?" where it is none. */
+const char *gn_ctl_id_of(const json_t *o);
 
 /* At the end of what was printed: 0, or a failure that it has reported (a full disk). */
 int gn_ctl_flush(const struct gn_ctl_args *args);

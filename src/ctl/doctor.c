@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "control/control.h"
 
 /* A driver that wakes a card up can take long; one that hangs must not keep the other findings back. */
@@ -29,15 +30,19 @@ void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     for (char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+        if (*p == '\n')
             *p = ' ';
+    gn_text_clean(text, strlen(text));
     json_t *o = json_object();
     json_object_set_new(o, "check", json_string(check));
     json_object_set_new(o, "status", json_string(status_names[status]));
     if (json_object_set_new(o, "finding", json_string(text)))
         json_object_set_new(o, "finding", json_string("what was found cannot be shown as text"));
-    if (fix && *fix)
-        json_object_set_new(o, "fix", json_string(fix));
+    if (fix && *fix) {
+        snprintf(text, sizeof text, "%s", fix);
+        gn_text_clean(text, strlen(text));
+        json_object_set_new(o, "fix", json_string(text));
+    }
     if (status > d->worst)
         d->worst = status;
     if (status == GN_DOCTOR_FAIL && d->n_failed++ == 0)

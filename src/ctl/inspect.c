@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/text.h"
 #include "stream/known.h"
 
 /* A bit a page, twice: at most 64 MiB. */
@@ -53,10 +54,8 @@ static void take_text(const struct gn_stream_entry *e, uint32_t part, char ret[G
     if (!gn_stream_find_part(e, part, &p))
         return;
     size_t n = p.n < GN_INSPECT_TEXT - 1 ? p.n : GN_INSPECT_TEXT - 1;
-    for (size_t i = 0; i < n; i++) {
-        char c = ((const char *)p.bytes)[i];
-        ret[i] = c >= ' ' && c <= '~' ? c : '?';
-    }
+    memcpy(ret, p.bytes, n);
+    gn_text_clean(ret, n);
     ret[n] = 0;
 }
 
@@ -221,6 +220,8 @@ static int load(struct loading *l, struct gn_stream_fd *file, struct gn_error *e
     if (rc < 0)
         return rc;
     l->f->about = *gn_stream_reader_about(r);
+    gn_text_clean(l->f->about.creator, strlen(l->f->about.creator));
+    gn_text_clean(l->f->about.api, strlen(l->f->about.api));
     while (rc == 0 && s.what != GN_STREAM_IS_COMMIT) {
         rc = gn_stream_next(r, &s);
         if (rc < 0)

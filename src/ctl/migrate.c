@@ -59,8 +59,8 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     if (args->json)
         return gn_ctl_print_json(args, reply);
     const json_t *phases = json_object_get(moved, "phases_ns"), *pages = json_object_get(moved, "pages");
-    printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n", json_string_value(json_object_get(moved, "id")),
-           done, ms(moved, "downtime_ns"), ms(phases, "drain"), ms(phases, "save"));
+    printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n", gn_ctl_id_of(moved), done,
+           ms(moved, "downtime_ns"), ms(phases, "drain"), ms(phases, "save"));
     printf("%lld of its %lld pages were sent ahead in %.1f ms, %lld in the stop\n", number(pages, "precopy"), number(pages, "total"),
            ms(moved, "precopy_ns"), number(pages, "stop"));
     json_decref(reply);

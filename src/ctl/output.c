@@ -39,9 +39,15 @@ int gn_ctl_flush(const struct gn_ctl_args *args)
     return gn_ctl_fail(&quiet, GN_EXIT_FAILED, "", &err);
 }
 
+const char *gn_ctl_id_of(const json_t *o)
+{
+    const char *id = json_string_value(json_object_get(o, "id"));
+    return id && strspn(id, "0123456789abcdef") == strlen(id) ? id : "?";
+}
+
 int gn_ctl_print_json(const struct gn_ctl_args *args, json_t *root)
 {
-    char *text = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+    char *text = root ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(root);
     if (!text) {
         struct gn_error err;

@@ -166,7 +166,7 @@ int gn_ctl_restore(const struct gn_ctl_args *args)
         json_object_set_new(r, "total_ns", json_integer((json_int_t)total_ns));
         status = gn_ctl_print_json(args, json_incref(reply));
     } else {
-        printf("%s restored in %.2f s; its program goes on\n", json_string_value(json_object_get(r, "id")), (double)total_ns / 1e9);
+        printf("%s restored in %.2f s; its program goes on\n", gn_ctl_id_of(r), (double)total_ns / 1e9);
         status = gn_ctl_flush(args);
     }
     json_decref(reply);

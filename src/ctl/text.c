@@ -7,12 +7,18 @@
 #include <wchar.h>
 #include <wctype.h>
 
-char *gn_text_printable(const char *text)
+#include "base/text.h"
+
+char *gn_text_printable(const char *name)
 {
-    char *out = malloc(strlen(text) + 1), *to = out;
+    char *clean = strdup(name), *out = clean ? malloc(strlen(clean) + 1) : NULL, *to = out;
+    const char *text = clean;
     mbstate_t state;
-    if (!out)
+    if (!out) {
+        free(clean);
         return NULL;
+    }
+    gn_text_clean(clean, strlen(clean));
     memset(&state, 0, sizeof state);
     while (*text) {
         wchar_t wide;
@@ -29,6 +35,7 @@ char *gn_text_printable(const char *text)
         text += n;
     }
     *to = 0;
+    free(clean);
     return out;
 }
 

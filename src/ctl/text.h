@@ -9,8 +9,8 @@
  * hold reaches a terminal as a command.
  */
 
-/* A copy that is safe to print, malloc'd; what cannot be printed is '?'. NULL: no memory. */
-char *gn_text_printable(const char *text);
+/* A copy that is safe to print, malloc'd: cleaned (base/text.h), and '?' for what this locale cannot print. NULL: no memory. */
+char *gn_text_printable(const char *name);
 /* How many columns it takes. */
 int gn_text_width(const char *text);
 /* How many bytes of it fit into so many columns; *ret_columns: those that they take. */

@@ -63,7 +63,7 @@ static void write_event(struct gn_timeline *t, json_t *o)
     if (!o)
         return;
     fputs(t->n_written++ ? ",\n" : "\n", t->to);
-    (void)json_dumpf(o, t->to, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    (void)json_dumpf(o, t->to, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
     json_decref(o);
 }
 

@@ -597,6 +597,19 @@ class Hostile(unittest.TestCase):
             self.ended(whole[:n], (2, 2) if n else (), partly=True)
         self.assertEqual(vgpus(self.good), [])
 
+    def test_names_command_nobody_who_reads_the_log(self):
+        with Gantryd(env=FAKE) as g:
+            for name in (b"\x1b[31mred", b"\xc2\x9b31mred", b"\x9b31mred", b"\xe2\x80\xaegnp.exe", b"\xe2\x81\xa6a\xe2\x81\xa9", b"a\nb"):
+                c = g.client(greet=False)
+                self.assertEqual(c.ask(HELLO, hello(program=name)).op, WELCOME)
+                c.send(frame(99, 1))
+                self.assertIsNone(c.receive())
+                c.close()
+            _, log = g.stop()
+        lines = [line for line in log.splitlines() if "unknown frame" in line]
+        self.assertEqual(len(lines), 6, log)
+        self.assertEqual([c for c in log if c in "\x1b\x9b\u202e\u2066\u2069\ufffd"], [], log)
+
     def test_a_request_without_end(self):
         c = self.gantryd.client()
         part = frame(CONTROL, 2, b" " * 60000, flags=1)

@@ -41,14 +41,8 @@ static void say(struct gn_worker_log *l)
     const bool ours = l->n >= sizeof name - 1 && memcmp(l->line, name, sizeof name - 1) == 0;
     if (!may_say(l))
         return;
-    int n = snprintf(text, sizeof text, "%s%.*s", ours ? "" : "gantry-worker: not in its own words: ", (int)l->n, l->line);
-    for (int i = 0; i < n; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            text[i] = '?';
-    text[n++] = '\n';
-    if (write(STDERR_FILENO, text, (size_t)n) < 0) {
-        /* There is nowhere left to say it. */
-    }
+    const int n = snprintf(text, sizeof text, "%s%.*s", ours ? "" : "gantry-worker: not in its own words: ", (int)l->n, l->line);
+    gn_log_line(text, (size_t)n);
 }
 
 static void take(struct gn_worker_log *l, const char *bytes, size_t n)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "link/tcp.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-endian in memory");
@@ -231,7 +232,7 @@ void gn_frame_string_set(char *dst, size_t n, const char *src)
     size_t i = 0;
     memset(dst, 0, n);
     for (; i + 1 < n && src[i]; i++)
-        dst[i] = (unsigned char)src[i] < 0x20 || src[i] == 0x7f ? '?' : src[i];
+        dst[i] = src[i];
     /* Not in the middle of a UTF-8 sequence. */
     if (src[i] && ((unsigned char)src[i] & 0xc0) == 0x80) {
         while (i > 0 && ((unsigned char)dst[i - 1] & 0xc0) == 0x80)
@@ -239,6 +240,7 @@ void gn_frame_string_set(char *dst, size_t n, const char *src)
         if (i > 0)
             dst[--i] = 0;
     }
+    gn_text_clean(dst, i);
 }
 
 /* One sendmsg from offset on; descriptors go with the first byte. > 0 bytes, 0 would block, -errno. */

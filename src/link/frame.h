@@ -85,7 +85,7 @@ bool gn_frame_payload(const struct gn_frame *f, void *dst, size_t n);
 
 /* NUL within n bytes: a fixed-size string field as received. */
 bool gn_frame_string_ok(const char *s, size_t n);
-/* Fills a fixed-size string field: cut to fit, zero to the end, control characters replaced. */
+/* Fills a fixed-size string field: cut to fit, zero to the end, cleaned (base/text.h). */
 void gn_frame_string_set(char *dst, size_t n, const char *src);
 
 /* Sends one whole frame, waiting at most timeout_ms for room. 0 or -errno; a partly sent frame leaves the

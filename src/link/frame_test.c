@@ -306,6 +306,8 @@ static void string_fields_are_cut_between_characters(void **state)
     assert_string_equal(field, "abcdef");
     gn_frame_string_set(field, sizeof field, "a\nb\x7f");
     assert_string_equal(field, "a?b?");
+    gn_frame_string_set(field, sizeof field, "a\xc2\x9b\xe2\x80\xae");
+    assert_string_equal(field, "a?????");
     assert_true(gn_frame_string_ok(field, sizeof field));
     memset(field, 'x', sizeof field);
     assert_false(gn_frame_string_ok(field, sizeof field));

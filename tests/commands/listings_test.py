@@ -219,6 +219,22 @@ class NoDaemon(CommandTest):
         self.assertIn("a?[2Jb?\u00e9\u4e2dc", lines[1])
         self.assertEqual(lines[2].split()[:4], ["-"] * 4)
 
+    def test_names_turn_no_text_around_them(self):
+        path = os.path.join(self.dir, "s")
+        names = ["c1-\u009b2J", "bidi-\u202egnp.exe", "isolate-\u2066x\u2069", "line-\u2028x"]
+        reply = json.dumps({"version": 1, "vgpus": [{"id": "0000000{}".format(i), "program": name, "devices": []}
+                                                    for i, name in enumerate(names)]}, ensure_ascii=False)
+
+        def answer(op, seq):
+            return FakeGantryd.greeting(op, seq) if op == HELLO else frame(CONTROL, seq, reply.encode())
+        with FakeGantryd(path, answer):
+            for args in (["ls"], ["ls", "--json"]):
+                p = self.prefix.run(*args, address="unix:" + path)
+                self.assertEqual([c for c in p.stdout if c in "\u009b\u202e\u2066\u2069\u2028"], [], args)
+                self.assertEqual(p.stdout.count("bidi-"), 1, args)
+            p = self.prefix.run("ls", "--json", address="unix:" + path)
+        self.assertEqual([v["program"] for v in json.loads(p.stdout)["vgpus"]], names)
+
     def test_nor_can_what_somebody_says_who_refuses(self):
         path = os.path.join(self.dir, "s")
         words = "a\x1b[2Jb\n\u00e9\u4e2dc"
