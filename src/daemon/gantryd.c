@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gantryd: meets programs at a socket, makes each its vGPU's memory and has a worker host it. It loads no
- * driver, sleeps while nothing happens, and has two threads: this one, and the scheduler's.
+ * driver, sleeps while nothing happens, and has three threads: this one, the scheduler's, and the log's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include "control/json_region.h"
 #include "daemon/daemon.h"
 #include "daemon/listen_tcp.h"
+#include "daemon/log_writer.h"
 #include "daemon/spawn.h"
 #include "link/address.h"
 
@@ -57,6 +58,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
 #define TCP_GRACE_MS    5000
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
 #define BREACH_PAUSE_NS UINT64_C(1000000000)
+#define LOG_END_MS      1000 /* for the last lines to be written */
 
 static struct gn_daemon gantryd;
 static struct gn_listener listener = GN_LISTENER_NONE;
@@ -311,9 +313,13 @@ int main(int argc, char **argv)
     fprintf(stderr, "ready unix:%s\n", listener.path);
     gn_notify_ready();
 
+    rc = gn_log_writer_start(&err);
+    if (rc)
+        gn_log(GN_LOG_WARN, "%s; who does not read this log may hold gantryd up", err.what);
     rc = gn_loop_run(&gantryd.loop);
     gn_listener_remove(&listener);
     gn_hosts_fini(&gantryd);
+    gn_log_writer_stop(LOG_END_MS);
     gn_loop_close(&gantryd.loop, &gantryd.grace);
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);
     gn_loop_close(&gantryd.loop, &gantryd.attach_timer);

@@ -610,6 +610,35 @@ class Hostile(unittest.TestCase):
         self.assertEqual(len(lines), 6, log)
         self.assertEqual([c for c in log if c in "\x1b\x9b\u202e\u2066\u2069\ufffd"], [], log)
 
+    def test_a_log_that_nobody_reads_holds_up_nobody(self):
+        with Gantryd(env=dict(FAKE, GANTRY_LOG="debug")) as g:
+            for _ in range(2500):  # lines of 200 bytes: more than the pipe and gantryd's own memory hold
+                c = g.client(greet=False)
+                self.assertEqual(c.ask(HELLO, hello(program=b"n" * 127)).op, WELCOME)
+                c.send(frame(99, 1))
+                self.assertIsNone(c.receive())
+                c.close()
+            g.client().close()
+            said = b""
+            while b"lines were left out here" not in said:
+                said += os.read(g.process.stderr.fileno(), 65536)
+            status, rest = g.stop()
+        lines = (said.decode() + rest).splitlines()
+        dropped = sum(int(line.split()[2]) for line in lines if "lines were left out here" in line)
+        self.assertEqual(status, 0)
+        self.assertEqual(sum("unknown frame" in line for line in lines) + dropped, 2500)
+
+    def test_a_log_that_is_never_read_does_not_keep_gantryd_from_ending(self):
+        with Gantryd(env=dict(FAKE, GANTRY_LOG="debug")) as g:
+            for _ in range(600):
+                c = g.client(greet=False)
+                self.assertEqual(c.ask(HELLO, hello(program=b"n" * 127)).op, WELCOME)
+                c.send(frame(99, 1))
+                self.assertIsNone(c.receive())
+                c.close()
+            g.process.terminate()
+            self.assertEqual(g.process.wait(PATIENCE), 0)
+
     def test_a_request_without_end(self):
         c = self.gantryd.client()
         part = frame(CONTROL, 2, b" " * 60000, flags=1)
