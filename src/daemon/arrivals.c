@@ -440,7 +440,7 @@ void gn_arrival_up(struct gn_vgpu_record *v)
 static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
 {
     struct gn_conn *c = v->conn;
-    gn_log(GN_LOG_WARN, "vgpu=%08x: it does not come: %s", v->id, err->what);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: it does not come: %s", v->id, err->what);
     c->vgpu = NULL;
     c->closing = true;
     const uint32_t seq = v->attach_seq;
@@ -504,8 +504,8 @@ bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const s
     gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
     v->booted = true;
     drop(v->arrival);
-    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id, v->program, (int)v->program_pid,
-           (int)v->worker_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id, v->program,
+                 (int)v->program_pid, (int)v->worker_pid);
     GN_FAULT("daemon-gone-over");
     return true;
 }

@@ -144,7 +144,7 @@ void gn_away_unanswered(struct gn_move *m)
     m->until_ns = gn_now_ns() + NO_END_NS;
     gn_fail(&err, ETIMEDOUT, "look with gantry ls at both gantryds when its program goes on",
             "the program of %08x does not say where it goes on (it may be stopped); until it does, the vGPU waits at both", m->from->id);
-    gn_log(GN_LOG_WARN, "vgpu=%08x: %s", m->from->id, err.what);
+    gn_quota_log(m->from->quota, GN_LOG_WARN, "vgpu=%08x: %s", m->from->id, err.what);
     gn_move_answer(m, gn_control_error("it is not known yet whether the vGPU was moved", err.what, err.fix));
 }
 
@@ -178,8 +178,8 @@ static void left(struct gn_move *m, const struct gn_link_ready *r)
     struct gn_conn *c = v->conn;
     const uint64_t now = gn_now_ns();
     GN_FAULT("daemon-left");
-    gn_log(GN_LOG_INFO, "vgpu=%08x: moved to the gantryd at %s, stopped for %llu us", v->id, m->address,
-           (unsigned long long)(now - m->out.began_ns) / 1000);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: moved to the gantryd at %s, stopped for %llu us", v->id, m->address,
+                 (unsigned long long)(now - m->out.began_ns) / 1000);
     gn_move_answer(m, gn_move_figures(m, m->address, now, r->boot_ns, r->load_ns));
     gn_move_drop(m);
     c->vgpu = NULL;

@@ -119,7 +119,7 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
     GN_FAULT("daemon-checkpoint-saved");
     if (!(m->how.flags & GN_WORKER_SAVE_STOP)) {
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
-        gn_log(GN_LOG_INFO, "vgpu=%08x: saved, and goes on", v->id);
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: saved, and goes on", v->id);
         gn_move_answer(m, checkpoint_reply(m, "running"));
         gn_move_drop(m);
         return;
@@ -159,7 +159,7 @@ static void decide(struct gn_move *m)
     struct gn_vgpu_record *v = m->from;
     memcpy(v->stop_key, m->how.key, sizeof v->stop_key);
     v->stopped = m->kept = true;
-    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id, v->program, (int)v->program_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is stopped, and in a file", v->id, v->program, (int)v->program_pid);
     if (v->process.fd < 0)
         gn_vgpus_worker_over(v);
     else
@@ -214,8 +214,8 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     m->answered = false;
     if (m->from->remote) {
         m->told = true;
-        gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id, m->from->program,
-               (int)m->from->program_pid);
+        gn_quota_log(m->from->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) is told that it is in a file", m->from->id, m->from->program,
+                     (int)m->from->program_pid);
         set_deadline(m, TELL_NS);
         return 0;
     }
@@ -259,7 +259,8 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         if (!v)
             return -ENOMEM;
         fds[GN_LINK_WAIT_RING] = -1;
-        gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program, (int)v->program_pid);
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program,
+                     (int)v->program_pid);
         gn_conn_watch_program(c);
     }
     if (v->hand_fd >= 0)
@@ -301,7 +302,7 @@ static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wa
         gn_vgpus_leave(v);
         return NULL;
     }
-    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program, (int)v->program_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) waits for it, which is in a file", v->id, v->program, (int)v->program_pid);
     return v;
 }
 

@@ -27,6 +27,7 @@ static void bury(struct gn_corpse *corpse)
 {
     struct gn_conn *c = gn_container_of(corpse, struct gn_conn, corpse);
     struct gn_daemon *d = c->daemon;
+    gn_quota_put(c->quota);
     free(c);
     gn_crowd_gone(d);
 }
@@ -76,7 +77,7 @@ void gn_conns_close(struct gn_daemon *d)
 
 static void fault(struct gn_conn *c, const char *what)
 {
-    gn_log(GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed", (int)c->pid, c->program, what);
+    gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed", (int)c->pid, c->program, what);
     gn_conn_close(c);
 }
 
@@ -418,14 +419,17 @@ static void ready(struct gn_source *s, uint32_t events)
         gn_conn_close(c);
 }
 
-static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred)
+static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred, uint64_t source)
 {
     struct gn_conn *c = calloc(1, sizeof *c);
-    if (!c) {
+    struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source) : NULL;
+    if (!quota) {
+        free(c);
         close(fd);
         return NULL;
     }
     c->daemon = d;
+    c->quota = quota;
     c->pid = cred->pid;
     c->uid = cred->uid;
     c->gid = cred->gid;
@@ -452,7 +456,7 @@ void gn_conns_take(struct gn_daemon *d, int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
         close(fd);
     else
-        (void)take_socket(d, fd, &cred);
+        (void)take_socket(d, fd, &cred, gn_quota_source_of_user(cred.uid));
 }
 
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
@@ -462,7 +466,7 @@ struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct g
         close(fd);
         return NULL;
     }
-    struct gn_conn *c = take_socket(d, fd, &nobody);
+    struct gn_conn *c = take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address));
     if (c) {
         c->remote = true;
         c->peer = *peer;

@@ -9,6 +9,7 @@
 #include "daemon/breaches.h"
 #include "daemon/devices.h"
 #include "daemon/loop.h"
+#include "daemon/quota.h"
 #include "daemon/refusals.h"
 #include "daemon/scheduler.h"
 #include "daemon/strangers.h"
@@ -56,6 +57,7 @@ struct gn_conn {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_daemon *daemon;
+    struct gn_quota *quota; /* of the user, or the address, at its other end */
     struct gn_source socket;
     struct gn_source process; /* pidfd of the program, once it attached; -1: it cannot be watched */
     bool process_proved;      /* the kernel says that the pidfd is the peer's: it may be killed by it */
@@ -97,6 +99,7 @@ struct gn_vgpu_record {
     struct gn_corpse corpse;
     struct gn_list link;
     struct gn_daemon *daemon;
+    struct gn_quota *quota; /* of the user, or the address, of its program */
     struct gn_host *host;
     struct gn_conn *conn; /* NULL: the program is gone */
     uint32_t attach_seq;
@@ -162,6 +165,7 @@ struct gn_daemon {
     struct gn_machine machine;
     struct gn_walls walls;
     struct gn_host *hosts; /* one a driver */
+    struct gn_quotas quotas;
     struct gn_list conns, vgpus;
     uint32_t n_conns;
     /* crowd.c */

@@ -222,6 +222,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     struct gn_address address;
     int rc, end_fd;
     d->at = &listener;
+    gn_quotas_init(&d->quotas);
     gn_list_init(&d->conns);
     gn_list_init(&d->vgpus);
     gn_list_init(&d->late_attaches);
@@ -326,6 +327,7 @@ int main(int argc, char **argv)
     gn_loop_close(&gantryd.loop, &gantryd.late);
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);
+    gn_quotas_fini(&gantryd.quotas);
     stop_scheduler(&gantryd);
     gn_breaches_fini(&gantryd.breaches);
     gn_tenants_fini(&gantryd.tenants);

@@ -52,8 +52,8 @@ void gn_hosted_watch(struct gn_daemon *d, uint64_t now_ns)
             pread(v->counters_fd, &used_bytes, sizeof used_bytes, offsetof(struct gn_counters, memory_bytes)) != sizeof used_bytes ||
             used_bytes <= v->lease.leased_bytes)
             continue;
-        gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) uses %llu bytes of device memory and may use %llu, and is ended", v->id, v->program,
-               (int)v->program_pid, (unsigned long long)used_bytes, (unsigned long long)v->lease.leased_bytes);
+        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) uses %llu bytes of device memory and may use %llu, and is ended", v->id,
+                     v->program, (int)v->program_pid, (unsigned long long)used_bytes, (unsigned long long)v->lease.leased_bytes);
         gn_vgpus_kill(v);
     }
 }

@@ -71,7 +71,7 @@ static void undo(struct gn_move *m, const struct gn_error *err)
     struct gn_vgpu_record *v = m->from;
     const bool lost = m->what != GN_MOVE_RESTORE && v->process.fd < 0;
     const char *failure = lost ? "the vGPU is lost" : failures[m->what];
-    gn_log(GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, failure, err->what);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, failure, err->what);
     gn_move_answer(m, gn_control_error(failure, err->what, err->fix[0] ? err->fix : NULL));
     if (m->saved && m->what != GN_MOVE_RESTORE)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
@@ -153,7 +153,7 @@ static void commit(struct gn_move *m)
     gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
     GN_FAULT("daemon-committed");
     if (m->what == GN_MOVE_RESTORE) {
-        gn_log(GN_LOG_INFO, "vgpu=%08x: restored, worker %d", v->id, (int)v->worker_pid);
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: restored, worker %d", v->id, (int)v->worker_pid);
         gn_move_answer(m, gn_restore_reply(m));
         gn_move_drop(m);
         gn_vgpus_leave(n);
@@ -162,8 +162,8 @@ static void commit(struct gn_move *m)
     const uint64_t now = gn_now_ns();
     /* It stays as long as the program lives. */
     v->driver_stays |= m->out.driver_stays != 0;
-    gn_log(GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id, v->hosted ? "its program" : "worker", (int)v->worker_pid,
-           (unsigned long long)(now - m->out.began_ns) / 1000);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: moved to %s %d, stopped for %llu us", v->id, v->hosted ? "its program" : "worker",
+                 (int)v->worker_pid, (unsigned long long)(now - m->out.began_ns) / 1000);
     gn_move_answer(m, gn_move_figures(m, gn_move_names[m->where], now, m->asked_ns - m->began_ns, m->in.done_ns - m->in.began_ns));
     gn_move_drop(m);
     gn_vgpus_leave(n);

@@ -138,6 +138,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     v->daemon = d;
+    v->quota = gn_quota_hold(c->quota);
     v->hosted = hosted;
     v->host = hosted ? NULL : &d->hosts[d->machine.platforms[a->platform].driver];
     v->attach_seq = seq;
@@ -152,7 +153,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
     v->reaped = true;
-    gn_worker_log_init(&v->log);
+    gn_worker_log_init(&v->log, &v->quota->worker_lines);
     v->control.fd = v->process.fd = v->counters_fd = v->shares.tell_fd = v->shares.page.fd = -1;
     v->session_fd = v->ring_fd = v->events_fd = v->data_fd = v->hand_fd = -1;
     gn_frame_string_set(v->program, sizeof v->program, c->program);
@@ -196,6 +197,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
         return NULL;
     }
     n->daemon = d;
+    n->quota = gn_quota_hold(like->quota);
     n->platform = like->platform;
     n->weight = like->weight;
     gn_vgpus_set_devices(n, like->devices, like->order);
@@ -207,7 +209,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
     n->program_pid = like->program_pid;
     n->reaped = true;
-    gn_worker_log_init(&n->log);
+    gn_worker_log_init(&n->log, &n->quota->worker_lines);
     n->control.fd = n->process.fd = n->counters_fd = n->shares.tell_fd = n->shares.page.fd = -1;
     n->session_fd = n->ring_fd = n->events_fd = n->data_fd = n->hand_fd = -1;
     n->ring_bytes = like->ring_bytes;
@@ -232,6 +234,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
         return NULL;
     }
     struct gn_vgpu_record like = {.daemon = d,
+                                  .quota = c->quota,
                                   .host = &d->hosts[d->machine.platforms[w->platform].driver],
                                   .platform = w->platform,
                                   .weight = w->weight ? w->weight : DEFAULT_WEIGHT,

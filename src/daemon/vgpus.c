@@ -42,6 +42,7 @@ static void bury(struct gn_corpse *corpse)
 {
     struct gn_vgpu_record *v = gn_container_of(corpse, struct gn_vgpu_record, corpse);
     bool last = gn_list_empty(&v->daemon->vgpus);
+    gn_quota_put(v->quota);
     free(v);
     /* After a crowd, what it took goes back to the system, and gantryd is as small as before. */
     if (last)
@@ -111,7 +112,7 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     gn_vgpus_close_fd(&v->counters_fd);
     gn_vgpus_close_fd(&v->hand_fd);
     gn_list_remove(&v->link);
-    gn_log(GN_LOG_INFO, "vgpu=%08x: gone", v->id);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: gone", v->id);
     gn_loop_bury(&d->loop, &v->corpse, bury);
     if (was_ending)
         gn_vgpus_arm(d);
@@ -129,8 +130,8 @@ void gn_vgpus_kill(struct gn_vgpu_record *v)
 /* A program that was to let go of its vGPU and does not answer, since it is stopped maybe: it is told by the sockets' ends. */
 static void let_go(struct gn_vgpu_record *v)
 {
-    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) does not say that it has let go of its device; it is not waited for", v->id, v->program,
-           (int)v->program_pid);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) does not say that it has let go of its device; it is not waited for", v->id,
+                 v->program, (int)v->program_pid);
     gone(v);
 }
 
@@ -143,7 +144,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     gn_hosted_watch(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
     {
-        gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
         gn_vgpus_leave(v);
     }
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
@@ -202,7 +203,7 @@ void gn_vgpus_lost(struct gn_vgpu_record *v)
 {
     leave_books(v);
     if (v->conn)
-        gn_log(GN_LOG_INFO, "vgpu=%08x: lost", v->id);
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: lost", v->id);
     gn_vgpus_free_if_over(v);
 }
 
@@ -275,7 +276,8 @@ static void tell_program(struct gn_vgpu_record *v)
     if (v->hosted)
         gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-attached");
-    gn_log(GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid, (int)v->worker_pid);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
+                 (int)v->worker_pid);
     if (v->conn && v->remote)
         gn_vgpus_tell_session(v, v->attach_seq);
     else if (v->conn)
@@ -367,10 +369,11 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
         snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program, (int)v->program_pid);
     /* What the filter of system calls has ended is told even when its program left as quickly. */
     if (ended_by && (!v->ending || ended_by == SIGSYS))
-        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s", v->id, (int)v->worker_pid, ended_by,
-               ended_by == SIGSYS ? ", for a system call that no driver makes" : "", lost);
+        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s", v->id, (int)v->worker_pid, ended_by,
+                     ended_by == SIGSYS ? ", for a system call that no driver makes" : "", lost);
     else if (!v->ending && WEXITSTATUS(status))
-        gn_log(GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d%s", v->id, (int)v->worker_pid, WEXITSTATUS(status), lost);
+        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d%s", v->id, (int)v->worker_pid,
+                     WEXITSTATUS(status), lost);
     gn_vgpus_free_if_over(v);
 }
 
@@ -411,10 +414,10 @@ static void worker_said(struct gn_source *s, uint32_t events)
                    gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix)) {
             struct gn_error err;
             gn_fail(&err, ENODEV, e.fix, "%s", e.what);
-            gn_log(GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
+            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
             refuse(v, ENODEV, &err);
         } else {
-            gn_log(GN_LOG_WARN, "vgpu=%08x: its worker broke the protocol and is killed", v->id);
+            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker broke the protocol and is killed", v->id);
             rc = -EPROTO;
         }
         if (v->control.fd < 0)
@@ -537,7 +540,7 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
         for (uint32_t i = 0; i < GN_WORKER_MAX_DEVICES; i++)
             SWAP(v->order[i], n->order[i]);
         if (gn_vgpus_join_shares(v))
-            gn_log(GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device", v->id);
+            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device", v->id);
     }
     /* What each has on lease, and owes. Both are in one account, whose sum stays. */
     SWAP(v->lease.leased_bytes, n->lease.leased_bytes);

@@ -12,35 +12,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define BURST       64u
-#define NS_PER_LINE UINT64_C(200000000)
-#define MAX_READS   16 /* at once, so that a worker who never stops keeps nobody waiting */
+#define MAX_READS  2  /* at once, so that a worker that never stops keeps nobody waiting */
+#define LAST_READS 16 /* what a pipe holds */
 
 static const char name[] = "gantry-worker: ";
-
-static bool may_say(struct gn_worker_log *l)
-{
-    uint64_t now = gn_now_ns(), more = (now - l->since_ns) / NS_PER_LINE;
-    if (more) {
-        l->left = more > BURST - l->left ? BURST : l->left + (unsigned)more;
-        l->since_ns = now;
-    }
-    if (gn_log_enabled(GN_LOG_DEBUG))
-        return true;
-    if (!l->left) {
-        l->n_dropped++;
-        return false;
-    }
-    l->left--;
-    return true;
-}
 
 static void say(struct gn_worker_log *l)
 {
     char text[sizeof l->line + 64];
     const bool ours = l->n >= sizeof name - 1 && memcmp(l->line, name, sizeof name - 1) == 0;
-    if (!may_say(l))
+    uint32_t n_dropped;
+    if (!gn_line_limit_pass(l->limit, gn_now_ns(), &n_dropped))
         return;
+    if (n_dropped)
+        gn_log(GN_LOG_WARN, "%u lines of a user's workers were left out here", n_dropped);
     const int n = snprintf(text, sizeof text, "%s%.*s", ours ? "" : "gantry-worker: not in its own words: ", (int)l->n, l->line);
     gn_log_line(text, (size_t)n);
 }
@@ -63,11 +48,11 @@ static void take(struct gn_worker_log *l, const char *bytes, size_t n)
     }
 }
 
-void gn_worker_log_drain(struct gn_worker_log *l)
+static void copy(struct gn_worker_log *l, int most_reads)
 {
     char bytes[4096];
     ssize_t n;
-    for (int i = 0; i < MAX_READS && l->source.fd >= 0; i++) {
+    for (int i = 0; i < most_reads && l->source.fd >= 0; i++) {
         n = read(l->source.fd, bytes, sizeof bytes);
         if (n > 0)
             take(l, bytes, (size_t)n);
@@ -78,15 +63,21 @@ void gn_worker_log_drain(struct gn_worker_log *l)
     }
 }
 
+void gn_worker_log_drain(struct gn_worker_log *l)
+{
+    copy(l, LAST_READS);
+}
+
 static void ready(struct gn_source *s, uint32_t events)
 {
     (void)events;
-    gn_worker_log_drain(gn_container_of(s, struct gn_worker_log, source));
+    copy(gn_container_of(s, struct gn_worker_log, source), MAX_READS);
 }
 
-void gn_worker_log_init(struct gn_worker_log *l)
+void gn_worker_log_init(struct gn_worker_log *l, struct gn_line_limit *limit)
 {
     memset(l, 0, sizeof *l);
+    l->limit = limit;
     l->source.fd = -1;
 }
 
@@ -97,8 +88,6 @@ int gn_worker_log_open(struct gn_worker_log *l, struct gn_loop *loop, int *ret_f
         return -errno;
     l->loop = loop;
     l->source.fd = ends[0];
-    l->left = BURST;
-    l->since_ns = gn_now_ns();
     int rc = gn_loop_add(loop, &l->source, EPOLLIN, ready);
     if (rc) {
         close(ends[0]);
@@ -116,9 +105,6 @@ void gn_worker_log_close(struct gn_worker_log *l)
     if (l->n && !l->cut)
         say(l);
     l->n = 0;
-    if (l->n_dropped)
-        gn_log(GN_LOG_WARN, "%u lines of a worker were left out", l->n_dropped);
-    l->n_dropped = 0;
     if (l->source.fd >= 0)
         gn_loop_close(l->loop, &l->source);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/bucket.h"
 #include "daemon/loop.h"
 
 /*
@@ -15,15 +16,15 @@
  */
 struct gn_worker_log {
     struct gn_loop *loop;
-    struct gn_source source; /* the pipe's end here; -1: none */
-    uint64_t since_ns;       /* when `left` was last added to */
-    unsigned left, n_dropped;
-    bool cut; /* the rest of a line that is too long is on its way */
+    struct gn_source source;     /* the pipe's end here; -1: none */
+    struct gn_line_limit *limit; /* of all workers of its user */
+    bool cut;                    /* the rest of a line that is too long is on its way */
     size_t n;
     char line[768];
 };
 
-void gn_worker_log_init(struct gn_worker_log *l);
+/* limit outlives l. */
+void gn_worker_log_init(struct gn_worker_log *l, struct gn_line_limit *limit);
 /* 0 and the worker's end, the caller's; or -errno. Neither end ever blocks. */
 int gn_worker_log_open(struct gn_worker_log *l, struct gn_loop *loop, int *ret_fd);
 /* Copies what is there. */

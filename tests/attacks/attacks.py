@@ -34,6 +34,7 @@ MEMORY_KIB = 1024  # that gantryd may hold more than before, while nobody is the
 REASON = re.compile(r"vgpu=([0-9a-f]{8}).* ends: (.+)")
 PAUSES_MS = {"breaches": 60000}  # of all others: none
 FREE_BREACHES = 10
+LINES_BURST, LINE_PERIOD_S = 64, 0.2  # src/daemon/bucket.h
 CRASH = re.compile(r"AddressSanitizer|runtime error:|ThreadSanitizer|was ended by signal|LeakSanitizer")
 # On a program's stderr: where.c's word, or ASan's, that its worker has crashed in a kernel of the program's own, which lies in PoCL's cache.
 IN_A_KERNEL = re.compile(r"(?m)^(?:signal \d+ in|SUMMARY: AddressSanitizer: SEGV \()\s?\S*/cache/[A-Z]{2}/\S+\.so\b")
@@ -394,6 +395,42 @@ def control(a):
         raise Wrong("300 connections made gantryd hold {} MiB more".format(more // 1024))
 
 
+LEFT_OUT = re.compile(r"\((\d+) lines about this user were left out before\)")
+
+
+def faults(a):
+    """Faults without end: the log has few lines of them, and says how many it lacks."""
+    began, log_at, n = time.monotonic(), len(a.gantry.log()), 3000
+
+    def lines():
+        return [line for line in a.gantry.log()[log_at:].splitlines() if "sent what is no frame" in line]
+
+    def told():
+        return len(lines()) + sum(int(m.group(1)) for m in LEFT_OUT.finditer(a.gantry.log()[log_at:]))
+
+    def fault():
+        c = link.Client(a.gantry.socket, greet=False)
+        c.send(b"\xff" * 16)
+        c.socket.shutdown(socket.SHUT_WR)
+        c.receive()
+        c.close()
+
+    for i in range(n):
+        fault()
+    most = LINES_BURST + (time.monotonic() - began) / LINE_PERIOD_S
+    if len(lines()) > most + 1:
+        raise Wrong("{} lines of {} faults".format(len(lines()), n))
+
+    def all_told():
+        nonlocal n
+        fault()
+        n += 1
+        return wait_until(lambda: told() == n, LINE_PERIOD_S)
+    if not wait_until(all_told, 30):
+        raise Wrong("{} faults, and {} told of".format(n, told()))
+    a.neighbour_works()
+
+
 def attaching(a):
     """Programs that attach and go, at any point of it, as fast as they can."""
     rng = random.Random(a.seed)
@@ -636,6 +673,7 @@ def scribbled(a, seconds=None):
 
 CASES = {"bad-ops": bad_ops, "lengths": lengths, "handles": handles, "replays": replays, "rings": rings, "descriptors": descriptors,
          "many-objects": many_objects, "endless-waits": endless_waits, "sources": sources, "sockets": sockets, "control": control,
+         "faults": faults,
          "attaching": attaching, "breaches": breaches, "renumbered": renumbered, "scribbled": scribbled}
 
 
