@@ -31,6 +31,7 @@
 struct gn_arrival {
     struct gn_list link;
     struct gn_daemon *daemon;
+    struct gn_quota *quota;      /* of who announced it */
     struct gn_conn *asker;       /* NULL: claimed */
     struct gn_vgpu_record *vgpu; /* NULL: not claimed */
     char tenant[GN_LINK_TENANT_BYTES];
@@ -49,8 +50,8 @@ struct gn_arrival {
 
 static void drop(struct gn_arrival *a)
 {
-    if (a->stream_fd >= 0)
-        close(a->stream_fd);
+    gn_quota_close(a->quota, &a->stream_fd);
+    gn_quota_put(a->quota);
     if (a->vgpu)
         a->vgpu->arrival = NULL;
     gn_list_remove(&a->link);
@@ -225,12 +226,12 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket || getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
         rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
     if (rc) {
-        if (fd >= 0)
-            close(fd);
+        gn_quota_close(c->quota, &fd);
         free(a);
         return rc;
     }
     a->daemon = d;
+    a->quota = gn_quota_hold(c->quota);
     a->asker = c;
     gn_frame_string_set(a->tenant, sizeof a->tenant, t->rules.name);
     a->id = about->id;
@@ -276,11 +277,11 @@ bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, con
     /* With TLS the handshake with the worker is the proof. */
     if (!a || a->vgpu || a->stream_fd >= 0 || (!a->secure && !gn_secret_same(a->ticket, proof, sizeof a->ticket)))
         return false;
-    const int mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (mine < 0)
         return false;
     if (send(fd, &taken, sizeof taken, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof taken) {
-        close(mine); /* another may come */
+        gn_quota_close(a->quota, &mine); /* another may come */
         return false;
     }
     a->stream_fd = mine;
@@ -369,8 +370,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
         gn_vgpus_leave(v); /* and a */
         return rc;
     }
-    close(a->stream_fd);
-    a->stream_fd = -1;
+    gn_quota_close(a->quota, &a->stream_fd);
     GN_FAULT("daemon-claimed");
     return 0;
 }
@@ -384,7 +384,7 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
         claim.n_segments > (c->remote ? 0 : GN_LINK_MAX_SEGMENTS))
         return false;
     int ring_fd = c->remote ? -1 : gn_frame_take_fd(reader, 0);
-    const int hand_fd = near ? gn_frame_take_fd(reader, 1) : -1;
+    int hand_fd = near ? gn_frame_take_fd(reader, 1) : -1;
     struct gn_arrival *a = by_ticket(c->daemon, &claim);
     struct gn_segment ring;
     int rc = 0;
@@ -407,10 +407,8 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
     if (!rc && !c->remote)
         gn_conn_watch_program(c);
     explicit_bzero(&claim, sizeof claim);
-    if (ring_fd >= 0)
-        close(ring_fd);
-    if (hand_fd >= 0)
-        close(hand_fd);
+    gn_quota_close(c->quota, &ring_fd);
+    gn_quota_close(c->quota, &hand_fd);
     if (rc) {
         gn_admit_refused(c, false, &err);
         c->closing = true;
@@ -479,13 +477,13 @@ static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reade
     if (!gn_frame_payload(f, &made, sizeof made) || f->n_fds != 1 || made.zero || made.index != v->n_segments + 1 ||
         made.index > GN_LINK_MAX_SEGMENTS)
         return false;
-    const int fd = gn_frame_take_fd(reader, 0);
+    int fd = gn_frame_take_fd(reader, 0);
     v->n_segments++;
     if (v->control.fd >= 0 && gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &fd, 1))
         gn_vgpus_kill(v);
     else if (v->control.fd >= 0 && gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
-    close(fd);
+    gn_quota_close(v->quota, &fd);
     return true;
 }
 

@@ -24,11 +24,10 @@ struct gn_late_attach {
     int stdio[2]; /* -1: none */
 };
 
-static void close_both(const int *stdio)
+static void close_both(struct gn_quota *q, int *stdio)
 {
     for (int i = 0; i < 2; i++)
-        if (stdio[i] >= 0)
-            close(stdio[i]);
+        gn_quota_close(q, &stdio[i]);
 }
 
 /* stdio stays the caller's. */
@@ -84,7 +83,7 @@ static void drop(struct gn_late_attach *l)
     l->conn->late = NULL;
     l->user->n_waiting--;
     gn_list_remove(&l->link);
-    close_both(l->stdio);
+    close_both(l->conn->quota, l->stdio);
     free(l);
 }
 
@@ -114,12 +113,12 @@ void gn_attaches_timer(struct gn_source *timer, uint32_t events)
     (void)!read(timer->fd, &expirations, sizeof expirations);
     /* From the beginning each time: a start may close any connection, and what waits for it goes with it. */
     while ((l = find_due(d, now))) {
-        const struct gn_late_attach it = *l;
+        struct gn_late_attach it = *l;
         l->stdio[0] = l->stdio[1] = -1;
         gn_breaches_start(l->user, now);
         drop(l);
         start(it.conn, it.seq, &it.wish, it.stdio);
-        close_both(it.stdio);
+        close_both(it.conn->quota, it.stdio); /* the connection may be closed, and lasts until this turn's end */
     }
     arm(d, now);
 }
@@ -179,6 +178,6 @@ bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f)
     if (put_off(c, f->seq, &a, stdio))
         return true;
     start(c, f->seq, &a, stdio);
-    close_both(stdio);
+    close_both(c->quota, stdio);
     return true;
 }

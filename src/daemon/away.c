@@ -92,8 +92,7 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
         rc = gn_fail(err, EINVAL, "use the gantry command that came with it",
                      "what the vGPU is to go through is no socket of the kind that its way is");
     if (rc) {
-        if (fd >= 0)
-            close(fd);
+        gn_quota_close(c->quota, &fd);
         free(m);
         return rc;
     }

@@ -40,9 +40,7 @@ static void set_deadline(struct gn_move *m, uint64_t in_ns)
 
 static void close_session(struct gn_vgpu_record *v)
 {
-    if (v->session_fd >= 0)
-        close(v->session_fd);
-    v->session_fd = -1;
+    gn_quota_close(v->quota, &v->session_fd);
 }
 
 /* ---- out */
@@ -80,8 +78,7 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     GN_FAULT("daemon-before-save");
     if (!rc && gn_frame_push(&v->writer, GN_WORKER_SAVE, 0, 0, &save, sizeof save, &fd, 1))
         rc = gn_fail(err, EPIPE, NULL, "its worker does not hear");
-    if (fd >= 0)
-        close(fd);
+    gn_quota_close(c->quota, &fd);
     if (rc) {
         free(m);
         return rc;
@@ -263,8 +260,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
                      (int)v->program_pid);
         gn_conn_watch_program(c);
     }
-    if (v->hand_fd >= 0)
-        close(v->hand_fd);
+    gn_quota_close(v->quota, &v->hand_fd);
     v->n_segments = w->n_segments; /* whose numbers the program's next ones follow */
     v->hand_fd = fds[GN_LINK_WAIT_HAND];
     fds[GN_LINK_WAIT_HAND] = -1;
@@ -395,17 +391,15 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         rc = gn_fail(err, EMFILE, NULL, "out of descriptors");
     if (!rc)
         rc = gn_vgpus_boot_worker(n, v->remote ? -1 : v->conn->socket.fd, v->remote ? file_fd : v->hand_fd, err);
-    if (file_fd >= 0 && file_fd != n->data_fd)
-        close(file_fd);
+    if (file_fd != n->data_fd)
+        gn_quota_close(c->quota, &file_fd);
     if (rc) {
         m->asker = NULL;
         gn_move_drop(m);
         gn_vgpus_leave(n);
         return rc;
     }
-    if (v->hand_fd >= 0)
-        close(v->hand_fd);
-    v->hand_fd = -1;
+    gn_quota_close(v->quota, &v->hand_fd);
     GN_FAULT("daemon-restore-begun");
     set_deadline(m, FILE_NS);
     return 0;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,7 +23,9 @@
 #define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
 #define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
 #define UNREAD_BYTES      (64u << 10) /* of answers: who leaves so many unread is not listened to */
-#define FRAMES_A_TURN     16          /* so that one busy peer does not keep the others waiting */
+#define GREETING_BYTES    (sizeof(struct gn_frame_header) + sizeof(struct gn_link_hello) + sizeof(struct gn_link_identity))
+#define MAX_FDS           2  /* of a frame: CLAIM's, WAIT's, ATTACH's */
+#define FRAMES_A_TURN     16 /* so that one busy peer does not keep the others waiting */
 
 static void bury(struct gn_corpse *corpse)
 {
@@ -32,12 +36,35 @@ static void bury(struct gn_corpse *corpse)
     gn_crowd_gone(d);
 }
 
+/* No descriptor waits in its queue, and none can come any more: closing it waits for nobody. */
+static bool is_clean(int fd)
+{
+    static char bytes[256u << 10]; /* more than a queue holds */
+    struct iovec iov = {.iov_base = bytes, .iov_len = sizeof bytes};
+    struct msghdr all = {.msg_iov = &iov, .msg_iovlen = 1};
+    int n = 0;
+    if (ioctl(fd, FIONREAD, &n) < 0)
+        return false;
+    /* A look takes nothing out of the queue, so nothing is closed by it; where there is no room for descriptors, it says that there are. */
+    return !n || (recvmsg(fd, &all, MSG_PEEK | MSG_DONTWAIT) == n && !(all.msg_flags & MSG_CTRUNC));
+}
+
+static void close_socket(struct gn_conn *c)
+{
+    int fd = gn_loop_release(&c->daemon->loop, &c->socket);
+    (void)shutdown(fd, SHUT_RDWR); /* its peer hears of it now, whenever it is closed */
+    if (c->remote || is_clean(fd))
+        close(fd);
+    else
+        gn_quota_close(c->quota, &fd);
+}
+
 void gn_conn_close(struct gn_conn *c)
 {
     struct gn_daemon *d = c->daemon;
     if (c->socket.fd < 0)
         return;
-    gn_loop_close(&d->loop, &c->socket);
+    close_socket(c);
     gn_loop_close(&d->loop, &c->process);
     gn_frame_reader_fini(&c->reader);
     gn_frame_writer_fini(&c->writer);
@@ -48,9 +75,7 @@ void gn_conn_close(struct gn_conn *c)
     gn_tracing_conn_gone(d, c);
     gn_move_forget(d, c);
     gn_strangers_refuse(&d->strangers, &c->stranger, gn_now_ns());
-    if (c->file_fd >= 0)
-        close(c->file_fd);
-    c->file_fd = -1;
+    gn_quota_close(c->quota, &c->file_fd);
     explicit_bzero(c->token, sizeof c->token);
     gn_crowd_account(c);
     if (c->vgpu) {
@@ -94,7 +119,7 @@ static void settle(struct gn_conn *c)
         return;
     }
     bool pending = gn_frame_writer_pending(&c->writer);
-    bool listen = !c->closing && c->writer.queued_bytes <= UNREAD_BYTES;
+    bool listen = !c->closing && !c->stuck && c->writer.queued_bytes <= UNREAD_BYTES;
     gn_crowd_account(c);
     if (c->closing && !pending)
         gn_conn_close(c);
@@ -198,6 +223,8 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     /* One that claims a vGPU has a ticket to show first. */
     if (!c->claims)
         gn_strangers_admit(&c->daemon->strangers, &c->stranger);
+    c->reader.max_bytes = GN_FRAME_MAX_BYTES;
+    c->reader.max_fds = MAX_FDS;
     welcome(c, f->seq, h.features);
 }
 
@@ -275,9 +302,7 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
     c->request = NULL;
     c->n_request = 0;
     /* What the request did not take is of no use to the next; and who waits at its other end waits for nothing. */
-    if (c->file_fd >= 0)
-        close(c->file_fd);
-    c->file_fd = -1;
+    gn_quota_close(c->quota, &c->file_fd);
     if (!reply) {
         gn_conn_close(c);
         return;
@@ -297,8 +322,7 @@ static void take_file(struct gn_conn *c, const struct gn_frame *f)
         fault(c, "sent a file that nobody asked for");
         return;
     }
-    if (c->file_fd >= 0)
-        close(c->file_fd);
+    gn_quota_close(c->quota, &c->file_fd);
     c->file_fd = gn_frame_take_fd(&c->reader, 0);
 }
 
@@ -329,8 +353,7 @@ static void take_wait(struct gn_conn *c, const struct gn_frame *f)
         fds[i] = gn_frame_take_fd(&c->reader, i);
     int rc = gn_program_waits(c, f->seq, &w, fds, &err);
     for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+        gn_quota_close(c->quota, &fds[i]);
     explicit_bzero(&w, sizeof w);
     if (rc)
         gn_conn_refuse(c, f->seq, rc, &err);
@@ -395,6 +418,35 @@ static void take(struct gn_conn *c, const struct gn_frame *f)
     }
 }
 
+/* Nothing is read of who has too many descriptors here that cannot be closed. */
+static bool is_stuck(struct gn_conn *c)
+{
+    if (!gn_quota_is_stuck(c->quota))
+        return false;
+    gn_quotas_await(&c->daemon->quotas);
+    if (!gn_quota_is_stuck(c->quota))
+        return false;
+    c->stuck = true;
+    settle(c);
+    return true;
+}
+
+void gn_conns_closed_some(struct gn_source *news, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(news, struct gn_daemon, closed);
+    eventfd_t n;
+    (void)events;
+    (void)eventfd_read(news->fd, &n);
+    gn_list_for_each(c, &d->conns, struct gn_conn, link)
+    {
+        if (!c->stuck)
+            continue;
+        c->stuck = false;
+        if (!is_stuck(c))
+            settle(c);
+    }
+}
+
 static void ready(struct gn_source *s, uint32_t events)
 {
     struct gn_conn *c = gn_container_of(s, struct gn_conn, socket);
@@ -403,6 +455,11 @@ static void ready(struct gn_source *s, uint32_t events)
         settle(c);
     }
     for (int i = 0; i < FRAMES_A_TURN && c->socket.fd >= 0 && !c->closing && c->writer.queued_bytes <= UNREAD_BYTES; i++) {
+        if (is_stuck(c)) {
+            if (events & (EPOLLHUP | EPOLLERR))
+                gn_conn_close(c);
+            return;
+        }
         struct gn_frame f;
         int rc = gn_frame_read(&c->reader, &f);
         if (rc == 0)
@@ -425,7 +482,7 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source) : NULL;
     if (!quota) {
         free(c);
-        close(fd);
+        gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
     c->daemon = d;
@@ -440,6 +497,9 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     c->socket.fd = fd;
     gn_frame_reader_init(&c->reader, fd);
     gn_frame_writer_init(&c->writer, fd, MAX_QUEUED_BYTES);
+    c->reader.sink = c->writer.sink = &quota->sink;
+    c->reader.max_bytes = GREETING_BYTES;
+    c->reader.max_fds = 0;
     gn_list_append(&d->conns, &c->link);
     d->n_conns++;
     if (gn_loop_add(&d->loop, &c->socket, EPOLLIN, ready) < 0) {
@@ -454,7 +514,7 @@ void gn_conns_take(struct gn_daemon *d, int fd)
     struct ucred cred;
     socklen_t n = sizeof cred;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
-        close(fd);
+        gn_quotas_close(&d->quotas, fd);
     else
         (void)take_socket(d, fd, &cred, gn_quota_source_of_user(cred.uid));
 }
@@ -463,7 +523,7 @@ struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct g
 {
     const struct ucred nobody = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
     if (!gn_crowd_make_room(d)) {
-        close(fd);
+        gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
     struct gn_conn *c = take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address));

@@ -66,6 +66,7 @@ struct gn_conn {
     struct gn_frame_writer writer;
     bool greeted;
     bool closing;      /* once the queue is out */
+    bool stuck;        /* not listened to: gn_quota_is_stuck() */
     bool control_only; /* it asks and attaches to nothing */
     bool claims;       /* a vGPU that comes from another gantryd, and nothing else */
     bool hears_near;   /* its program may be told how another gantryd is reached on that one's machine */
@@ -153,6 +154,7 @@ struct gn_vgpu_record {
     unsigned char session[GN_LINK_SESSION_BYTES], key[GN_LINK_KEY_BYTES];
 
     struct gn_worker_log log;
+    int worker_fd; /* the other end of `control`, until a worker has it: what waits in its queue is given up on this thread by nobody */
     int counters_fd;
     int ring_fd; /* kept for what the program counts itself */
     /* For the program, until it has them. */
@@ -166,6 +168,7 @@ struct gn_daemon {
     struct gn_walls walls;
     struct gn_host *hosts; /* one a driver */
     struct gn_quotas quotas;
+    struct gn_source closed; /* eventfd: of what was to be closed some is */
     struct gn_list conns, vgpus;
     uint32_t n_conns;
     /* crowd.c */
@@ -230,6 +233,8 @@ void gn_conns_take(struct gn_daemon *d, int fd);
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);
 void gn_conns_close(struct gn_daemon *d);
+/* The closer has closed some descriptors: whoever was not listened to because of them may be now. */
+void gn_conns_closed_some(struct gn_source *news, uint32_t events);
 /* Frames to the program; a program that does not read is closed. */
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds);
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
@@ -273,9 +278,9 @@ int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes,
 /* hosted_vgpus.c: vGPUs that live in their programs. When they are to be looked at next, 0: there is none; and the look, if it is time. */
 uint64_t gn_hosted_deadline(struct gn_daemon *d, uint64_t now_ns);
 void gn_hosted_watch(struct gn_daemon *d, uint64_t now_ns);
-/* Has the program host it: gives it a worker's end of the control socket, which stays the caller's. As the answer to its attach,
+/* Has the program host it: gives it the worker's end of the control socket. As the answer to its attach,
  * or, of one that a worker has (`from`; v stands for the new host), unasked. */
-void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from, int control_fd);
+void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from);
 /* From now on the program at c's end is to v what a worker is. 0 or -errno. */
 int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
 /* The program is gone: the vGPU ends, its worker within the grace. */

@@ -58,6 +58,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
 #define TCP_GRACE_MS    5000
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
 #define BREACH_PAUSE_NS UINT64_C(1000000000)
+#define CLOSER_END_MS   1000 /* for what is still to be closed */
 #define LOG_END_MS      1000 /* for the last lines to be written */
 
 static struct gn_daemon gantryd;
@@ -220,9 +221,14 @@ static int start(const struct gn_config *config, struct gn_error *err)
 {
     struct gn_daemon *d = &gantryd;
     struct gn_address address;
-    int rc, end_fd;
+    int end_fd;
     d->at = &listener;
-    gn_quotas_init(&d->quotas);
+    d->closed.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (d->closed.fd < 0)
+        return gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno));
+    int rc = gn_quotas_init(&d->quotas, d->closed.fd, err);
+    if (rc)
+        return rc;
     gn_list_init(&d->conns);
     gn_list_init(&d->vgpus);
     gn_list_init(&d->late_attaches);
@@ -258,6 +264,8 @@ static int start(const struct gn_config *config, struct gn_error *err)
         rc = gn_loop_add(&d->loop, &d->attach_timer, EPOLLIN, gn_attaches_timer);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->late, EPOLLIN, gn_late_holders);
+    if (rc == 0)
+        rc = gn_loop_add(&d->loop, &d->closed, EPOLLIN, gn_conns_closed_some);
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->listener, EPOLLIN, gn_conns_accept);
     if (rc == 0)
@@ -325,9 +333,10 @@ int main(int argc, char **argv)
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);
     gn_loop_close(&gantryd.loop, &gantryd.attach_timer);
     gn_loop_close(&gantryd.loop, &gantryd.late);
+    gn_loop_close(&gantryd.loop, &gantryd.closed);
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);
-    gn_quotas_fini(&gantryd.quotas);
+    gn_quotas_fini(&gantryd.quotas, CLOSER_END_MS);
     stop_scheduler(&gantryd);
     gn_breaches_fini(&gantryd.breaches);
     gn_tenants_fini(&gantryd.tenants);

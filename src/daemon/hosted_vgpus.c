@@ -12,15 +12,16 @@
 
 #define WATCH_NS UINT64_C(1000000000)
 
-void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from, int control_fd)
+void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from)
 {
     const struct gn_machine *m = &v->daemon->machine;
     struct gn_link_direct d = {{0}};
     gn_frame_string_set(d.library, sizeof d.library, m->drivers[m->platforms[v->platform].driver].library);
     if (from)
-        gn_conn_send(from->conn, GN_LINK_HOST, 0, &d, sizeof d, &control_fd, 1);
+        gn_conn_send(from->conn, GN_LINK_HOST, 0, &d, sizeof d, &v->worker_fd, 1);
     else
-        gn_conn_send(v->conn, GN_LINK_DIRECT, v->attach_seq, &d, sizeof d, &control_fd, 1);
+        gn_conn_send(v->conn, GN_LINK_DIRECT, v->attach_seq, &d, sizeof d, &v->worker_fd, 1);
+    gn_quota_close(v->quota, &v->worker_fd);
 }
 
 static bool is_watched(const struct gn_vgpu_record *v)

@@ -101,7 +101,7 @@ static int start(struct gn_host *h, struct gn_error *err)
     if (rc)
         return rc;
     gn_frame_reader_init(&h->reader, h->socket.fd);
-    gn_frame_writer_init(&h->writer, h->socket.fd, MAX_QUEUED_BYTES);
+    gn_frame_writer_init(&h->writer, h->socket.fd, MAX_QUEUED_BYTES); /* of what waits there each vGPU has a copy: it may be closed */
     rc = gn_loop_add(&h->daemon->loop, &h->socket, EPOLLIN, ready);
     if (rc) {
         stop(h);

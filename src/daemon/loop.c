@@ -48,14 +48,21 @@ void gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events)
     (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, s->fd, &e);
 }
 
+int gn_loop_release(struct gn_loop *l, struct gn_source *s)
+{
+    const int fd = s->fd;
+    /* The open file may live on in another process, and epoll would go on telling of it. */
+    if (fd >= 0)
+        (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+    s->fd = -1;
+    return fd;
+}
+
 void gn_loop_close(struct gn_loop *l, struct gn_source *s)
 {
-    if (s->fd < 0)
-        return;
-    /* The open file may live on in another process, and epoll would go on telling of it. */
-    (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
-    close(s->fd);
-    s->fd = -1;
+    const int fd = gn_loop_release(l, s);
+    if (fd >= 0)
+        close(fd);
 }
 
 void gn_loop_bury(struct gn_loop *l, struct gn_corpse *corpse, void (*bury)(struct gn_corpse *))

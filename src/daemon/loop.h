@@ -37,8 +37,10 @@ void gn_loop_fini(struct gn_loop *l);
 int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events, void (*ready)(struct gn_source *, uint32_t events));
 /* Other events from now on; nothing happens when they are the same. */
 void gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events);
-/* Stops watching, closes, leaves -1. Does nothing when it is -1 already. */
+/* Stops watching, closes, leaves -1. Does nothing when it is -1 already. Only for what no other process has chosen (closer.h). */
 void gn_loop_close(struct gn_loop *l, struct gn_source *s);
+/* Stops watching and leaves -1; the descriptor, which is open still, or -1. */
+int gn_loop_release(struct gn_loop *l, struct gn_source *s);
 
 /* Calls bury(corpse) after this round of events. */
 void gn_loop_bury(struct gn_loop *l, struct gn_corpse *corpse, void (*bury)(struct gn_corpse *));

@@ -54,8 +54,7 @@ void gn_move_drop(struct gn_move *m)
     m->from->move = NULL;
     if (m->to)
         m->to->takes_from = NULL;
-    if (m->stream_fd >= 0)
-        close(m->stream_fd);
+    gn_quota_close(m->from->quota, &m->stream_fd);
     explicit_bzero(m->how.key, sizeof m->how.key);
     free(m);
 }
@@ -329,8 +328,7 @@ void gn_move_ask_save(struct gn_move *m)
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
     m->asked = v->leaving = true;
     m->asked_ns = gn_now_ns();
-    close(m->stream_fd);
-    m->stream_fd = -1;
+    gn_quota_close(v->quota, &m->stream_fd);
 }
 
 bool gn_move_has_all(const struct gn_vgpu_record *v)
@@ -579,7 +577,7 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
     int rc = v->remote ? gn_vgpus_make_memory(n) : 0;
     rc = rc || gn_move_lend(n, v) ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
                                   : gn_vgpus_boot_worker(n, v->remote ? -1 : v->conn->socket.fd, stream[1], err);
-    close(stream[1]);
+    gn_quota_close(v->quota, &stream[1]);
     if (rc) {
         m->asker = NULL;
         gn_move_drop(m);

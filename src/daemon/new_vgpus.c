@@ -79,7 +79,7 @@ static int make_shares(struct gn_vgpu_record *v)
 }
 
 /* The session's memory and the two sockets. What was made before a failure is freed with the vGPU. */
-static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
+static int make_parts(struct gn_vgpu_record *v, int *ret_worker_session)
 {
     struct gn_segment ring;
     int session[2];
@@ -101,8 +101,8 @@ static int make_parts(struct gn_vgpu_record *v, int worker_ends[2])
     if (rc)
         return rc;
     v->session_fd = session[0];
-    worker_ends[0] = session[1];
-    return gn_vgpus_make_control(v, &worker_ends[1]);
+    *ret_worker_session = session[1];
+    return gn_vgpus_make_control(v);
 }
 
 int gn_vgpus_make_memory(struct gn_vgpu_record *v)
@@ -115,7 +115,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
                    struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
-    int worker_ends[2] = {-1, -1};
+    int worker_session = -1;
     if (d->stopping)
         return gn_fail(err, ESHUTDOWN, NULL, "gantryd is ending");
     if (a->platform >= d->machine.n_platforms)
@@ -155,7 +155,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->reaped = true;
     gn_worker_log_init(&v->log, &v->quota->worker_lines);
     v->control.fd = v->process.fd = v->counters_fd = v->shares.tell_fd = v->shares.page.fd = -1;
-    v->session_fd = v->ring_fd = v->events_fd = v->data_fd = v->hand_fd = -1;
+    v->session_fd = v->ring_fd = v->events_fd = v->data_fd = v->hand_fd = v->worker_fd = -1;
     gn_frame_string_set(v->program, sizeof v->program, c->program);
     gn_list_append(&d->vgpus, &v->link);
 
@@ -163,28 +163,26 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     if (rc == 0 && c->remote)
         rc = gn_vgpus_make_session(v, c);
     if (rc == 0)
-        rc = make_parts(v, worker_ends);
+        rc = make_parts(v, &worker_session);
     GN_FAULT("daemon-parts-made");
     if (rc == 0)
-        rc = gn_vgpus_send_boot(v, c->remote ? -1 : c->socket.fd, worker_ends[0], stdio);
+        rc = gn_vgpus_send_boot(v, c->remote ? -1 : c->socket.fd, worker_session, stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
     else if (hosted)
         rc = gn_vgpus_watch_host(v, c, err);
-    else if ((rc = gn_host_spawn(v->host, v->id, worker_ends[1], err)) == 0)
+    else if ((rc = gn_host_spawn(v->host, v->id, v->worker_fd, err)) == 0)
         v->spawning = true;
     GN_FAULT("daemon-worker-asked-for");
-    gn_vgpus_close_fd(&worker_ends[0]);
+    gn_quota_close(v->quota, &worker_session);
     if (rc) {
-        gn_vgpus_close_fd(&worker_ends[1]);
         gn_vgpus_free_if_over(v);
         return rc;
     }
     v->conn = c;
     c->vgpu = v;
     if (hosted)
-        gn_hosted_ask(v, NULL, worker_ends[1]);
-    gn_vgpus_close_fd(&worker_ends[1]);
+        gn_hosted_ask(v, NULL);
     return 0;
 }
 
@@ -211,7 +209,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->reaped = true;
     gn_worker_log_init(&n->log, &n->quota->worker_lines);
     n->control.fd = n->process.fd = n->counters_fd = n->shares.tell_fd = n->shares.page.fd = -1;
-    n->session_fd = n->ring_fd = n->events_fd = n->data_fd = n->hand_fd = -1;
+    n->session_fd = n->ring_fd = n->events_fd = n->data_fd = n->hand_fd = n->worker_fd = -1;
     n->ring_bytes = like->ring_bytes;
     n->events_bytes = like->events_bytes;
     n->data_bytes = like->data_bytes;

@@ -9,10 +9,16 @@
 
 #include "base/clock.h"
 
-void gn_quotas_init(struct gn_quotas *qs)
+int gn_quotas_init(struct gn_quotas *qs, int news_fd, struct gn_error *err)
 {
     memset(qs, 0, sizeof *qs);
     gn_list_init(&qs->all);
+    return gn_closer_start(news_fd, &qs->closer, err);
+}
+
+static bool is_in_use(struct gn_quota *q)
+{
+    return q->n_users || gn_closer_pending_of(q->of->closer, &q->closing);
 }
 
 static void drop(struct gn_quota *q)
@@ -22,13 +28,38 @@ static void drop(struct gn_quota *q)
     free(q);
 }
 
-void gn_quotas_fini(struct gn_quotas *qs)
+void gn_quotas_fini(struct gn_quotas *qs, int timeout_ms)
 {
-    gn_list_for_each(q, &qs->all, struct gn_quota, link)
-    {
-        if (!q->n_users)
-            drop(q);
-    }
+    if (!gn_closer_stop(qs->closer, timeout_ms))
+        return;
+    gn_list_for_each(q, &qs->all, struct gn_quota, link) drop(q);
+}
+
+void gn_quotas_await(struct gn_quotas *qs)
+{
+    gn_closer_await(qs->closer);
+}
+
+void gn_quotas_close(struct gn_quotas *qs, int fd)
+{
+    gn_closer_add(qs->closer, &qs->nobodys, fd);
+}
+
+void gn_quota_close(struct gn_quota *q, int *fd)
+{
+    if (*fd >= 0)
+        gn_closer_add(q->of->closer, &q->closing, *fd);
+    *fd = -1;
+}
+
+static void take_fd(struct gn_fd_sink *sink, int fd)
+{
+    gn_quota_close(gn_container_of(sink, struct gn_quota, sink), &fd);
+}
+
+bool gn_quota_is_stuck(struct gn_quota *q)
+{
+    return gn_closer_pending_of(q->of->closer, &q->closing) > GN_QUOTA_MOST_CLOSING;
 }
 
 uint64_t gn_quota_source_of_user(uid_t uid)
@@ -64,7 +95,7 @@ static void forget_oldest(struct gn_quotas *qs)
 {
     for (struct gn_list *at = qs->all.prev; at != &qs->all; at = at->prev) {
         struct gn_quota *q = gn_container_of(at, struct gn_quota, link);
-        if (!q->n_users) {
+        if (!is_in_use(q)) {
             drop(q);
             return;
         }
@@ -78,6 +109,7 @@ struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source)
         q = calloc(1, sizeof *q);
         if (!q)
             return NULL;
+        q->sink.take = take_fd;
         q->of = qs;
         q->source = source;
         gn_list_init(&q->link);

@@ -8,6 +8,8 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/bucket.h"
+#include "daemon/closer.h"
+#include "link/frame.h"
 
 /*
  * What one source has of gantryd at a time, and how often it may have gantryd act. A source is a user of this machine, whatever its
@@ -15,24 +17,36 @@
  * remembered for a while, so that nobody gets a fresh one by coming back. gantryd's thread.
  */
 #define GN_QUOTAS_REMEMBERED 64u
+/* Of a source that has more descriptors that wait to be closed no others are taken. */
+#define GN_QUOTA_MOST_CLOSING 64u
 
 struct gn_quotas {
+    struct gn_closer *closer;
+    struct gn_closing nobodys;
     struct gn_list all; /* those used last first */
     uint32_t n_unused;
     struct gn_bucket lines; /* of all sources together: a source of many numbers has no more than others */
 };
 
 struct gn_quota {
+    struct gn_fd_sink sink; /* for frames from the source */
     struct gn_list link;
     struct gn_quotas *of;
     uint64_t source;
     uint32_t n_users;                  /* connections, vGPUs */
     struct gn_line_limit lines;        /* about the source */
     struct gn_line_limit worker_lines; /* that its workers write */
+    struct gn_closing closing;
 };
 
-void gn_quotas_init(struct gn_quotas *qs);
-void gn_quotas_fini(struct gn_quotas *qs);
+/* news_fd: an eventfd, which gn_quotas_await() is about. 0 or -errno. */
+int gn_quotas_init(struct gn_quotas *qs, int news_fd, struct gn_error *err);
+/* Waits at most timeout_ms for descriptors that are still to be closed. */
+void gn_quotas_fini(struct gn_quotas *qs, int timeout_ms);
+/* The next descriptor that is closed adds to the eventfd, once. */
+void gn_quotas_await(struct gn_quotas *qs);
+/* Closes a descriptor that another process has chosen, whichever that is. Never waits. */
+void gn_quotas_close(struct gn_quotas *qs, int fd);
 
 uint64_t gn_quota_source_of_user(uid_t uid);
 /* HOST:PORT, as in gn_remote_peer; the port is another one each time, and does not count. */
@@ -42,6 +56,11 @@ uint64_t gn_quota_source_of_address(const char *address);
 struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source);
 struct gn_quota *gn_quota_hold(struct gn_quota *q);
 void gn_quota_put(struct gn_quota *q);
+
+/* Closes a descriptor that the source or its worker has chosen, or whose other end one of them has. Never waits; leaves -1. */
+void gn_quota_close(struct gn_quota *q, int *fd);
+/* So many descriptors of the source wait to be closed that no others are taken; gn_quotas_await() tells when that may have changed. */
+bool gn_quota_is_stuck(struct gn_quota *q);
 
 /* A line of the log that the source may cause. WARN and above pass the limits of `lines`. */
 void gn_quota_log(struct gn_quota *q, enum gn_log_level level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

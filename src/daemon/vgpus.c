@@ -52,9 +52,9 @@ static void bury(struct gn_corpse *corpse)
 /* What only the start needs. */
 static void drop_program_side(struct gn_vgpu_record *v)
 {
-    gn_vgpus_close_fd(&v->session_fd);
-    gn_vgpus_close_fd(&v->events_fd);
-    gn_vgpus_close_fd(&v->data_fd);
+    gn_quota_close(v->quota, &v->session_fd);
+    gn_quota_close(v->quota, &v->events_fd);
+    gn_quota_close(v->quota, &v->data_fd);
 }
 
 static void gone(struct gn_vgpu_record *v);
@@ -63,7 +63,8 @@ static void close_control(struct gn_vgpu_record *v)
 {
     if (v->control.fd < 0)
         return;
-    gn_loop_close(&v->daemon->loop, &v->control);
+    int fd = gn_loop_release(&v->daemon->loop, &v->control);
+    gn_quota_close(v->quota, &fd);
     gn_frame_reader_fini(&v->reader);
     gn_frame_writer_fini(&v->writer);
 }
@@ -108,9 +109,10 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     close_control(v);
     drop_program_side(v);
     gn_worker_log_close(&v->log);
-    gn_vgpus_close_fd(&v->ring_fd);
-    gn_vgpus_close_fd(&v->counters_fd);
-    gn_vgpus_close_fd(&v->hand_fd);
+    gn_vgpus_close_own(&v->ring_fd); /* a session's, whoever made it */
+    gn_vgpus_close_own(&v->counters_fd);
+    gn_quota_close(v->quota, &v->hand_fd);
+    gn_quota_close(v->quota, &v->worker_fd);
     gn_list_remove(&v->link);
     gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: gone", v->id);
     gn_loop_bury(&d->loop, &v->corpse, bury);
@@ -310,12 +312,13 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
 {
     v->spawning = false;
     v->reaped = false;
+    gn_quota_close(v->quota, &v->worker_fd);
     v->inner_pid = pid;
     v->worker_pid = pid_here(pidfd, pid);
     v->process.fd = pidfd;
     if (gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died) < 0) {
         gn_vgpus_kill(v);
-        gn_vgpus_close_fd(&v->process.fd);
+        gn_vgpus_close_own(&v->process.fd);
         if (v->conn) {
             struct gn_error err;
             refuse(v, ENOMEM, (gn_fail(&err, ENOMEM, NULL, "cannot watch a worker"), &err));
@@ -403,7 +406,9 @@ static void worker_said(struct gn_source *s, uint32_t events)
     int rc = events & EPOLLOUT ? gn_frame_flush(&v->writer) : 0;
     /* Some at a time: a worker that talks without end keeps nobody else waiting. */
     for (int i = 0; i < FRAMES_A_TURN && rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1; i++) {
-        if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
+        if (f.n_fds && f.op != GN_WORKER_SAVED) {
+            rc = -EPROTO;
+        } else if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
             v->driver_up = true;
             tell_program(v);
         } else if ((rc = gn_move_heard(v, &f)) == 1) {
@@ -417,9 +422,10 @@ static void worker_said(struct gn_source *s, uint32_t events)
             gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
             refuse(v, ENODEV, &err);
         } else {
-            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker broke the protocol and is killed", v->id);
             rc = -EPROTO;
         }
+        if (rc == -EPROTO)
+            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker broke the protocol and is killed", v->id);
         if (v->control.fd < 0)
             return;
     }
@@ -464,15 +470,23 @@ const char *gn_vgpus_state(const struct gn_vgpu_record *v)
     return gn_vgpus_is_busy(v) ? "running" : "idle";
 }
 
-int gn_vgpus_make_control(struct gn_vgpu_record *v, int *ret_worker_end)
+static void init_writer(struct gn_vgpu_record *v)
+{
+    gn_frame_writer_init(&v->writer, v->control.fd, MAX_QUEUED_BYTES);
+    v->writer.sink = &v->quota->sink;
+}
+
+int gn_vgpus_make_control(struct gn_vgpu_record *v)
 {
     int control[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0)
         return -errno;
     v->control.fd = control[0];
-    *ret_worker_end = control[1];
+    v->worker_fd = control[1];
     gn_frame_reader_init(&v->reader, v->control.fd);
-    gn_frame_writer_init(&v->writer, v->control.fd, MAX_QUEUED_BYTES);
+    v->reader.sink = &v->quota->sink;
+    v->reader.max_fds = 1; /* a session's socket, of one that was saved */
+    init_writer(v);
     return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
 }
 
@@ -483,7 +497,7 @@ int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struc
     v->process.fd = fcntl(c->process.fd, F_DUPFD_CLOEXEC, 0);
     int rc = v->process.fd < 0 ? -errno : gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died);
     if (rc < 0)
-        gn_vgpus_close_fd(&v->process.fd);
+        gn_vgpus_close_own(&v->process.fd);
     return rc < 0 ? gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc)) : 0;
 }
 
@@ -516,9 +530,9 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     swap_sources(l, &v->control, &n->control);
     swap_sources(l, &v->process, &n->process);
     SWAP(v->reader, n->reader);
-    gn_frame_writer_init(&v->writer, v->control.fd, MAX_QUEUED_BYTES);
+    init_writer(v);
     if (n->control.fd >= 0)
-        gn_frame_writer_init(&n->writer, n->control.fd, MAX_QUEUED_BYTES);
+        init_writer(n);
     SWAP(v->log, n->log);
     if (v->log.source.fd >= 0) {
         v->log.source.events = 0;

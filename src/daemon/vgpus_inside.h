@@ -8,7 +8,8 @@
 
 /* What vgpus.c, new_vgpus.c and worker_boot.c, and nobody else, know of vGPUs. gantryd's thread. Each `int` is 0 or -errno. */
 
-static inline void gn_vgpus_close_fd(int *fd)
+/* Only what no other process has chosen (closer.h). */
+static inline void gn_vgpus_close_own(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
@@ -17,8 +18,8 @@ static inline void gn_vgpus_close_fd(int *fd)
 
 /* vgpus.c: ends the record, and frees it after this turn of the loop, once nobody is left who could name it; else does nothing. */
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v);
-/* Makes the control socket and hears from now on what the worker says. *ret_worker_end is the caller's. */
-int gn_vgpus_make_control(struct gn_vgpu_record *v, int *ret_worker_end);
+/* Makes the control socket, hears from now on what the worker says, and leaves the worker's end in worker_fd. */
+int gn_vgpus_make_control(struct gn_vgpu_record *v);
 
 /* new_vgpus.c: an id that no vGPU has. */
 int gn_vgpus_make_id(struct gn_daemon *d, uint32_t *ret);

@@ -69,7 +69,7 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const
         return -errno;
     rc = gn_worker_log_open(&v->log, &v->daemon->loop, &log);
     if (rc) {
-        gn_vgpus_close_fd(&null);
+        gn_vgpus_close_own(&null);
         return rc;
     }
     int fds[GN_WORKER_BOOT_FDS] = {
@@ -85,26 +85,24 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const
         [GN_WORKER_BOOT_LOG] = log,
     };
     rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds, GN_WORKER_BOOT_FDS);
-    gn_vgpus_close_fd(&null);
-    gn_vgpus_close_fd(&log);
+    gn_vgpus_close_own(&null);
+    gn_vgpus_close_own(&log);
     return rc;
 }
 
 int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err)
 {
     static const int no_stdio[2] = {-1, -1};
-    int worker_end = -1;
     int rc = v->id ? 0 : gn_vgpus_make_id(v->daemon, &v->id);
     if (rc == 0)
-        rc = gn_vgpus_make_control(v, &worker_end);
+        rc = gn_vgpus_make_control(v);
     if (rc == 0)
         rc = gn_vgpus_send_boot(v, peer, session_fd, no_stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
     else if (v->hosted && (rc = gn_vgpus_watch_host(v, v->takes_from->conn, err)) == 0)
-        gn_hosted_ask(v, v->takes_from, worker_end);
-    else if (!v->hosted && (rc = gn_host_spawn(v->host, v->id, worker_end, err)) == 0)
+        gn_hosted_ask(v, v->takes_from);
+    else if (!v->hosted && (rc = gn_host_spawn(v->host, v->id, v->worker_fd, err)) == 0)
         v->spawning = true;
-    gn_vgpus_close_fd(&worker_end);
     return rc;
 }

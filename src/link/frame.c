@@ -24,18 +24,30 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-end
 /* A reader keeps a buffer of this size between frames; hundreds of idle connections must not hold 64 KiB
  * each. */
 #define KEPT_BYTES 2048u
+/* The kernel's SCM_MAX_FD: a message brings no more. With room for fewer the kernel itself would close the others, in recvmsg(). */
+#define MOST_FDS 253
 
 void gn_frame_reader_init(struct gn_frame_reader *r, int fd)
 {
     memset(r, 0, sizeof *r);
     r->fd = fd;
+    r->max_bytes = GN_FRAME_MAX_BYTES;
+    r->max_fds = GN_FRAME_MAX_FDS;
+}
+
+static void get_rid_of(struct gn_fd_sink *sink, int fd)
+{
+    if (sink)
+        sink->take(sink, fd);
+    else
+        close(fd);
 }
 
 static void drop_fds(struct gn_frame_reader *r)
 {
     for (int i = 0; i < r->n_fds; i++)
         if (r->fds[i] >= 0)
-            close(r->fds[i]);
+            get_rid_of(r->sink, r->fds[i]);
     r->n_fds = 0;
 }
 
@@ -60,7 +72,7 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
 {
     union {
         struct cmsghdr align;
-        char space[CMSG_SPACE(GN_FRAME_MAX_FDS * sizeof(int))];
+        char space[CMSG_SPACE(MOST_FDS * sizeof(int))];
     } control;
     struct iovec iov = {.iov_base = dst, .iov_len = n};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
@@ -86,10 +98,10 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
         for (size_t i = 0; i < n_fds; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (r->n_fds < GN_FRAME_MAX_FDS) {
+            if (r->n_fds < r->max_fds) {
                 r->fds[r->n_fds++] = fd;
             } else {
-                close(fd);
+                get_rid_of(r->sink, fd);
                 too_many = true;
             }
         }
@@ -146,7 +158,7 @@ int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret)
                 continue;
         }
         if (goal == HEADER_BYTES && r->have == HEADER_BYTES) {
-            if (r->header.size < HEADER_BYTES || r->header.size > GN_FRAME_MAX_BYTES || r->header.zero != 0 ||
+            if (r->header.size < HEADER_BYTES || r->header.size > r->max_bytes || r->header.zero != 0 ||
                 (r->header.flags & ~GN_FRAME_MORE) != 0)
                 return fault(r, -EPROTO);
             if (!reserve(r, r->header.size - HEADER_BYTES))
@@ -338,10 +350,10 @@ void gn_frame_writer_init(struct gn_frame_writer *w, int fd, size_t max_bytes)
     gn_list_init(&w->queue);
 }
 
-static void close_queued_fds(struct queued *q)
+static void close_queued_fds(struct gn_frame_writer *w, struct queued *q)
 {
     for (int i = 0; i < q->n_fds; i++)
-        close(q->fds[i]);
+        get_rid_of(w->sink, q->fds[i]);
     q->n_fds = 0;
 }
 
@@ -349,7 +361,7 @@ static void drop(struct gn_frame_writer *w, struct queued *q)
 {
     gn_list_remove(&q->link);
     w->queued_bytes -= q->header.size;
-    close_queued_fds(q);
+    close_queued_fds(w, q);
     free(q);
 }
 
@@ -372,7 +384,7 @@ int gn_frame_flush(struct gn_frame_writer *w)
             if (m == 0)
                 return 0;
             if (q->sent == 0)
-                close_queued_fds(q);
+                close_queued_fds(w, q);
             q->sent += (size_t)m;
         }
         drop(w, q);
@@ -412,7 +424,7 @@ int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32
             int fd = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
             if (fd < 0) {
                 rc = -errno;
-                close_queued_fds(q);
+                close_queued_fds(w, q);
                 free(q);
                 return w->fault = rc;
             }

@@ -12,7 +12,7 @@
  * Frames on a SOCK_STREAM Unix socket: a 16-byte little-endian header, a payload and up to GN_FRAME_MAX_FDS
  * descriptors that travel with it. docs/link.md is the format's document. Nothing here logs, allocates
  * without bound, raises SIGPIPE or trusts the peer: a bad frame is a fault that stays, and every descriptor
- * that nobody took is closed.
+ * that nobody took is closed, or goes to the sink.
  *
  * Readers and writers belong to one thread at a time.
  */
@@ -44,9 +44,17 @@ struct gn_frame {
 
 struct gn_tcp;
 
+/* Where a peer's descriptors go that nobody takes; close() of one of them may wait for as long as the peer likes. */
+struct gn_fd_sink {
+    void (*take)(struct gn_fd_sink *, int fd);
+};
+
 struct gn_frame_reader {
-    int fd;             /* not owned */
-    struct gn_tcp *tcp; /* read from here instead; no descriptors come. Not owned */
+    int fd;                  /* not owned */
+    struct gn_tcp *tcp;      /* read from here instead; no descriptors come. Not owned */
+    struct gn_fd_sink *sink; /* NULL: close(2), here and now */
+    uint32_t max_bytes;      /* of a frame; more is a fault, as are more descriptors than max_fds, as soon as they come */
+    int max_fds;
     int fault;
     bool complete; /* buf holds the frame given out last */
     size_t have;
@@ -57,8 +65,9 @@ struct gn_frame_reader {
     int fds[GN_FRAME_MAX_FDS]; /* -1: taken */
 };
 
+/* Takes every frame; sink, max_bytes and max_fds may be set then. */
 void gn_frame_reader_init(struct gn_frame_reader *r, int fd);
-/* Closes descriptors not taken; leaves the socket open. */
+/* Gets rid of descriptors not taken; leaves the socket open. */
 void gn_frame_reader_fini(struct gn_frame_reader *r);
 
 /*
@@ -98,7 +107,8 @@ int gn_frame_send_tcp(struct gn_tcp *tcp, int timeout_ms, uint16_t op, uint16_t 
 
 /* Frames for a peer who may not be reading: what the socket does not take now is queued, up to max_bytes. */
 struct gn_frame_writer {
-    int fd; /* not owned */
+    int fd;                  /* not owned */
+    struct gn_fd_sink *sink; /* for copies of descriptors that wait here; NULL: close(2) */
     int fault;
     size_t queued_bytes;
     size_t max_bytes;

@@ -65,7 +65,7 @@ static void put_with_fds(struct pair *p, const void *bytes, size_t n, int n_fds)
 {
     union {
         struct cmsghdr align;
-        char space[CMSG_SPACE(64 * sizeof(int))];
+        char space[CMSG_SPACE(253 * sizeof(int))];
     } control;
     int any = STDERR_FILENO; /* not the socket itself: a copy of it would keep it open */
     struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
@@ -295,6 +295,67 @@ static void writing_to_nobody_raises_no_signal(void **state)
     gn_frame_writer_fini(&w);
 }
 
+struct sink {
+    struct gn_fd_sink base;
+    int n, fds[300];
+};
+
+static void keep(struct gn_fd_sink *base, int fd)
+{
+    struct sink *s = gn_container_of(base, struct sink, base);
+    s->fds[s->n++] = fd;
+}
+
+/* All that a message brings, whatever its reader takes: the kernel is left none to close by itself. */
+static void nothing_that_came_is_closed_here(void **state)
+{
+    struct pair *p = *state;
+    struct sink s = {.base = {keep}};
+    struct gn_frame_header h = header(0);
+    struct gn_frame f;
+    p->reader.sink = &s.base;
+    p->reader.max_fds = 2;
+    put_with_fds(p, &h, sizeof h, 253);
+    assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
+    assert_int_equal(s.n, 253);
+    for (int i = 0; i < s.n; i++)
+        assert_int_equal(close(s.fds[i]), 0);
+}
+
+static void and_what_nobody_takes_goes_there(void **state)
+{
+    struct pair *p = *state;
+    struct sink s = {.base = {keep}};
+    struct gn_frame_header h = header(0);
+    struct gn_frame f;
+    p->reader.sink = &s.base;
+    put_with_fds(p, &h, sizeof h, 3);
+    put(p, &h, sizeof h);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    close(gn_frame_take_fd(&p->reader, 1));
+    assert_int_equal(s.n, 0);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    assert_int_equal(s.n, 2);
+    for (int i = 0; i < s.n; i++)
+        assert_int_equal(close(s.fds[i]), 0);
+}
+
+static void bounds_hold_before_a_frame_is_whole(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_header h = header(100);
+    struct gn_frame f;
+    p->reader.max_bytes = 115;
+    put(p, &h, sizeof h);
+    assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
+    assert_int_equal(p->reader.capacity, 0);
+    gn_frame_reader_fini(&p->reader);
+    gn_frame_reader_init(&p->reader, p->far);
+    p->reader.max_fds = 0;
+    put_with_fds(p, &h, 1, 1);
+    assert_int_equal(gn_frame_read(&p->reader, &f), -EPROTO);
+}
+
 static void string_fields_are_cut_between_characters(void **state)
 {
     char field[8];
@@ -329,6 +390,9 @@ int main(void)
         T(a_writer_keeps_what_the_peer_does_not_read_yet),
         T(a_writer_gives_up_on_a_peer_who_never_reads),
         T(writing_to_nobody_raises_no_signal),
+        T(nothing_that_came_is_closed_here),
+        T(and_what_nobody_takes_goes_there),
+        T(bounds_hold_before_a_frame_is_whole),
         cmocka_unit_test(string_fields_are_cut_between_characters),
     };
     return cmocka_run_group_tests_name("frame", tests, NULL, NULL);

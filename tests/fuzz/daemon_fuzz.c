@@ -80,7 +80,7 @@ static int count_descriptors(void)
 static void set_up(void)
 {
     memset(&d, 0, sizeof d);
-    gn_quotas_init(&d.quotas);
+    FUZZ_CHECK(gn_quotas_init(&d.quotas, -1, NULL) == 0);
     gn_list_init(&d.conns);
     gn_list_init(&d.vgpus);
     gn_breaches_init(&d.breaches);
@@ -463,7 +463,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gn_tenants_fini(&d.tenants);
     gn_loop_fini(&d.loop);
     FUZZ_CHECK(d.quotas.n_unused <= GN_QUOTAS_REMEMBERED);
-    gn_quotas_fini(&d.quotas);
+    gn_quotas_fini(&d.quotas, 60000);
     FUZZ_CHECK(gn_list_empty(&d.quotas.all));
     gn_machine_fini(&d.machine);
     if (template_fd >= 0) {

@@ -34,6 +34,12 @@ EXPORTS = {"clGetExtensionFunctionAddress", "clGetPlatformInfo", "clIcdGetPlatfo
 NEEDS = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux[-\w]*)\.so\.\d+$")
 
 
+# Files of gantryd's loop that have other processes' descriptors in hand: close() of one may wait for as long as that process likes, so
+# gn_quota_close() has a thread do it (src/daemon/closer.h).
+CLOSE_NOTHING = {"src/daemon/" + name for name in ("arrivals.c", "attaches.c", "away.c", "checkpoints.c", "new_vgpus.c", "quota.c",
+                                                   "remote_vgpus.c", "segments.c", "vgpus.c", "worker_boot.c")}
+
+
 class NotThere(Exception):
     pass
 
@@ -149,6 +155,8 @@ def check_files(root):
             problems.append("{}: {} lines: look for a second concept, or say `Long because ...`".format(path, len(lines)))
         if ending == ".h" and path.startswith("src") and not re.search(r"^#ifndef (GN_\w+_H)\n#define \1$", text, re.M):
             problems.append("{}: no include guard GN_..._H".format(path))
+        if path in CLOSE_NOTHING and re.search(r"(?<![\w.>])close\(", text):
+            problems.append("{}: calls close(): a descriptor of another process goes to gn_quota_close()".format(path))
         folder = path.split(os.sep)[1] if path.startswith("src") else None
         if folder in API_FREE:
             code = re.sub(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", "", text, flags=re.S)

@@ -136,6 +136,10 @@ class Files(Tree):
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f(cl_mem m);\n"}), "cl_mem", "link knows no API")
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f = CL_SUCCESS;\n"}), "link knows no API")
 
+    def test_a_close_on_the_loop(self):
+        self.one(self.check(**{"src/daemon/attaches.c": LICENCE + "void f(int fd)\n{\n    close(fd);\n}\n"}), "attaches.c: calls close()")
+        self.assertEqual(self.check(**{"src/daemon/attaches.c": LICENCE + "void f(int *fd)\n{\n    gn_quota_close(q, fd);\n}\n"}), [])
+
 
 class Headers(Tree):
     def check(self, text):

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads that do nothing but close(). They come when there is work that no idle one takes, and go when there has been none for a while.
+ * Descriptors wait in lists chained by their numbers, so that handing one over needs no memory but a word for each number.
+ */
+#include "daemon/closer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+#define STACK_BYTES (256u << 10)
+#define IDLE_NS     UINT64_C(1000000000)
+#define CUT_NS      1000000 /* a close() is interrupted this often */
+#define FIRST_ROOM  1024u
+
+struct gn_closer {
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* some has come, or it is over */
+    pthread_cond_t done; /* something was closed, or a thread has gone */
+    /* under the lock */
+    struct gn_list sources; /* with work, and fewer threads than they may have; served by turns */
+    int *next;              /* by descriptor: the one that waits behind it, plus one */
+    size_t n_next;
+    uint32_t n_threads, n_idle, n_pending;
+    bool over, awaited;
+    /* set once */
+    int news_fd;
+};
+
+static void wake(int signal)
+{
+    (void)signal; /* that it comes is enough: what waits in close() is interrupted */
+}
+
+static timer_t make_cutter(bool *ret_there)
+{
+    timer_t timer = 0;
+    struct sigevent each = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN};
+    each.sigev_notify_thread_id = gettid();
+    *ret_there = timer_create(CLOCK_MONOTONIC, &each, &timer) == 0;
+    return timer;
+}
+
+static void set_cutter(timer_t timer, bool there, long ns)
+{
+    const struct itimerspec when = {.it_interval = {.tv_nsec = ns}, .it_value = {.tv_nsec = ns}};
+    if (there)
+        (void)timer_settime(timer, 0, &when, NULL);
+}
+
+static struct timespec in_ns(uint64_t ns)
+{
+    ns += gn_now_ns();
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+/* Lists the source when a thread may take something of it. */
+static void list_locked(struct gn_closer *c, struct gn_closing *s)
+{
+    if (s->listed || !s->n_waiting || s->n_busy >= GN_CLOSER_A_SOURCE)
+        return;
+    s->listed = true;
+    gn_list_append(&c->sources, &s->link);
+}
+
+static struct gn_closing *take_locked(struct gn_closer *c, int *ret_fd)
+{
+    struct gn_closing *s = gn_list_first(&c->sources, struct gn_closing, link);
+    *ret_fd = s->first - 1;
+    s->first = c->next[*ret_fd];
+    if (!s->first)
+        s->last = 0;
+    s->n_waiting--;
+    s->n_busy++;
+    gn_list_remove(&s->link);
+    s->listed = false;
+    list_locked(c, s);
+    return s;
+}
+
+static void *run(void *closer);
+
+/* One thread more, if there is work that no other is about to take. Without one, whoever is there takes it later. */
+static void add_thread_locked(struct gn_closer *c)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    pthread_t thread;
+    if (gn_list_empty(&c->sources) || c->n_idle || c->n_threads == GN_CLOSER_THREADS)
+        return;
+    sigfillset(&all);
+    sigdelset(&all, SIGRTMIN);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, &attr, run, c) == 0)
+        c->n_threads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+/* False: there has been none for a while, or it is over. */
+static bool wait_for_work_locked(struct gn_closer *c)
+{
+    const struct timespec until = in_ns(IDLE_NS);
+    int rc = 0;
+    c->n_idle++;
+    while (gn_list_empty(&c->sources) && !c->over && !rc)
+        rc = pthread_cond_timedwait(&c->work, &c->lock, &until);
+    c->n_idle--;
+    return !gn_list_empty(&c->sources);
+}
+
+static void tell_locked(struct gn_closer *c)
+{
+    pthread_cond_broadcast(&c->done);
+    if (c->awaited && c->news_fd >= 0)
+        (void)eventfd_write(c->news_fd, 1);
+    c->awaited = false;
+}
+
+static void *run(void *closer)
+{
+    struct gn_closer *c = closer;
+    bool cuts;
+    const timer_t cutter = make_cutter(&cuts);
+    pthread_mutex_lock(&c->lock);
+    while (wait_for_work_locked(c)) {
+        int fd;
+        struct gn_closing *s = take_locked(c, &fd);
+        add_thread_locked(c); /* this one may not come back */
+        pthread_mutex_unlock(&c->lock);
+        set_cutter(cutter, cuts, CUT_NS);
+        (void)close(fd);
+        set_cutter(cutter, cuts, 0);
+        pthread_mutex_lock(&c->lock);
+        s->n_busy--;
+        c->n_pending--;
+        list_locked(c, s);
+        tell_locked(c);
+    }
+    if (cuts)
+        (void)timer_delete(cutter);
+    c->n_threads--;
+    pthread_cond_broadcast(&c->done);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+int gn_closer_start(int news_fd, struct gn_closer **ret, struct gn_error *err)
+{
+    struct sigaction interrupt = {.sa_handler = wake}; /* no SA_RESTART */
+    pthread_condattr_t monotonic;
+    struct gn_closer *c = calloc(1, sizeof *c);
+    if (!c)
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    sigemptyset(&interrupt.sa_mask);
+    sigaction(SIGRTMIN, &interrupt, NULL);
+    gn_list_init(&c->sources);
+    c->news_fd = news_fd;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->work, &monotonic);
+    pthread_cond_init(&c->done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *ret = c;
+    return 0;
+}
+
+bool gn_closer_stop(struct gn_closer *c, int timeout_ms)
+{
+    int rc = 0;
+    const struct timespec until = in_ns((uint64_t)timeout_ms * 1000000u);
+    pthread_mutex_lock(&c->lock);
+    c->over = true;
+    pthread_cond_broadcast(&c->work);
+    while (c->n_threads && !rc)
+        rc = pthread_cond_timedwait(&c->done, &c->lock, &until);
+    const bool hangs = c->n_threads || c->n_pending;
+    pthread_mutex_unlock(&c->lock);
+    if (hangs)
+        return false;
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->work);
+    pthread_cond_destroy(&c->done);
+    free(c->next);
+    free(c);
+    return true;
+}
+
+static bool make_room_locked(struct gn_closer *c, int fd)
+{
+    size_t n = c->n_next ? c->n_next : FIRST_ROOM;
+    if ((size_t)fd < c->n_next)
+        return true;
+    while (n <= (size_t)fd)
+        n *= 2;
+    int *grown = realloc(c->next, n * sizeof *grown);
+    if (!grown)
+        return false;
+    c->next = grown;
+    c->n_next = n;
+    return true;
+}
+
+void gn_closer_add(struct gn_closer *c, struct gn_closing *s, int fd)
+{
+    pthread_mutex_lock(&c->lock);
+    /* Without memory for a word it stays open, and is counted as if it waited. */
+    if (make_room_locked(c, fd)) {
+        c->next[fd] = 0;
+        if (s->last)
+            c->next[s->last - 1] = fd + 1;
+        else
+            s->first = fd + 1;
+        s->last = fd + 1;
+        s->n_waiting++;
+        list_locked(c, s);
+    }
+    c->n_pending++;
+    add_thread_locked(c);
+    pthread_cond_signal(&c->work);
+    pthread_mutex_unlock(&c->lock);
+}
+
+uint32_t gn_closer_pending_of(struct gn_closer *c, const struct gn_closing *s)
+{
+    pthread_mutex_lock(&c->lock);
+    const uint32_t n = s->n_waiting + s->n_busy;
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}
+
+uint32_t gn_closer_pending(struct gn_closer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    const uint32_t n = c->n_pending;
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}
+
+void gn_closer_await(struct gn_closer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->awaited = true;
+    pthread_mutex_unlock(&c->lock);
+}
