@@ -46,18 +46,6 @@ static int judge(struct gn_conn *c, const struct gn_tenant_rules *rules)
     return rc;
 }
 
-uint64_t gn_conn_user(const struct gn_conn *c)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    if (!c->remote)
-        return c->uid;
-    /* Without the port, which is another one each time. */
-    const char *port = strrchr(c->peer.address, ':');
-    for (const char *p = c->peer.address; *p && p != port; p++)
-        hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
-    return hash | UINT64_C(1) << 63;
-}
-
 const char *gn_conn_name_user(const struct gn_conn *c, char ret[static GN_CONN_USER_BYTES])
 {
     if (c->remote)
@@ -71,7 +59,7 @@ void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error
 {
     char who[GN_CONN_USER_BYTES], before[48] = "";
     uint32_t more = 0;
-    if (!gn_refusals_note(&c->daemon->refusals, gn_conn_user(c), wrong_token, gn_now_ns(), &more))
+    if (!gn_refusals_note(&c->daemon->refusals, c->quota->source, wrong_token, gn_now_ns(), &more))
         return;
     if (more)
         snprintf(before, sizeof before, " (and %u times before)", more);
@@ -92,7 +80,7 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
         *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
         return NULL;
     }
-    if (t && c->n_token && t->rules.n_token && !c->is_operator && !gn_refusals_may_try(&d->refusals, gn_conn_user(c), now)) {
+    if (t && c->n_token && t->rules.n_token && !c->is_operator && !gn_refusals_may_try(&d->refusals, c->quota->source, now)) {
         *ret_code = gn_fail(err, EAGAIN, "wait some seconds", "too many wrong tokens came from %s: none is looked at now",
                             gn_conn_name_user(c, who));
         return NULL;

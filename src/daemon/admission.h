@@ -6,10 +6,8 @@
 
 /* Which tenants a connection's peer may use, and what counts against a peer. gantryd's thread. */
 
-/* The user of this machine or, over tcp, the address at the other end: whose refusals and breaches count together. */
-uint64_t gn_conn_user(const struct gn_conn *c);
 #define GN_CONN_USER_BYTES 80
-/* The same for people, in ret, which is returned. */
+/* The user of this machine or, over tcp, the address at the other end, for people, in ret, which is returned. */
 const char *gn_conn_name_user(const struct gn_conn *c, char ret[static GN_CONN_USER_BYTES]);
 
 /* The tenant of this name ("": default), when the connection's peer may use it; else NULL, a sentence, and a line in the log. */

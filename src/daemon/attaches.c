@@ -138,7 +138,7 @@ static bool put_off(struct gn_conn *c, uint32_t seq, const struct gn_link_attach
     char who[GN_CONN_USER_BYTES];
     if (!t || c->vgpu || c->control_only || c->claims)
         return false;
-    struct gn_breaching_user *user = gn_breaches_find(&d->breaches, t->rules.name, gn_conn_user(c), now);
+    struct gn_breaching_user *user = gn_breaches_find(&d->breaches, t->rules.name, c->quota->source, now);
     if (!user)
         return false;
     /* Behind those of the same user that wait already. */

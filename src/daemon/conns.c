@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/arrivals.h"
+#include "daemon/crowd.h"
 #include "daemon/admission.h"
 #include "daemon/daemon.h"
 #include "daemon/process_stat.h"

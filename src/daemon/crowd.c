@@ -4,12 +4,13 @@
  * descriptors by connections that say nothing, memory by requests that do not end and answers that are not
  * read. Who has a vGPU is left alone. gantryd's only thread.
  */
+#include "daemon/crowd.h"
+
 #include <malloc.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/daemon.h"
 
 #define MAX_CONNS      8192
 #define MAX_HELD_BYTES (UINT64_C(64) << 20)

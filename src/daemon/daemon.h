@@ -110,7 +110,6 @@ struct gn_vgpu_record {
     uint8_t order[GN_WORKER_MAX_DEVICES]; /* the same by number, as its program and its worker count them */
     uint8_t ranks[GN_WORKER_MAX_DEVICES]; /* of those: in which order they are offered to a program that does not choose; 0 first */
     struct gn_tenant *tenant;             /* there as long as this is */
-    uint64_t user;                        /* gn_conn_user() of its program: whose breaches count together */
     char program[GN_LINK_NAME_BYTES];
     pid_t program_pid;
     uint32_t weight;
@@ -256,16 +255,6 @@ void gn_memory_timer(struct gn_source *timer, uint32_t events);
 /* Keeps a reply until the tenant's workers have given back what was recalled. */
 void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *reply);
 void gn_memory_drop_held(struct gn_conn *c);
-
-/* crowd.c: what connections may take together. */
-/* Before one more is taken: closes one where there are too many. False: all of them have vGPUs. */
-bool gn_crowd_make_room(struct gn_daemon *d);
-/* Closes the one that is worth least; false when there is none without a vGPU. */
-bool gn_crowd_evict(struct gn_daemon *d);
-/* After one is gone for good: a crowd's memory is given back. */
-void gn_crowd_gone(struct gn_daemon *d);
-/* After its request or its queue has changed. May close it, or another. */
-void gn_crowd_account(struct gn_conn *c);
 
 /* new_vgpus.c: a vGPU for the program at c's end, whose attach is answered later. 0 or -errno, and then it has none. */
 int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a, const int *stdio,

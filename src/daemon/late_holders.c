@@ -22,7 +22,7 @@ static bool is_stopped(const struct gn_vgpu_record *v)
 
 static void end(struct gn_vgpu_record *v, const char *why)
 {
-    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" %s, and is ended", v->id, v->program, why);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" %s, and is ended", v->id, v->program, why);
     gn_vgpus_note_breach(v);
     gn_vgpus_kill(v);
 }

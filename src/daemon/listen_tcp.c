@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/arrivals.h"
+#include "daemon/crowd.h"
 #include "daemon/remote_vgpus.h"
 #include "daemon/tls_handshakes.h"
 #include "daemon/tls_shuttle.h"

@@ -146,7 +146,6 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->weight = a->weight ? a->weight : DEFAULT_WEIGHT;
     gn_vgpus_set_devices(v, devices, NULL);
     v->tenant = tenant;
-    v->user = gn_conn_user(c);
     v->takes_turns = d->takes_turns;
     gn_loads_rank(d, a->platform, devices, v->ranks);
     tenant->n_vgpus++;
@@ -201,7 +200,6 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     gn_vgpus_set_devices(n, like->devices, like->order);
     memcpy(n->ranks, like->ranks, sizeof n->ranks);
     n->tenant = like->tenant;
-    n->user = like->user;
     n->takes_turns = like->takes_turns;
     n->tenant->n_vgpus++;
     gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
@@ -237,7 +235,6 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
                                   .platform = w->platform,
                                   .weight = w->weight ? w->weight : DEFAULT_WEIGHT,
                                   .tenant = tenant,
-                                  .user = gn_conn_user(c),
                                   .takes_turns = d->takes_turns,
                                   .lease = {.limit_bytes = w->memory_bytes},
                                   .program_pid = c->pid,

@@ -355,7 +355,7 @@ static bool is_breach(int status, int ended_by)
 void gn_vgpus_note_breach(const struct gn_vgpu_record *v)
 {
     struct gn_daemon *d = v->daemon;
-    gn_breaches_note(&d->breaches, v->tenant->rules.name, v->user, d->breach_pause_ns, gn_now_ns());
+    gn_breaches_note(&d->breaches, v->tenant->rules.name, v->quota->source, d->breach_pause_ns, gn_now_ns());
 }
 
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
