@@ -261,6 +261,11 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
                    struct gn_error *err);
 /* vgpus.c: the life of a vGPU, seen from outside its worker. Killing a hosted one is its program's end. */
 void gn_vgpus_kill(struct gn_vgpu_record *v);
+/*
+ * What was to be said to its worker could not be, -errno. A program that has closed its end has let
+ * go of its vGPU and goes on: its socket's end is heard next. Another one is killed.
+ */
+void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc);
 /* To its worker; lost when there is none, the worker's end when it does not read. */
 void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err);

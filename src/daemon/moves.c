@@ -291,8 +291,9 @@ void gn_move_segment(struct gn_vgpu_record *v, const struct gn_link_segment_made
     /* Until it is asked, the old worker hands over all that it has. */
     if (!n || n->control.fd < 0)
         return;
-    if (gn_frame_push(&n->writer, GN_WORKER_SEGMENT, 0, 0, made, sizeof *made, &fd, 1))
-        gn_vgpus_kill(n); /* the old one goes on */
+    const int rc = gn_frame_push(&n->writer, GN_WORKER_SEGMENT, 0, 0, made, sizeof *made, &fd, 1);
+    if (rc)
+        gn_vgpus_unreachable(n, rc); /* the old one goes on */
     else if (gn_frame_writer_pending(&n->writer))
         gn_loop_change(&n->daemon->loop, &n->control, EPOLLIN | EPOLLOUT);
 }

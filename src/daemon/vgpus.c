@@ -442,12 +442,19 @@ static void worker_said(struct gn_source *s, uint32_t events)
     gn_loop_change(&v->daemon->loop, s, EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
 }
 
+void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
+{
+    if (!v->hosted || (rc != -EPIPE && rc != -ECONNRESET))
+        gn_vgpus_kill(v);
+}
+
 void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n)
 {
     if (v->control.fd < 0)
         return;
-    if (gn_frame_push(&v->writer, op, 0, seq, payload, n, NULL, 0))
-        gn_vgpus_kill(v);
+    const int rc = gn_frame_push(&v->writer, op, 0, seq, payload, n, NULL, 0);
+    if (rc)
+        gn_vgpus_unreachable(v, rc);
     else if (gn_frame_writer_pending(&v->writer))
         gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
 }
