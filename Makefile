@@ -43,7 +43,7 @@ help:
 	@echo 'make test             everything: the suites, then again under ASan+UBSan, then threads under TSan'
 	@echo 'make test-quick       unit tests and structure: less than a minute once it is built'
 	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
-	@echo 'make soak             kill processes at KILLS=500 random points under load, migrate programs MIGRATIONS=1000 times by each route, then scribble for SCRIBBLE_SECONDS=600; SEED=1'
+	@echo 'make soak             kill processes at KILLS=500 random points under load, migrate programs MIGRATIONS=1000 times by each route, then scribble for SCRIBBLE_SECONDS=600, and end programs ENDS=1000 times; SEED=1'
 	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
 	@echo 'make bench            measure; results in $(BUILD)/bench/'
 	@echo 'make bench-fairness   the papers'"'"' experiments on shares of the device; FAIRNESS="--quick --only fig8" for a part; in $(BUILD)/bench/fairness/'
@@ -85,6 +85,7 @@ KILLS           ?= 500
 SEED            ?= 1
 MIGRATIONS      ?= 1000
 SCRIBBLE_SECONDS ?= 600
+ENDS ?= 1000
 
 soak: stage
 	@tools/deps.sh build test
@@ -93,6 +94,8 @@ soak: stage
 	@for route in local mode unix tcp stop; do \
 	    python3 -B tests/migrated/stress_test.py $(BUILD)/stage $(BUILD)/tests/migrated/stress $$route --migrations $(MIGRATIONS) || exit 1; done
 	@SCRIBBLE_SECONDS=$(SCRIBBLE_SECONDS) python3 -B tests/attacks/attacks.py --build $(BUILD) --seed $(SEED) scribbled
+	@python3 -B tests/direct/ends_test.py $(BUILD)/stage $(BUILD)/tests/direct/ends $(BUILD)/tests/direct/libleaving-icd.so \
+	    Ends.test_at_any_moment --runs $(ENDS) --seed $(SEED)
 
 FUZZ_SECONDS ?= 60
 

@@ -5,8 +5,12 @@
  * was the first to want a device; nothing is printed, and no descriptor or signal of the program's is touched.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "backend/backend.h"
@@ -16,11 +20,41 @@
 
 #define SEND_TIMEOUT_MS 10000
 
+#define N_CUTS 2
+
 struct gn_direct {
     struct gn_boot said;
     struct gn_vgpu_boot boot;
-    struct gn_vgpu *vgpu;
+    pthread_mutex_t lock;
+    struct gn_vgpu *vgpu; /* lock: set once its threads may be there */
+    int cuts[N_CUTS];     /* lock: duplicates of the sockets that a boot or a host waits at; -1 */
+    struct gn_process_end end;
 };
+
+/* From here on whoever reads or writes at this socket can be called off. */
+static int add_cut(struct gn_direct *d, int which, int fd, struct gn_error *err)
+{
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        return gn_fail(err, errno, NULL, "no descriptor is left in the program: %s", strerror(errno));
+    pthread_mutex_lock(&d->lock);
+    d->cuts[which] = copy;
+    if (atomic_load_explicit(&d->end.arrival, memory_order_relaxed) == GN_ARRIVAL_OFF)
+        (void)shutdown(copy, SHUT_RDWR);
+    pthread_mutex_unlock(&d->lock);
+    return 0;
+}
+
+static void drop_cuts(struct gn_direct *d)
+{
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; i < N_CUTS; i++) {
+        if (d->cuts[i] >= 0)
+            close(d->cuts[i]);
+        d->cuts[i] = -1;
+    }
+    pthread_mutex_unlock(&d->lock);
+}
 
 static int bring_up(struct gn_direct *d, const char *library, struct gn_error *err)
 {
@@ -49,48 +83,14 @@ static int say_booted(struct gn_direct *d, struct gn_error *err)
                : 0;
 }
 
-static int boot(struct gn_direct *d, const char *library, bool loads, struct gn_error *err)
-{
-    int rc = gn_boot_receive(d->boot.control_fd, &d->said);
-    if (rc)
-        return gn_fail(err, -rc, NULL, "gantryd did not say what the vGPU is to be: %s", strerror(-rc));
-    close_what_is_not_wanted(d);
-    rc = d->said.wire.remote || (d->said.wire.loads != 0) != loads
-             ? gn_fail(err, EPROTO, NULL, "gantryd described another vGPU than was asked for")
-             : 0;
-    if (rc == 0)
-        rc = gn_boot_map(&d->said, &d->boot, err);
-    if (rc == 0)
-        rc = bring_up(d, library, err);
-    /* One that is taken over comes after the word that its driver is up; one that begins is to serve by then. */
-    if (rc == 0 && loads)
-        rc = say_booted(d, err);
-    if (rc == 0)
-        rc = gn_vgpu_host(&d->boot, &d->vgpu, err);
-    if (rc == 0 && !loads)
-        rc = say_booted(d, err);
-    return rc;
-}
-
-/* It has no threads. */
-static void drop(struct gn_direct *d)
-{
-    gn_boot_fini(&d->said);
-    gn_vgpu_boot_fini(&d->boot);
-    if (d->boot.platform)
-        d->boot.platform->ops->leave(d->boot.platform);
-    free(d);
-}
-
-static int host(const char *library, int control_fd, bool loads, struct gn_direct **ret, struct gn_error *err)
+static struct gn_direct *create(void)
 {
     struct gn_direct *d = malloc(sizeof *d);
-    if (!d) {
-        close(control_fd);
-        return gn_fail(err, ENOMEM, NULL, "out of memory");
-    }
-    *d = (struct gn_direct){.boot = {.control_fd = control_fd,
+    if (!d)
+        return NULL;
+    *d = (struct gn_direct){.boot = {.control_fd = -1,
                                      .hosted = true,
+                                     .end = &d->end,
                                      .session_fd = -1,
                                      .tell_fd = -1,
                                      .load_fd = -1,
@@ -101,22 +101,71 @@ static int host(const char *library, int control_fd, bool loads, struct gn_direc
                                      .data = GN_SEGMENT_NONE,
                                      .counters = GN_SEGMENT_NONE,
                                      .grants = GN_SEGMENT_NONE}};
-    int rc = boot(d, library, loads, err);
-    if (!rc)
-        *ret = d;
-    else if (!d->vgpu)
-        drop(d);
+    for (int i = 0; i < GN_WORKER_BOOT_FDS; i++)
+        d->said.fds[i] = -1;
+    for (int i = 0; i < N_CUTS; i++)
+        d->cuts[i] = -1;
+    pthread_mutex_init(&d->lock, NULL);
+    return d;
+}
+
+static int is_called_off(const struct gn_direct *d, struct gn_error *err)
+{
+    return atomic_load_explicit(&d->end.called_off, memory_order_seq_cst) ? gn_fail(err, ECANCELED, NULL, "the program ends") : 0;
+}
+
+static int boot(struct gn_direct *d, const char *library, int control_fd, bool takes_over, struct gn_error *err)
+{
+    d->boot.control_fd = control_fd;
+    int rc = add_cut(d, 0, control_fd, err);
+    if (rc == 0 && (rc = gn_boot_receive(control_fd, &d->said)))
+        gn_fail(err, -rc, NULL, "gantryd did not say what the vGPU is to be: %s", strerror(-rc));
+    if (rc)
+        return rc;
+    close_what_is_not_wanted(d);
+    rc = d->said.wire.remote || (d->said.wire.loads != 0) != takes_over
+             ? gn_fail(err, EPROTO, NULL, "gantryd described another vGPU than was asked for")
+             : 0;
+    if (rc == 0)
+        rc = gn_boot_map(&d->said, &d->boot, err);
+    if (rc == 0 && d->boot.load_fd >= 0)
+        rc = add_cut(d, 1, d->boot.load_fd, err);
+    if (rc == 0)
+        rc = is_called_off(d, err);
+    return rc ? rc : bring_up(d, library, err);
+}
+
+static int host(struct gn_direct *d, struct gn_error *err)
+{
+    const bool takes_over = d->said.wire.loads != 0;
+    struct gn_vgpu *v = NULL;
+    int rc = is_called_off(d, err);
+    /* One that is taken over comes after the word that its driver is up; one that begins is to serve by then. */
+    if (rc == 0 && takes_over)
+        rc = say_booted(d, err);
+    if (rc == 0)
+        rc = gn_vgpu_host(&d->boot, &v, err);
+    pthread_mutex_lock(&d->lock);
+    d->vgpu = v;
+    pthread_mutex_unlock(&d->lock);
+    drop_cuts(d);
+    if (rc == 0 && !takes_over)
+        rc = say_booted(d, err);
     return rc;
 }
 
-static int open_here(const char *library, int control_fd, struct gn_direct **ret, struct gn_error *err)
+static bool destroy(struct gn_direct *d)
 {
-    return host(library, control_fd, false, ret, err);
-}
-
-static int take_over(const char *library, int control_fd, struct gn_direct **ret, struct gn_error *err)
-{
-    return host(library, control_fd, true, ret, err);
+    drop_cuts(d);
+    if (d->vgpu)
+        return false;
+    gn_boot_fini(&d->said);
+    gn_vgpu_boot_fini(&d->boot);
+    if (d->boot.platform)
+        d->boot.platform->ops->leave(d->boot.platform);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+    return true;
 }
 
 static int send_here(struct gn_direct *d, const void *message, uint32_t n_bytes)
@@ -129,11 +178,29 @@ static void forked(struct gn_direct *d)
     gn_vgpu_forked(d->vgpu);
 }
 
+static void process_ends(struct gn_direct *d, uint64_t until_ns)
+{
+    int coming = GN_ARRIVAL_COMING;
+    atomic_store_explicit(&d->end.called_off, true, memory_order_seq_cst);
+    pthread_mutex_lock(&d->lock);
+    const bool off = atomic_compare_exchange_strong(&d->end.arrival, &coming, GN_ARRIVAL_OFF);
+    for (int i = 0; i < N_CUTS; i++)
+        if (off && d->cuts[i] >= 0)
+            (void)shutdown(d->cuts[i], SHUT_RDWR);
+    struct gn_vgpu *v = d->vgpu;
+    pthread_mutex_unlock(&d->lock);
+    if (v)
+        gn_vgpu_process_ends(v, until_ns);
+}
+
 __attribute__((visibility("default"))) extern const struct gn_direct_table gn_direct_table;
 const struct gn_direct_table gn_direct_table = {
     .version = GN_DIRECT_VERSION,
-    .open = open_here,
-    .take_over = take_over,
+    .create = create,
+    .boot = boot,
+    .host = host,
+    .destroy = destroy,
     .send = send_here,
     .forked = forked,
+    .process_ends = process_ends,
 };

@@ -12,6 +12,18 @@ struct gn_tls;
 struct stat;
 
 /*
+ * What a hosted vGPU and whoever ends its process know of each other. called_off: set once the
+ * process ends; from then on the vGPU's threads begin nothing that the program does not ask for.
+ * arrival: whoever takes it from COMING first decides whether a vGPU that is taken over from a
+ * worker comes.
+ */
+enum gn_arrival { GN_ARRIVAL_COMING, GN_ARRIVAL_HERE, GN_ARRIVAL_OFF };
+struct gn_process_end {
+    _Atomic bool called_off;
+    _Atomic int arrival;
+};
+
+/*
  * What a vGPU starts from. Who hosts it fills it; descriptors and mappings are the vGPU's from then on, and none of them
  * need be given back: a worker ends with its vGPU, and in a program they go with the program or with a start that fails.
  */
@@ -27,6 +39,8 @@ struct gn_vgpu_boot {
     int control_fd; /* to gantryd: link/worker_control.h. Hangs up when gantryd is gone: likewise */
 
     bool hosted; /* passthrough: this process is the program */
+    /* Of a hosted one; else NULL. */
+    struct gn_process_end *end;
 
     /* Mapped, shared and sealed. */
     struct gn_segment ring, events, data;
@@ -76,6 +90,12 @@ int gn_vgpu_host(struct gn_vgpu_boot *boot, struct gn_vgpu **ret, struct gn_erro
 /* Serves one message on the calling thread, as the ring thread would; the answer, if it wants one, is in its reply slot by then or
  * later. Any thread. 0; -EAGAIN: it lives elsewhere now, and hears the ring; -EPIPE: there is no vGPU any more. */
 int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes);
+
+/*
+ * Hosted, called_off is set, and the process ends: waits until no thread of the vGPU's saves it,
+ * nor clears up behind it. Any thread; at the latest at until_ns.
+ */
+void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns);
 
 /* In a forked child, which has none of the vGPU's threads: closes the descriptors that the child has inherited. */
 void gn_vgpu_forked(struct gn_vgpu *v);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/list.h"
 #include "base/signals.h"
 #include "guest/core/guest_core.h"
+#include "guest/core/process_end.h"
 #include "link/direct.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
@@ -23,9 +27,36 @@
 #define SEND_TIMEOUT_MS 10000
 
 struct gn_host_here {
+    struct gn_list link;
     const struct gn_direct_table *table;
     struct gn_direct *direct;
 };
+
+/* All that are there, and those that are being made. */
+static struct {
+    pthread_mutex_t lock;
+    struct gn_list all; /* lock */
+} hosts = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = GN_LIST_INIT(hosts.all)};
+
+static void enter(struct gn_host_here *h)
+{
+    pthread_mutex_lock(&hosts.lock);
+    gn_list_append(&hosts.all, &h->link);
+    pthread_mutex_unlock(&hosts.lock);
+}
+
+/* One that has come to nothing; it stays while threads of it are there. */
+static void drop(struct gn_host_here *h)
+{
+    gn_driver_unloads();
+    pthread_mutex_lock(&hosts.lock);
+    const bool gone = h->table->destroy(h->direct);
+    if (gone)
+        gn_list_remove(&h->link);
+    pthread_mutex_unlock(&hosts.lock);
+    if (gone)
+        free(h);
+}
 
 /* Beside this library, wherever that is, and nowhere else: what the environment or the loader's path names is not looked at. */
 static int library_path(char ret[static PATH_MAX], struct gn_error *err)
@@ -56,20 +87,38 @@ static int load(const struct gn_direct_table **ret, struct gn_error *err)
     return 0;
 }
 
-static int host(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
+static int make(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
 {
     struct gn_host_here *h = calloc(1, sizeof *h);
     int rc = h ? load(&h->table, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
-    if (rc)
-        close(control_fd);
-    else
-        rc = (take_over ? h->table->take_over : h->table->open)(library, control_fd, &h->direct, err);
+    if (!rc && !(h->direct = h->table->create()))
+        rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     if (rc) {
+        close(control_fd);
         free(h);
         return rc;
     }
-    *ret = h;
-    return 0;
+    enter(h);
+    rc = h->table->boot(h->direct, library, control_fd, take_over, err);
+    gn_driver_is_up();
+    if (!rc)
+        rc = h->table->host(h->direct, err);
+    if (rc)
+        drop(h);
+    else
+        *ret = h;
+    return rc;
+}
+
+static int host(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
+{
+    if (!gn_driver_enter(take_over)) {
+        close(control_fd);
+        return gn_fail(err, ECANCELED, NULL, "the program ends");
+    }
+    const int rc = make(take_over, library, control_fd, ret, err);
+    gn_driver_left();
+    return rc;
 }
 
 int gn_host_here_open(void *ctx, const char *library, int control_fd, struct gn_error *err)
@@ -151,4 +200,22 @@ int gn_host_here_send(struct gn_host_here *h, const void *message, uint32_t n_by
 void gn_host_here_forked(struct gn_host_here *h)
 {
     h->table->forked(h->direct);
+}
+
+void gn_host_here_forget(void)
+{
+    pthread_mutex_init(&hosts.lock, NULL);
+    gn_list_init(&hosts.all);
+}
+
+void gn_host_here_process_ends(uint64_t until_ns)
+{
+    /* A signal's handler may call exit() while the thread that it interrupts holds the lock. */
+    while (pthread_mutex_trylock(&hosts.lock)) {
+        if (gn_now_ns() >= until_ns)
+            return;
+        sched_yield();
+    }
+    gn_list_for_each(h, &hosts.all, struct gn_host_here, link) h->table->process_ends(h->direct, until_ns);
+    pthread_mutex_unlock(&hosts.lock);
 }

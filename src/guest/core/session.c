@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/signals.h"
 #include "guest/core/host_here.h"
+#include "guest/core/process_end.h"
 #include "guest/core/remote.h"
 
 #include "link/frame.h"
@@ -33,6 +34,7 @@ static struct {
 
 static void before_fork(void)
 {
+    gn_process_before_fork();
     pthread_mutex_lock(&sessions.lock);
     gn_handles_before_fork();
 }
@@ -41,6 +43,7 @@ static void after_fork_parent(void)
 {
     gn_handles_after_fork();
     pthread_mutex_unlock(&sessions.lock);
+    gn_process_after_fork();
 }
 
 /* The child has none of the parent's threads and, by MADV_DONTFORK, none of its shared memory: only the descriptors. Of what those threads
@@ -64,10 +67,12 @@ static void after_fork_child(void)
         close(s->ring_segment.fd);
         close(s->event_segment.fd);
     }
+    gn_host_here_forget();
     sessions.n = 0;
     atomic_fetch_add_explicit(&gn_epoch, 1, memory_order_relaxed);
     gn_handles_after_fork();
     pthread_mutex_unlock(&sessions.lock);
+    gn_process_after_fork_child();
 }
 
 static void install_fork_handlers(void)

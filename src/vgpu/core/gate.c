@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 int gn_gate_init(struct gn_gate *g)
 {
@@ -85,7 +86,10 @@ bool gn_gate_deaf(struct gn_vgpu *v, bool at_boundary)
     return deaf;
 }
 
-/* Until `is` says so, or the time is over. The gate's lock is held, and let go of meanwhile. */
+/*
+ * Until `is` says so, the time is over, or the process ends. The gate's lock is held, and let go of
+ * meanwhile.
+ */
 static int wait_locked(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v), const struct timespec *until)
 {
     struct gn_gate *g = &v->gate;
@@ -96,6 +100,8 @@ static int wait_locked(struct gn_vgpu *v, bool (*is)(struct gn_vgpu *v), const s
         pthread_mutex_lock(&g->lock);
         if (done)
             return 0;
+        if (gn_vgpu_is_called_off(v))
+            return -ECANCELED;
         /* What came between the look and the lock has counted. */
         if (n_ends == g->n_ends && pthread_cond_timedwait(&g->wake, &g->lock, until) == ETIMEDOUT)
             return -ETIMEDOUT;
@@ -312,6 +318,8 @@ static int begin(struct gn_gate *g, bool closes, struct gn_error *err)
 static int give_up(struct gn_vgpu *v, int r, const char *what, struct gn_error *err)
 {
     gn_gate_open(v);
+    if (r == -ECANCELED)
+        return gn_fail(err, ECANCELED, NULL, "the program ends");
     if (r == -ETIMEDOUT)
         return gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "%s took longer than the drain may take", what);
     return gn_fail(err, -r, NULL, "cannot wait for the device: %s", strerror(-r));
@@ -390,6 +398,15 @@ int gn_gate_close(struct gn_vgpu *v, uint64_t timeout_ns, struct gn_error *err)
     for (uint32_t i = 0; !r && i < v->n_devices; i++)
         gn_turn_leave(&v->devices[i]);
     return r ? give_up(v, r, what, err) : 0;
+}
+
+void gn_gate_call_off(struct gn_vgpu *v)
+{
+    gn_gate_tell(v);
+    pthread_mutex_lock(&v->gate.lock);
+    if (v->save_fd >= 0)
+        (void)shutdown(v->save_fd, SHUT_RDWR);
+    pthread_mutex_unlock(&v->gate.lock);
 }
 
 void gn_gate_open(struct gn_vgpu *v)

@@ -63,6 +63,11 @@ int gn_gate_settle(struct gn_vgpu *v, uint64_t timeout_ns);
 int gn_gate_await_helpers(struct gn_vgpu *v, uint64_t timeout_ns);
 /* Closed, and for good: until every report of the driver's that it has waited for has been heard to its end. */
 void gn_gate_await_returns(struct gn_vgpu *v);
+/*
+ * Of a hosted vGPU whose process ends: whoever waits here for the device, to save it, gives up.
+ * After called_off is set.
+ */
+void gn_gate_call_off(struct gn_vgpu *v);
 /* What waited goes on. */
 void gn_gate_open(struct gn_vgpu *v);
 

@@ -10,6 +10,7 @@
 #include "vgpu/core/remains.h"
 #include "vgpu/core/serve.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/signals.h"
 
@@ -18,7 +19,11 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#define END_LOOK_NS 200000
+#define CALM_NS     UINT64_C(1000000000) /* the longest that compiling for a first launch is waited for */
 
 int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes)
 {
@@ -40,6 +45,9 @@ int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes)
         pthread_mutex_unlock(&v->serving);
         return atomic_load_explicit(&v->away, memory_order_seq_cst) ? -EAGAIN : -EPIPE;
     }
+    /* The program goes on after the process's end has begun. */
+    if (gn_gate_holds(&v->gate) && gn_vgpu_is_called_off(v))
+        gn_gate_open(v);
     gn_vgpu_handle(v, &r, n_bytes, 0);
     gn_vgpu_flush(v);
     pthread_mutex_unlock(&v->serving);
@@ -143,13 +151,13 @@ static void clear(struct gn_vgpu *v)
         }
     }
     struct gn_remains *remains = v->api->contents ? gn_remains_begin(v) : NULL;
-    while ((o = gn_object_next(v, &index))) {
+    while (!gn_vgpu_is_called_off(v) && (o = gn_object_next(v, &index))) {
         gn_remains_keep(remains, v, o);
         gn_object_take_out(v, o->id, o->kind);
     }
     gn_remains_done(remains, v);
     gn_objects_bury(v);
-    if (v->api->leave)
+    if (v->api->leave && !gn_vgpu_is_called_off(v))
         v->api->leave(v);
     pthread_mutex_lock(&v->session_lock);
     gn_frame_writer_fini(&v->session);
@@ -185,9 +193,75 @@ static void *keeper_thread(void *arg)
             (void)gn_ring_park(&v->ring, 0);
         }
     }
-    if (atomic_load_explicit(&v->away, memory_order_seq_cst))
+    atomic_store_explicit(&v->clears, true, memory_order_seq_cst);
+    /* Either we see that the process ends, or who ends it sees us. */
+    if (atomic_load_explicit(&v->away, memory_order_seq_cst) && !gn_vgpu_is_called_off(v))
         clear(v);
+    atomic_store_explicit(&v->clears, false, memory_order_seq_cst);
     return NULL;
+}
+
+/*
+ * The last command that the driver has of the n-th queue, held; NULL: none. *ret_there: there is
+ * such a queue.
+ */
+static struct gn_command *last_of_queue(struct gn_vgpu *v, uint32_t n, bool *ret_there)
+{
+    struct gn_command *last = NULL;
+    uint32_t i = 0;
+    *ret_there = false;
+    pthread_mutex_lock(&v->lock);
+    for (uint32_t k = 0; k < v->n_devices; k++)
+        gn_list_for_each(q, &v->devices[k].queues, struct gn_vqueue, link)
+        {
+            if (i++ != n)
+                continue;
+            *ret_there = true;
+            if ((last = q->last))
+                atomic_fetch_add_explicit(&last->n_refs, 1, memory_order_relaxed);
+        }
+    pthread_mutex_unlock(&v->lock);
+    return last;
+}
+
+static bool driver_is_idle(struct gn_vgpu *v)
+{
+    bool idle = true, there = true;
+    for (uint32_t n = 0; idle && there; n++) {
+        struct gn_command *last = last_of_queue(v, n, &there);
+        if (!last)
+            continue;
+        idle = !last->driver_event || v->api->is_over(v, last->driver_event);
+        gn_command_unref(last);
+    }
+    return idle;
+}
+
+/*
+ * A driver that has come up in a running program compiles on threads of its own, at first launches,
+ * what it would have compiled long ago natively, and a compiler does not outlive its library's
+ * handlers. So nothing more is given to it unless the program calls again, and what it has been
+ * given gets a moment to end.
+ */
+static void calm_driver(struct gn_vgpu *v, uint64_t until_ns)
+{
+    const struct timespec look = {.tv_nsec = END_LOOK_NS};
+    const uint64_t now_ns = gn_now_ns(), calm_ns = until_ns < now_ns + CALM_NS ? until_ns : now_ns + CALM_NS;
+    gn_objects_own_thread();
+    atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
+    while (!driver_is_idle(v) && gn_now_ns() < calm_ns)
+        nanosleep(&look, NULL);
+}
+
+void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
+{
+    const struct timespec look = {.tv_nsec = END_LOOK_NS};
+    gn_gate_call_off(v);
+    while ((atomic_load_explicit(&v->moving, memory_order_seq_cst) || atomic_load_explicit(&v->clears, memory_order_seq_cst)) &&
+           gn_now_ns() < until_ns)
+        nanosleep(&look, NULL);
+    if (v->came && !gn_lost_is(&v->lost))
+        calm_driver(v, until_ns);
 }
 
 /* What the driver still works on ends by itself, and its objects go with the program: nothing waits for either here. */
@@ -250,6 +324,7 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const str
         return rc < 0 ? rc : -EMFILE;
     }
     v->listens = true;
+    v->came = loads;
     gn_signals_of_others(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = gn_devices_start(v);

@@ -286,7 +286,7 @@ int gn_vgpu_load(struct gn_vgpu *v, struct gn_stream_reader *r, struct gn_error 
         rc = gn_stream_next(r, &s);
         if (!rc && s.what == GN_STREAM_IS_TABLE)
             while (!rc && gn_stream_next_entry(r, &e))
-                rc = load_entry(&l, s.table, &e, err);
+                rc = gn_vgpu_is_called_off(v) ? gn_fail(err, ECANCELED, NULL, "the program ends") : load_entry(&l, s.table, &e, err);
         else if (!rc && s.what == GN_STREAM_IS_MEMORY)
             rc = load_memories(&l, r, &s, err);
         else if (!rc && s.what == GN_STREAM_IS_PAGES)

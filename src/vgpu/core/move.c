@@ -396,6 +396,39 @@ void gn_vgpu_resume(struct gn_vgpu *v)
     go_on(v);
 }
 
+/*
+ * What the process's end may shut down: a duplicate, since whoever writes closes its own at times.
+ * Without one the end waits.
+ */
+static void open_save_fd(struct gn_vgpu *v, int fd)
+{
+    const int copy = v->hosted ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+    pthread_mutex_lock(&v->gate.lock);
+    v->save_fd = copy;
+    pthread_mutex_unlock(&v->gate.lock);
+}
+
+static void close_save_fd(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->gate.lock);
+    if (v->save_fd >= 0)
+        close(v->save_fd);
+    v->save_fd = -1;
+    pthread_mutex_unlock(&v->gate.lock);
+}
+
+static int begin_away(struct gn_vgpu *v, struct away *a, struct gn_error *err)
+{
+    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP, file = a->how.flags & GN_WORKER_SAVE_FILE;
+    if (gn_vgpu_is_called_off(v))
+        return gn_fail(err, ECANCELED, NULL, "the program ends");
+    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
+        return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
+    if (file)
+        return 0;
+    return a->how.flags & GN_WORKER_SAVE_FAR ? greet_far(a, err) : hand_over(v, a->fd, err);
+}
+
 static void *away_thread(void *arg)
 {
     struct away *a = arg;
@@ -404,18 +437,14 @@ static void *away_thread(void *arg)
     struct gn_error err = {{0}, {0}};
     bool closed = false;
     gn_objects_own_thread();
+    open_save_fd(v, a->fd);
     GN_FAULT("move-begun");
-    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP, file = a->how.flags & GN_WORKER_SAVE_FILE;
-    int rc = 0;
-    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
-        rc = gn_fail(&err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
-    else if (!file && a->how.flags & GN_WORKER_SAVE_FAR)
-        rc = greet_far(a, &err);
-    else if (!file)
-        rc = hand_over(v, a->fd, &err);
+    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    int rc = begin_away(v, a, &err);
     GN_FAULT("move-handed");
     if (!rc)
         rc = save_to(v, a, &said, &closed, &err);
+    close_save_fd(v);
     struct gn_tcp left = tcp_of(a); /* -1: another has it */
     if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
         v->sent_to = left;
@@ -691,6 +720,13 @@ static int take_last(struct gn_vgpu *v, struct gn_error *err)
     return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
 }
 
+/* Once it has said that everything has come, gantryd's word alone decides. */
+static bool may_come(struct gn_vgpu *v)
+{
+    int coming = GN_ARRIVAL_COMING;
+    return !v->boot->end || atomic_compare_exchange_strong(&v->boot->end->arrival, &coming, GN_ARRIVAL_HERE);
+}
+
 int gn_vgpu_take_in(struct gn_vgpu *v)
 {
     struct gn_worker_moved said = {.began_ns = gn_now_ns()};
@@ -724,6 +760,8 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
         rc = take_last(v, &err);
     said.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
     GN_FAULT("load-done");
+    if (!rc && !may_come(v))
+        rc = gn_fail(&err, ECANCELED, NULL, "the program ends");
     say(v, GN_WORKER_LOADED, &said, rc, &err);
     return rc;
 }

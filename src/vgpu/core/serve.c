@@ -543,6 +543,7 @@ int gn_vgpu_open(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struc
     v->counters = boot->counters.base;
     v->events = boot->events.base;
     v->sent_to = (struct gn_tcp)GN_TCP_NONE;
+    v->save_fd = -1;
     atomic_init(&v->program_cpu, GN_CPU_UNKNOWN);
     atomic_init(&v->n_holds, 1);
     CPU_ZERO(&v->processors);

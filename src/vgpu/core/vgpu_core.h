@@ -456,6 +456,7 @@ struct gn_vgpu {
     cpu_set_t processors;         /* that this process, and with it such a device, may use; set once */
     _Atomic uint32_t program_cpu; /* where the program sent its last message from; the ring thread writes */
     bool hosted;                  /* set once: in its program (hosted.c) */
+    bool came;                    /* set once: of a hosted one, while its program ran (a switch) */
     bool driver_stays;            /* set by the API's start: the driver's library cannot be unloaded */
     pthread_mutex_t serving;      /* of a hosted one: who has it is what the ring thread is elsewhere. Before all other locks */
     pthread_t control;            /* of a hosted one, which its keeper waits for before it clears up */
@@ -469,6 +470,8 @@ struct gn_vgpu {
     struct gn_gate gate;
     bool listens;                   /* set once: there is a control thread */
     _Atomic bool moving;            /* it is being saved */
+    int save_fd;                    /* gate.lock: of a hosted one, a duplicate of the socket that it is being saved to; -1 */
+    _Atomic bool clears;            /* of a hosted one that is away: its keeper clears up */
     _Atomic bool arriving;          /* it is being made anew, or waits for the word to go on */
     pthread_mutex_t writes_lock;    /* writes.h */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
@@ -550,6 +553,14 @@ static inline void gn_count(_Atomic uint64_t *counter, int64_t n)
  * time: nothing is to be read from it twice. */
 void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_t bytes);
 void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what);
+/*
+ * Of a hosted vGPU: its process ends. Threads of the vGPU's begin nothing more that the program
+ * does not ask for.
+ */
+static inline bool gn_vgpu_is_called_off(const struct gn_vgpu *v)
+{
+    return v->boot->end && atomic_load_explicit(&v->boot->end->called_off, memory_order_seq_cst);
+}
 /*
  * Frames to the program, in their order. Any thread; never waits: what the program does not take now is kept, and a program that leaves
  * too much of it loses its vGPU. 0, or -errno: nobody will hear it.
