@@ -6,43 +6,11 @@
  * nothing; binaries:FIFO: whoever asks for a program's binaries waits until all that write into the FIFO have closed it, if it is there.
  * What the devices can really do is PoCL's as ever.
  */
-#include <CL/cl_icd.h>
+#include "drivers/front_icd.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-static void *pocl;
-static const cl_icd_dispatch *theirs;
-static cl_icd_dispatch ours;
-
-__attribute__((constructor)) static void loaded(void)
-{
-    pocl = dlopen("libpocl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!pocl) {
-        fprintf(stderr, "lesser_icd: %s\n", dlerror());
-        abort();
-    }
-}
-
-/* The next of $LESSER's words. */
-static bool next_word(const char **at, char *word, size_t room)
-{
-    size_t n = strcspn(*at += strspn(*at, " "), " ");
-    if (!n || n >= room)
-        return false;
-    memcpy(word, *at, n);
-    word[n] = 0;
-    *at += n;
-    return true;
-}
 
 static const char *words(void)
 {
@@ -135,54 +103,11 @@ static cl_int CL_API_CALL program_info(cl_program program, cl_program_info what,
     return theirs->clGetProgramInfo(program, what, size, value, size_ret);
 }
 
-static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *ret_n)
+static void replace_calls(void)
 {
-    typedef cl_int(CL_API_CALL * ids_fn)(cl_uint, cl_platform_id *, cl_uint *);
-    cl_platform_id one = NULL;
-    union {
-        void *object;
-        ids_fn call;
-    } get = {dlsym(pocl, "clIcdGetPlatformIDsKHR")};
-    union {
-        void *object;
-        void *(CL_API_CALL *call)(const char *);
-    } find = {dlsym(pocl, "clGetExtensionFunctionAddress")};
-    if (!get.object && find.object)
-        get.object = find.call("clIcdGetPlatformIDsKHR");
-    if (!get.object || get.call(1, &one, NULL) || !one)
-        return CL_PLATFORM_NOT_FOUND_KHR;
-    if (!theirs) {
-        /* What every handle of a driver begins with. */
-        theirs = *(const cl_icd_dispatch *const *)(const void *)one;
-        ours = *theirs;
-        ours.clGetDeviceInfo = device_info;
-        ours.clGetSupportedImageFormats = image_formats;
-        ours.clBuildProgram = build_program;
-        ours.clEnqueueNDRangeKernel = launch;
-        ours.clGetProgramInfo = program_info;
-        *(const cl_icd_dispatch **)(void *)one = &ours;
-    }
-    if (ids && n)
-        ids[0] = one;
-    if (ret_n)
-        *ret_n = 1;
-    return CL_SUCCESS;
-}
-
-EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *ids, cl_uint *ret_n)
-{
-    return platform_ids(n, ids, ret_n);
-}
-
-EXPORT void *CL_API_CALL clGetExtensionFunctionAddress(const char *name)
-{
-    union {
-        cl_int(CL_API_CALL *call)(cl_uint, cl_platform_id *, cl_uint *);
-        void *object;
-    } own = {platform_ids};
-    union {
-        void *object;
-        void *(CL_API_CALL *call)(const char *);
-    } find = {dlsym(pocl, "clGetExtensionFunctionAddress")};
-    return strcmp(name, "clIcdGetPlatformIDsKHR") == 0 ? own.object : find.object ? find.call(name) : NULL;
+    ours.clGetDeviceInfo = device_info;
+    ours.clGetSupportedImageFormats = image_formats;
+    ours.clBuildProgram = build_program;
+    ours.clEnqueueNDRangeKernel = launch;
+    ours.clGetProgramInfo = program_info;
 }
