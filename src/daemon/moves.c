@@ -198,8 +198,7 @@ void gn_move_fails_there(struct gn_move *m, const struct gn_error *err)
  * gantryd's worker the program hears it, and stays. */
 static bool other_side_says_why(const struct gn_move *m)
 {
-    const bool hung_up = m->out.error == -EPIPE || m->out.error == -ECONNRESET;
-    return hung_up && !m->in.error && (m->what == GN_MOVE_LOCAL || m->what == GN_MOVE_AWAY);
+    return (m->out.error == -EPIPE || m->out.error == -ECONNRESET) && (m->what == GN_MOVE_LOCAL || m->what == GN_MOVE_AWAY);
 }
 
 int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
@@ -246,10 +245,12 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
     if (f->op == GN_WORKER_SAVED && v == m->from && m->asked && !m->saved) {
         m->out = said;
         m->saved = !said.error;
-        if (said.error && other_side_says_why(m))
+        const bool other = said.error && other_side_says_why(m);
+        if (other && !m->in.error)
             return 1;
+        /* The new worker only saw the stream end, which gantryd may have heard of first. */
         if (said.error)
-            failed(m, m->in.error ? &m->in : &said);
+            failed(m, other ? &m->in : &said);
         else if (m->what == GN_MOVE_SAVE)
             gn_checkpoint_saved(m, f->n_fds ? gn_frame_take_fd(&v->reader, 0) : -1);
     } else if (f->op == GN_WORKER_LOADED && v == m->to && m->asked && !m->loaded) {
