@@ -167,7 +167,7 @@ static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader
     /* To another machine nothing has come from there. */
     const bool goes_back = a->vgpu->way_back && !(a->how.flags & GN_WORKER_SAVE_FAR);
     if (a->how.flags & GN_WORKER_SAVE_FILE)
-        return 0;
+        return gn_save_check(s, err);
     int rc = gn_save_devices(s, err);
     GN_FAULT("move-devices");
     if (!rc)

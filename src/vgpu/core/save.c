@@ -428,6 +428,14 @@ void gn_save_free(struct gn_save *s)
     free(s);
 }
 
+int gn_save_check(struct gn_save *s, struct gn_error *err)
+{
+    err->what[0] = 0;
+    const int rc = look(s, err);
+    forget_step(s);
+    return fail(s, rc, err);
+}
+
 int gn_save_devices(struct gn_save *s, struct gn_error *err)
 {
     struct gn_vgpu *v = s->v;

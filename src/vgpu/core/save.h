@@ -131,6 +131,8 @@ struct gn_far_session;
 void gn_save_session(struct gn_save *s, const struct gn_far_session *session);
 /* Before any step: whoever loads shares no memory with the program, and is told what data segments there are. */
 void gn_save_for_far(struct gn_save *s);
+/* Before all else and while the program runs: can what there is be saved? */
+int gn_save_check(struct gn_save *s, struct gn_error *err);
 /* Of a move, before all else and while the program runs: its devices, so that whoever loads can say no. */
 int gn_save_devices(struct gn_save *s, struct gn_error *err);
 /* They are others: objects are told of once more in the end, and all but contents goes ahead even where contents don't (n_ahead 0). */

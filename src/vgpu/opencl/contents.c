@@ -10,6 +10,7 @@
 #include "digests_host.h"
 #include "image_boxes.h"
 #include "opencl_host.h"
+#include "variables.h"
 #include "vgpu/core/save.h"
 #include "vgpu/core/way_back.h"
 
@@ -225,6 +226,9 @@ static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects
         const struct gn_vobject *o = objects[i];
         cl_mem_object_type type = 0;
         cl_uint levels = 0;
+        const char *why = gn_variables_obstacle(o);
+        if (why)
+            return why;
         if (o->kind != GN_KIND_MEM)
             continue;
         gn_cl(v)->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);

@@ -5,6 +5,7 @@
  */
 #include "opencl_host.h"
 #include "slices_host.h"
+#include "variables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,10 @@ void gn_kernel_detail_free(struct gn_kernel_detail *k)
 {
     for (cl_uint i = 0; k && i < k->n_args; i++)
         free(k->applied[i].tail);
-    if (k)
+    if (k) {
+        gn_variables_unref(k->variables);
         free(k->applied);
+    }
     free(k);
 }
 
@@ -318,6 +321,7 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
     if (!kernel)
         return CL_INVALID_KERNEL;
     struct gn_kernel_detail *k = kernel->detail;
+    gn_variables_use(k->variables);
     cl_kernel driver_kernel = kernel->driver;
     if (c->cut)
         gn_slices_variant(c->cut, &driver_kernel, &k);

@@ -16,6 +16,7 @@
 struct gn_svm_host;
 struct gn_home;
 struct gn_told_device;
+struct gn_variables;
 struct gn_lacks;
 
 /* Whether a device's driver works on host memory in place: it is tried once, by the first buffer that would gain. */
@@ -78,6 +79,12 @@ struct gn_mem_detail {
     uint64_t origin, extent; /* in that memory; extent: at most */
 };
 
+/* A program's. */
+struct gn_program_detail {
+    struct gn_sliced_program *sliced; /* helper thread, in a build; NULL: its launches run whole */
+    struct gn_variables *variables;   /* set once; held */
+};
+
 /* devices_host.c: of struct gn_vgpu_contents. */
 struct gn_stream_writer;
 struct gn_stream_entry;
@@ -114,6 +121,8 @@ void gn_mem_charge_end(struct gn_mem_charge *c);
 bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o, cl_program program, bool prints);
 /* May its kernels print, as far as what it was made from shows? */
 bool gn_program_prints(struct gn_vobject *o);
+/* programs_host.c: the program's text, a string to free, and its length. NULL: there is none. */
+char *gn_program_source(const cl_icd_dispatch *cl, cl_program program, size_t *ret_bytes);
 
 struct gn_kernel_detail {
     pthread_mutex_t lock; /* held from the first argument to the launch: a kernel has one set of arguments */
@@ -124,6 +133,7 @@ struct gn_kernel_detail {
         bool writes;                 /* memory given here may be written */
     } * applied;                     /* what the driver's kernel was given last */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
+    struct gn_variables *variables;  /* set once; held; NULL: its program has none */
     /* Of the work-groups that the program chose the size of: the most items, and the longest sides. Whoever submits. */
     _Atomic uint64_t most_items, most_sides[3];
 };

@@ -7,6 +7,7 @@
 #include "ends_host.h"
 #include "opencl_host.h"
 #include "slices_host.h"
+#include "variables.h"
 #include "vgpu/core/serve.h"
 
 #include <errno.h>
@@ -106,12 +107,60 @@ static int mem_made(struct gn_vobject *o, const struct gn_request *r)
     return 0;
 }
 
-static int kernel_made(struct gn_vobject *o)
+static int program_made(struct gn_vobject *o, const struct gn_request *r)
+{
+    struct gn_program_detail *p = calloc(1, sizeof *p);
+    if (!p || !(p->variables = gn_variables_new())) {
+        free(p);
+        return -1;
+    }
+    /* A linked program has variables of its own, declared by those that it was linked from. */
+    for (uint32_t list = 0; list < r->n_arrays; list++)
+        for (uint64_t i = 0; i < r->arrays[list].n; i++) {
+            const struct gn_vobject *input = r->arrays[list].objects[i];
+            if (input && input->kind == GN_KIND_PROGRAM && input->detail &&
+                atomic_load_explicit(&((struct gn_program_detail *)input->detail)->variables->is_declared, memory_order_acquire))
+                atomic_store_explicit(&p->variables->is_declared, true, memory_order_release);
+        }
+    o->detail = p;
+    return 0;
+}
+
+static void program_free(struct gn_vgpu *v, struct gn_program_detail *p)
+{
+    if (!p)
+        return;
+    gn_slices_program_release(v, p->sliced);
+    gn_variables_unref(p->variables);
+    free(p);
+}
+
+/* Of the program that a new kernel is made from, or of the kernel that it is a clone of. NULL: the
+ * program has none. */
+static struct gn_variables *variables_of(struct gn_vgpu *v, const struct gn_request *r)
+{
+    for (uint32_t i = 0; i < r->n_held; i++) {
+        const struct gn_vobject *from = r->held[i];
+        struct gn_variables *x = NULL;
+        if (!from->detail)
+            continue; /* it is just being made */
+        if (from->kind == GN_KIND_KERNEL)
+            x = ((struct gn_kernel_detail *)from->detail)->variables;
+        else if (from->kind == GN_KIND_PROGRAM)
+            x = ((struct gn_program_detail *)from->detail)->variables;
+        if (x && (from->kind == GN_KIND_KERNEL || gn_variables_exist(v, x, from->driver)))
+            return gn_variables_ref(x);
+    }
+    return NULL;
+}
+
+static int kernel_made(struct gn_vobject *o, const struct gn_request *r)
 {
     struct gn_kernel_detail *k = gn_kernel_detail_new(o->vgpu, o->driver);
     if (!k)
         return -1;
     k->sliced = gn_slices_kernel(o->vgpu, o->driver);
+    k->variables = variables_of(o->vgpu, r);
     o->detail = k;
     return 0;
 }
@@ -126,8 +175,10 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
         return gn_queue_made(o);
     case GN_KIND_MEM:
         return mem_made(o, r);
+    case GN_KIND_PROGRAM:
+        return program_made(o, r);
     case GN_KIND_KERNEL:
-        return kernel_made(o);
+        return kernel_made(o, r);
     default:
         return 0;
     }
@@ -184,7 +235,7 @@ static void release(struct gn_vobject *o)
         cl->clReleaseSampler(o->driver);
         break;
     case GN_KIND_PROGRAM:
-        gn_slices_program_release(o->vgpu, o->detail);
+        program_free(o->vgpu, o->detail);
         cl->clReleaseProgram(o->driver);
         break;
     case GN_KIND_KERNEL:

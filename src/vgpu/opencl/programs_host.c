@@ -5,6 +5,7 @@
  */
 #include "opencl_host.h"
 #include "slices_host.h"
+#include "variables.h"
 #include "vgpu/core/build_files.h"
 #include "vgpu/core/files.h"
 
@@ -12,6 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+char *gn_program_source(const cl_icd_dispatch *cl, cl_program program, size_t *ret_bytes)
+{
+    size_t bytes = 0;
+    char *text = NULL;
+    if (cl->clGetProgramInfo(program, CL_PROGRAM_SOURCE, 0, NULL, &bytes) || bytes < 2 || !(text = malloc(bytes + 1)))
+        return NULL;
+    if (cl->clGetProgramInfo(program, CL_PROGRAM_SOURCE, bytes, text, NULL)) {
+        free(text);
+        return NULL;
+    }
+    text[bytes] = 0;
+    *ret_bytes = strnlen(text, bytes);
+    return text;
+}
 
 void *gn_host_ProgramFromSource(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_ProgramFromSource *a, cl_int *result)
 {
@@ -114,8 +130,11 @@ cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
     if (!result && o && !gn_program_charge(v, r, o, a->program, gn_program_prints(o)))
         result = CL_OUT_OF_RESOURCES;
     /* This request holds the object, and nobody else writes there. */
-    if (!result && o)
-        o->detail = gn_slices_built(v, a->program, a->options, o->detail);
+    if (!result && o && o->detail) {
+        struct gn_program_detail *p = o->detail;
+        gn_variables_look(v, p->variables, a->program, a->options, NULL, 0, r->files);
+        p->sliced = gn_slices_built(v, a->program, a->options, p->sliced);
+    }
     return result;
 }
 
@@ -140,7 +159,11 @@ cl_int gn_host_Compile(struct gn_vgpu *v, struct gn_request *r, const struct gn_
     begin_build(v, r, a->number, a->folders, a->folders ? a->folders_bytes : 0);
     cl_int result = gn_cl(v)->clCompileProgram(a->program, a->num_devices, a->device_list, a->options, a->num_input_headers,
                                                a->input_headers, names, NULL, NULL);
-    end_build(v, r, program_of(r, a->program));
+    struct gn_vobject *o = program_of(r, a->program);
+    end_build(v, r, o);
+    if (!result && o && o->detail)
+        gn_variables_look(v, ((struct gn_program_detail *)o->detail)->variables, a->program, a->options, a->input_headers,
+                          a->num_input_headers, r->files);
     return result;
 }
 

@@ -81,28 +81,12 @@ void gn_slices_start(struct gn_vgpu *v)
 
 /* ---- programs and kernels */
 
-/* The program's text, a string to free; NULL: none is to be had. */
-static char *source_of(const cl_icd_dispatch *cl, cl_program program, size_t *ret_bytes)
-{
-    size_t bytes = 0;
-    char *text = NULL;
-    if (cl->clGetProgramInfo(program, CL_PROGRAM_SOURCE, 0, NULL, &bytes) || bytes < 2 || !(text = malloc(bytes + 1)))
-        return NULL;
-    if (cl->clGetProgramInfo(program, CL_PROGRAM_SOURCE, bytes, text, NULL)) {
-        free(text);
-        return NULL;
-    }
-    text[bytes] = 0;
-    *ret_bytes = strnlen(text, bytes);
-    return text;
-}
-
 struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program, const char *options, struct gn_sliced_program *before)
 {
     struct gn_slices *s = slices_of(v);
     size_t bytes = 0;
     struct gn_sliced_program *p = calloc(1, sizeof *p);
-    char *text = p ? source_of(gn_cl(v), program, &bytes) : NULL;
+    char *text = p ? gn_program_source(gn_cl(v), program, &bytes) : NULL;
     if (!text) {
         free(p);
         return before;
@@ -374,7 +358,7 @@ static bool make(struct variant *x)
     cl_kernel original = NULL;
     cl_int result = CL_OUT_OF_HOST_MEMORY;
     size_t bytes = 0, n_options = 0;
-    char *text = source_of(cl, p->program, &bytes), *prelude = gn_slices_prelude(p->facts.asks, &x->numbers), *options = NULL;
+    char *text = gn_program_source(cl, p->program, &bytes), *prelude = gn_slices_prelude(p->facts.asks, &x->numbers), *options = NULL;
     bool good = false;
 
     cl->clGetProgramInfo(p->program, CL_PROGRAM_CONTEXT, sizeof context, &context, NULL);
@@ -433,11 +417,11 @@ static struct variant *variant_locked(struct gn_sliced_kernel *k, cl_device_id d
     return NULL;
 }
 
-/* May a program built for the device have variables that outlive its launches, of which a variant would have its own? */
-static bool has_variables(const cl_icd_dispatch *cl, const struct gn_sliced_program *p, cl_device_id device)
+/* A variant would have variables of its own. */
+static bool has_variables(const struct gn_command *c)
 {
-    size_t most = 0;
-    return p->facts.newer && !cl->clGetDeviceInfo(device, CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, sizeof most, &most, NULL) && most;
+    const struct gn_kernel_detail *detail = c->refs[0]->detail;
+    return detail->variables != NULL;
 }
 
 static struct variant *new_variant_locked(struct gn_vgpu *v, struct gn_sliced_kernel *k, cl_device_id device,
@@ -472,8 +456,7 @@ static bool find_how(struct gn_vgpu *v, struct gn_command *c, uint32_t n_measure
     if (!k->program->facts.asks)
         return true;
     if (!geometry_of(c, &shape, &numbers) ||
-        cl->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_DEVICE, sizeof device, &device, NULL) ||
-        has_variables(cl, k->program, device))
+        cl->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_DEVICE, sizeof device, &device, NULL) || has_variables(c))
         return false;
     keep_asked(&numbers, k->program->facts.asks);
     pthread_mutex_lock(&s->lock);

@@ -12,9 +12,25 @@
 
 #define MAX_WORD 64u
 
+/* Where a reader of declarations stands, and the facts of the one that it reads. */
+struct declaration {
+    uint32_t braces, parens;
+    /* Words outside of braces and parentheses: all, and those behind a struct's body. */
+    uint32_t n_words, n_behind;
+    bool is_harmless;          /* a typedef, a constant, a sampler */
+    bool is_const, is_pointer; /* a const object keeps its initial value; a pointer to one does not */
+    bool is_tag, has_body;     /* of a struct, union or enum; which has been defined in it */
+    bool has_call;             /* parentheses as a function has them */
+    bool has_value;            /* an initializer */
+    bool before_attribute, in_attribute;
+    bool inner_static, inner_harmless; /* in a function's body, since the last semicolon */
+    int last;                          /* the last character that is no blank; of a word 'w' */
+};
+
 struct text {
     const char *at, *end;
     struct gn_source_facts *facts;
+    struct declaration now;
 };
 
 /* The next character, lines that a backslash joins being one; -1 at the end. *ret_next: what follows it. */
@@ -97,6 +113,111 @@ static void judge_word(struct text *t, const char *word)
     f->waits |= is_one_of(word, waits, GN_ARRAY_SIZE(waits)) || starts_like(word, waits_like, GN_ARRAY_SIZE(waits_like));
     if (is_one_of(word, strange, GN_ARRAY_SIZE(strange)) || starts_like(word, strange_like, GN_ARRAY_SIZE(strange_like)))
         leave_whole(t, "it names what is no part of the portable language");
+}
+
+/* ---- declarations. Functions, types and constants are told apart; whatever else ends with a
+ * semicolon is a variable. */
+
+static void end_declaration(struct declaration *d)
+{
+    *d = (struct declaration){.braces = d->braces, .parens = d->parens};
+}
+
+static void declare_word(struct text *t, const char *word)
+{
+    static const char *const harmless[] = {"typedef", "constant", "__constant", "sampler_t"};
+    static const char *const tags[] = {"struct", "union", "enum"};
+    struct declaration *d = &t->now;
+    d->last = 'w';
+    if (d->braces) {
+        d->inner_static |= strcmp(word, "static") == 0;
+        d->inner_harmless |= is_one_of(word, harmless, GN_ARRAY_SIZE(harmless));
+        return;
+    }
+    if (d->parens)
+        return;
+    if (strcmp(word, "__attribute__") == 0 || strcmp(word, "__attribute") == 0) {
+        d->before_attribute = true;
+        return;
+    }
+    d->n_words++;
+    d->n_behind += d->has_body;
+    d->is_harmless |= is_one_of(word, harmless, GN_ARRAY_SIZE(harmless));
+    d->is_const |= strcmp(word, "const") == 0;
+    d->is_tag |= is_one_of(word, tags, GN_ARRAY_SIZE(tags));
+}
+
+/* At its semicolon. */
+static bool declares_variable(const struct declaration *d)
+{
+    if (d->is_harmless || !d->n_words || (d->is_const && !d->is_pointer))
+        return false;
+    if (d->has_value)
+        return true;
+    if (d->has_call && d->last == ')')
+        return false;
+    if (d->is_tag)
+        return d->has_body ? d->n_behind != 0 : d->n_words > 2;
+    return true;
+}
+
+static void open_brace(struct text *t)
+{
+    struct declaration *d = &t->now;
+    if (!d->braces && !d->parens && !d->has_value && !d->has_call && !d->is_tag)
+        t->facts->declares = true; /* a namespace, or a macro: its contents are not understood */
+    d->braces++;
+}
+
+static void close_brace(struct text *t)
+{
+    struct declaration *d = &t->now;
+    if (!d->braces) {
+        t->facts->declares = true; /* conditional parts do not balance: the scope is unknown */
+        return;
+    }
+    if (--d->braces)
+        return;
+    d->has_body = d->is_tag;
+    if (d->has_call && !d->has_value)
+        end_declaration(d);
+}
+
+static void declare_mark(struct text *t, int c)
+{
+    struct declaration *d = &t->now;
+    const bool is_outside = !d->braces && !d->parens;
+    if (c == '(') {
+        if (is_outside && d->before_attribute)
+            d->in_attribute = true;
+        else if (is_outside && !d->has_value && peek(t) != '*')
+            d->has_call = true;
+        d->before_attribute = false;
+        d->parens++;
+    } else if (c == ')' && d->parens) {
+        d->parens--;
+        if (!d->parens && d->in_attribute) {
+            d->in_attribute = false;
+            return; /* it changes nothing of what stands before it */
+        }
+    } else if (c == '=' && is_outside) {
+        d->has_value = true;
+    } else if (c == '*' && is_outside && !d->has_value) {
+        d->is_pointer = true;
+    } else if (c == '{') {
+        open_brace(t);
+    } else if (c == '}') {
+        close_brace(t);
+    } else if (c == ';' && !d->parens) {
+        if (d->braces) {
+            t->facts->declares |= d->inner_static && !d->inner_harmless;
+            d->inner_static = d->inner_harmless = false;
+        } else {
+            t->facts->declares |= declares_variable(d);
+            end_declaration(d);
+        }
+    }
+    d->last = c;
 }
 
 /* What does not fit into `word` is cut off: no word that is looked for is so long. */
@@ -193,6 +314,8 @@ static void look_at(struct text *t)
         if (is_word(c) && !(c >= '0' && c <= '9')) {
             take_word(t, word);
             judge_word(t, word);
+            if (!directive)
+                declare_word(t, word);
             if (tests && asks_of(word))
                 leave_whole(t, "it looks at a function that tells where a group stands");
             line_begins = false;
@@ -227,20 +350,23 @@ static void look_at(struct text *t)
         } else if (c == '\\' || (c == '?' && peek(t) == '?')) {
             leave_whole(t, "it spells characters by their number");
         }
+        if (!directive && !isspace(c))
+            declare_mark(t, c);
         line_begins = line_begins && isspace(c);
     }
+    t->facts->declares |= t->now.braces || t->now.parens;
 }
 
 void gn_source_look(struct gn_source_facts *f, const char *text, size_t n)
 {
-    struct text t = {text, text + n, f};
+    struct text t = {.at = text, .end = text + n, .facts = f};
     look_at(&t);
 }
 
 void gn_source_look_options(struct gn_source_facts *f, const char *options)
 {
     static const char *const strange[] = {"-include", "-imacros", "-Xclang", "CLC++", "-x ", "@"};
-    struct text t = {options, options + strlen(options), f};
+    struct text t = {.at = options, .end = options + strlen(options), .facts = f};
     for (size_t i = 0; i < GN_ARRAY_SIZE(strange); i++)
         if (strstr(options, strange[i]))
             leave_whole(&t, "its build options do more than define words");

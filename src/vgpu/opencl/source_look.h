@@ -28,10 +28,11 @@ struct gn_source_facts {
     uint32_t asks;     /* enum gn_source_asks */
     const char *whole; /* why it runs whole; NULL: it may be cut */
     bool newer;        /* of a version in which a program may have variables of its own that outlive a launch */
+    bool declares;     /* it seems to declare such variables; one that a macro hides is not seen */
     bool loops, waits, quotes;
 };
 
-/* Zeros at the start; the program's text, then its build options. */
+/* Zeros at the start; the program's text, in one part or more, then its build options. */
 void gn_source_look(struct gn_source_facts *f, const char *text, size_t n);
 void gn_source_look_options(struct gn_source_facts *f, const char *options);
 /* After both: the verdict stands in `whole`. */

@@ -111,6 +111,53 @@ static void test_what_cannot_be_seen_runs_whole(void **state)
         check("kernel void k() {}", options[i], false, 0);
 }
 
+static void test_variables_are_seen(void **state)
+{
+    static const char *const declare[] = {
+        "global int counter = 100; kernel void f(global int *o) { o[0] = ++counter; }",
+        "kernel void f(global int *o) { o[0] = 1; }\n__global int table[4096];",
+        "int x;",
+        "static global float a, b;",
+        "global int *where;",
+        "global const int *where;",
+        "global int (*where)[4];",
+        "struct s { int a; } x;",
+        "struct s { int a; }; global struct s x;",
+        "global union u x __attribute__((aligned(64)));",
+        "__attribute__((aligned(64))) global int x;",
+        "kernel void f(global int *o) { static int n; o[0] = n++; }",
+        "kernel void f(global int *o) { if (o[0]) { static global int n = 3; o[0] = n++; } }",
+        "SOME_MACRO(4) global int x;",
+        "SOME_MACRO;",
+        "global atomic_int x = ATOMIC_VAR_INIT(0);",
+        "#ifdef A\nkernel void f(int a) {\n#else\nkernel void f(float a) {\n#endif\n}\nglobal int x;",
+        "namespace n { int x; }",
+        "glo\\\nbal int x;",
+        "/* */ global /* */ int x // \n ;",
+    };
+    static const char *const declare_none[] = {
+        "",
+        "kernel void f(global int *o) { int n = 0; for (int i = 0; i < 3; i++) { n += i; } o[0] = n; }",
+        "constant int table[] = {1, 2, 3}; __constant float4 one = (float4)(1, 2, 3, 4);",
+        "const sampler_t s = CLK_ADDRESS_NONE | CLK_FILTER_NEAREST; constant sampler_t u = CLK_FILTER_LINEAR;",
+        "const int n = 5; const global int m = 6;",
+        "typedef struct { int a; float b; } pair; typedef int number; struct s; struct t { int a; }; enum { A, B };",
+        "int f(int a); global int *g(global int *a) { return a; } static inline float h(float x) __attribute__((const));",
+        "__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void f(global int *o) { o[0] = 1; }",
+        "kernel void f(global int *o) { static constant int t[] = {1, 2}; o[0] = t[0]; }",
+        "#define DECLARE(t) t add(t a, t b) { return a + b; }\nDECLARE(int)\nDECLARE(float);\nkernel void f() { };",
+        "// global int x;\n/* int y; */ kernel void f() { printf(\"int x; {\"); }",
+        "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#define X global int x;\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < GN_ARRAY_SIZE(declare); i++)
+        if (!facts_of(declare[i], "-cl-std=CL2.0").declares)
+            fail_msg("no variable in %s", declare[i]);
+    for (size_t i = 0; i < GN_ARRAY_SIZE(declare_none); i++)
+        if (facts_of(declare_none[i], "-cl-std=CL2.0").declares)
+            fail_msg("a variable in %s", declare_none[i]);
+}
+
 /* Whatever comes: it ends, and reads nothing that is not there. */
 static void test_any_bytes(void **state)
 {
@@ -130,11 +177,9 @@ static void test_any_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ordinary_kernels),
-        cmocka_unit_test(test_what_is_said_in_passing_is_not_said),
-        cmocka_unit_test(test_what_may_wait_runs_whole),
-        cmocka_unit_test(test_what_cannot_be_seen_runs_whole),
-        cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_ordinary_kernels),         cmocka_unit_test(test_what_is_said_in_passing_is_not_said),
+        cmocka_unit_test(test_what_may_wait_runs_whole), cmocka_unit_test(test_what_cannot_be_seen_runs_whole),
+        cmocka_unit_test(test_variables_are_seen),       cmocka_unit_test(test_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
