@@ -301,6 +301,110 @@ static void null_value(void)
     env_fini(&env);
 }
 
+static const char plain_kinds[] =
+    "kernel void takes(global int *g, constant int *c, local int *l, int v, float4 f) { g[0] = c[0] + l[0] + v + f.x; }\n";
+static const char image_kinds[] = "kernel void takes(read_only image2d_t i, write_only image2d_t w, sampler_t s, global int *g)\n"
+                                  "{ write_imagef(w, (int2)(0, 0), read_imagef(i, s, (int2)(0, 0))); g[0] = 1; }\n";
+
+static void set_without_value(struct env *env, const char *source, cl_uint n_args, const char *options)
+{
+    static const size_t sizes[] = {8, 0, 1, 4, 16, 4};
+    cl_program program = MAKE(clCreateProgramWithSource, env->context, 1, &source, NULL);
+    CALL(clBuildProgram, program, 0, NULL, options, NULL, NULL);
+    cl_kernel kernel = MAKE(clCreateKernel, program, "takes");
+    for (cl_uint i = 0; i < n_args; i++)
+        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+            CALL(clSetKernelArg, kernel, i, sizes[s], NULL);
+    CALL(clReleaseKernel, kernel);
+    CALL(clReleaseProgram, program);
+}
+
+/* Whatever the compiler tells of the arguments. */
+static void without_value(void)
+{
+    struct env env;
+    env_init(&env);
+    for (int told = 0; told < 2; told++) {
+        set_without_value(&env, plain_kinds, 5, told ? "-cl-kernel-arg-info" : "");
+        if (env.images)
+            set_without_value(&env, image_kinds, 4, told ? "-cl-kernel-arg-info" : "");
+    }
+    env_fini(&env);
+}
+
+/* What is refused is not set, and leaves nothing for later. */
+static void refused_value(void)
+{
+    struct env env;
+    size_t global = 1;
+    int v = 3, words[4] = {1, 2, 3, 4};
+    float f[4] = {1, 1, 1, 1};
+    const char *source = plain_kinds;
+    env_init(&env);
+    cl_mem mem = env_buffer(&env, sizeof(words), words);
+    cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, &source, NULL);
+    CALL(clBuildProgram, program, 0, NULL, "", NULL, NULL);
+    cl_kernel kernel = MAKE(clCreateKernel, program, "takes");
+    CALL(clSetKernelArg, kernel, 0, sizeof(mem), &mem);
+    CALL(clSetKernelArg, kernel, 1, sizeof(mem), &mem);
+    CALL(clSetKernelArg, kernel, 2, 64, NULL);
+    CALL(clSetKernelArg, kernel, 3, sizeof(v), NULL);
+    CALL(clSetKernelArg, kernel, 4, sizeof(f), f);
+    CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL);
+    CALL(clFinish, env.queue);
+    CALL(clSetKernelArg, kernel, 3, sizeof(v), &v);
+    CALL(clSetKernelArg, kernel, 3, sizeof(v), NULL);
+    CALL(clSetKernelArg, kernel, 3, sizeof(mem), NULL);
+    CALL(clEnqueueNDRangeKernel, env.queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL);
+    CALL(clFinish, env.queue);
+    CALL(clReleaseKernel, kernel);
+    CALL(clReleaseProgram, program);
+    CALL(clReleaseMemObject, mem);
+    env_fini(&env);
+}
+
+/* What one image was taken for says nothing of another kind of image, nor of a sampler or a buffer. */
+static void other_object(void)
+{
+    const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
+    const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 8, .image_height = 8};
+    const cl_image_desc deep = {.image_type = CL_MEM_OBJECT_IMAGE3D, .image_width = 8, .image_height = 8, .image_depth = 4};
+    const char *source = image_kinds;
+    struct env env;
+    env_init(&env);
+    if (!env.images)
+        case_end("no images");
+    cl_mem mem = env_buffer(&env, 64, NULL);
+    cl_mem in = MAKE(clCreateImage, env.context, CL_MEM_READ_ONLY, &format, &flat, NULL);
+    cl_mem out = MAKE(clCreateImage, env.context, CL_MEM_WRITE_ONLY, &format, &flat, NULL);
+    cl_mem both = MAKE(clCreateImage, env.context, CL_MEM_READ_WRITE, &format, &flat, NULL);
+    cl_mem volume = MAKE(clCreateImage, env.context, CL_MEM_READ_ONLY, &format, &deep, NULL);
+    cl_sampler sampler = MAKE(clCreateSampler, env.context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST);
+    for (int told = 0; told < 2; told++) {
+        cl_program program = MAKE(clCreateProgramWithSource, env.context, 1, &source, NULL);
+        CALL(clBuildProgram, program, 0, NULL, told ? "-cl-kernel-arg-info" : "", NULL, NULL);
+        cl_kernel kernel = MAKE(clCreateKernel, program, "takes");
+        for (cl_uint i = 0; i < 4; i++) {
+            CALL(clSetKernelArg, kernel, i, sizeof(in), &in);
+            CALL(clSetKernelArg, kernel, i, sizeof(out), &out);
+            CALL(clSetKernelArg, kernel, i, sizeof(both), &both);
+            CALL(clSetKernelArg, kernel, i, sizeof(volume), &volume);
+            CALL(clSetKernelArg, kernel, i, sizeof(mem), &mem);
+            CALL(clSetKernelArg, kernel, i, sizeof(sampler), &sampler);
+            CALL(clSetKernelArg, kernel, i, sizeof(in), &in);
+        }
+        CALL(clReleaseKernel, kernel);
+        CALL(clReleaseProgram, program);
+    }
+    CALL(clReleaseSampler, sampler);
+    CALL(clReleaseMemObject, in);
+    CALL(clReleaseMemObject, out);
+    CALL(clReleaseMemObject, both);
+    CALL(clReleaseMemObject, volume);
+    CALL(clReleaseMemObject, mem);
+    env_fini(&env);
+}
+
 static void clone_kernel(void)
 {
     struct env env;
@@ -362,6 +466,9 @@ static const struct diff_case kernel_cases[] = {
     {"local_and_constant", local_and_constant},
     {"arg_errors", arg_errors},
     {"null_value", null_value},
+    {"without_value", without_value},
+    {"refused_value", refused_value},
+    {"other_object", other_object},
     {"clone", clone_kernel},
     {"release_after_launch", release_after_launch},
 };

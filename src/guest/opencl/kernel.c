@@ -87,6 +87,8 @@ cl_int gn_made_clCloneKernel(struct gn_object *made, cl_kernel source_kernel)
         if (source->args[i].set && !keep_arg(k, i, &source->args[i].arg, source->args[i].tail))
             result = CL_OUT_OF_HOST_MEMORY;
         k->args[i].good_bytes = source->args[i].good_bytes;
+        k->args[i].good_empty_bytes = source->args[i].good_empty_bytes;
+        k->args[i].good_shape = source->args[i].good_shape;
     }
     return result;
 }
@@ -165,7 +167,10 @@ static cl_int ask_arg(struct gn_cl_kernel *k, cl_uint i, const struct gn_arg *ar
     if (!result && i < k->n_args) {
         if (!keep_arg(k, i, arg, value))
             return CL_OUT_OF_HOST_MEMORY;
-        k->args[i].good_bytes = arg->bytes;
+        if (arg->kind == GN_ARG_LOCAL)
+            k->args[i].good_empty_bytes = arg->bytes;
+        else if (arg->kind != GN_ARG_SVM) /* an address is no word about a value's size */
+            k->args[i].good_bytes = arg->bytes;
     }
     return result;
 }
@@ -186,6 +191,63 @@ static bool plausible(const void *arg_value)
     return handle && handle % 64 == 0 && gn_handle_known((const void *)handle);
 }
 
+/* sure: the driver has taken such an argument before. */
+static cl_int give_arg(struct gn_cl_kernel *k, const struct gn_arg *arg, const void *value, bool sure)
+{
+    if (!sure || gn_session_lost(k->o.session))
+        return ask_arg(k, arg->index, arg, value);
+    return keep_arg(k, arg->index, arg, value) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+}
+
+/* What the handle of an argument of which the compiler tells nothing stands for. */
+static uint32_t class_of_value(const struct gn_cl_kernel *k, size_t arg_size, const void *arg_value)
+{
+    if (arg_size != sizeof(cl_mem) || !plausible(arg_value))
+        return GN_ARG_CLASS_VALUE;
+    if (object_in(k, arg_value, GN_KIND_SAMPLER))
+        return GN_ARG_CLASS_SAMPLER;
+    return object_in(k, arg_value, GN_KIND_MEM) ? GN_ARG_CLASS_MEM : GN_ARG_CLASS_VALUE;
+}
+
+static bool has_handle(const void *arg_value)
+{
+    void *handle;
+    memcpy(&handle, arg_value, sizeof handle);
+    return handle != NULL;
+}
+
+static uint16_t kind_of_class(uint32_t class)
+{
+    return class == GN_ARG_CLASS_SAMPLER ? GN_KIND_SAMPLER : class == GN_ARG_CLASS_QUEUE ? GN_KIND_QUEUE : GN_KIND_MEM;
+}
+
+/* The object whose handle the value is; NULL: none. One of another kind than the argument takes is the
+ * driver's to refuse. */
+static struct gn_object *object_of_value(const struct gn_cl_kernel *k, const void *arg_value, uint16_t wanted)
+{
+    static const uint16_t kinds[] = {GN_KIND_MEM, GN_KIND_SAMPLER, GN_KIND_QUEUE};
+    struct gn_object *o = object_in(k, arg_value, wanted);
+    for (size_t i = 0; !o && i < GN_ARRAY_SIZE(kinds) && plausible(arg_value); i++)
+        o = object_in(k, arg_value, kinds[i]);
+    return o;
+}
+
+static uint8_t arg_of_kind(uint16_t kind)
+{
+    return kind == GN_KIND_SAMPLER ? GN_ARG_SAMPLER : kind == GN_KIND_QUEUE ? GN_ARG_QUEUE : GN_ARG_MEM;
+}
+
+/* What a driver looks at beside the size: which kind of object, and of an image how it may be used. */
+static uint64_t shape_of(const struct gn_object *o)
+{
+    const struct gn_cl_mem *m = (const void *)o;
+    if (o->kind != GN_KIND_MEM)
+        return o->kind;
+    if (m->type == CL_MEM_OBJECT_BUFFER)
+        return m->type;
+    return m->type | (m->flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY | CL_MEM_KERNEL_READ_AND_WRITE)) << 32;
+}
+
 cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const void *arg_value)
 {
     struct gn_cl_kernel *k = gn_object_of(kernel, GN_KIND_KERNEL);
@@ -200,77 +262,56 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         return CL_INVALID_ARG_SIZE;
     struct gn_cl_arg *a = &k->args[arg_index];
     uint32_t class = a->fact.class;
+    uint64_t shape = 0;
     bool sure = false;
 
-    if (class == GN_ARG_CLASS_UNKNOWN)
-        class = !arg_value                                                                                       ? GN_ARG_CLASS_LOCAL
-                : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_SAMPLER) ? GN_ARG_CLASS_SAMPLER
-                : arg_size == sizeof(cl_mem) && plausible(arg_value) && object_in(k, arg_value, GN_KIND_MEM)     ? GN_ARG_CLASS_MEM
-                                                                                                                 : GN_ARG_CLASS_VALUE;
-    switch (class) {
-    case GN_ARG_CLASS_LOCAL:
-        if (arg_value) {
-            /* The driver is to see that there was one; what it holds is nothing to anybody. */
-            static const char zeros[1024];
-            if (arg_size > sizeof zeros)
-                return CL_INVALID_ARG_VALUE;
-            arg_value = zeros;
-            break;
-        }
+    if (!arg_value) {
+        /* Local memory, no memory object, or an error: the driver tells them apart. */
         arg.kind = GN_ARG_LOCAL;
-        sure = arg_size != 0;
-        break;
-    case GN_ARG_CLASS_MEM:
-    case GN_ARG_CLASS_IMAGE:
-    case GN_ARG_CLASS_PIPE: {
-        struct gn_object *o = NULL;
-        arg.kind = GN_ARG_NULL;
-        if (arg_value && arg_size == sizeof(cl_mem)) {
-            void *handle;
-            memcpy(&handle, arg_value, sizeof handle);
-            if (handle && !(o = gn_object_beside(&k->o, handle, GN_KIND_MEM)))
-                return CL_INVALID_MEM_OBJECT;
-        }
-        if (o) {
-            bool buffer = ((struct gn_cl_mem *)o)->type == CL_MEM_OBJECT_BUFFER;
-            arg.kind = GN_ARG_MEM;
-            arg.value = o->id;
-            sure = a->good_bytes == arg_size && buffer == (class == GN_ARG_CLASS_MEM);
-        }
+        sure = arg_size && (class == GN_ARG_CLASS_LOCAL || a->good_empty_bytes == arg_size);
+        return give_arg(k, &arg, NULL, sure);
+    }
+    if (class == GN_ARG_CLASS_UNKNOWN)
+        class = class_of_value(k, arg_size, arg_value);
+    switch (class) {
+    case GN_ARG_CLASS_LOCAL: {
+        /* The driver is to see that there was one; what it holds is nothing to anybody. */
+        static const char zeros[1024];
+        if (arg_size > sizeof zeros)
+            return CL_INVALID_ARG_VALUE;
+        arg_value = zeros;
         break;
     }
+    case GN_ARG_CLASS_MEM:
+    case GN_ARG_CLASS_IMAGE:
+    case GN_ARG_CLASS_PIPE:
     case GN_ARG_CLASS_SAMPLER:
     case GN_ARG_CLASS_QUEUE: {
-        uint16_t kind = class == GN_ARG_CLASS_SAMPLER ? GN_KIND_SAMPLER : GN_KIND_QUEUE;
-        struct gn_object *o = arg_value && arg_size == sizeof(void *) ? object_in(k, arg_value, kind) : NULL;
-        void *handle = NULL;
-        if (arg_size != sizeof handle)
+        const uint16_t kind = kind_of_class(class);
+        arg.kind = GN_ARG_NULL;
+        if (arg_size != sizeof(void *) && kind != GN_KIND_MEM)
             return CL_INVALID_ARG_SIZE;
-        if (arg_value)
-            memcpy(&handle, arg_value, sizeof handle);
-        if (!handle) {
-            /* No object: what the driver says to it. */
-            arg.kind = arg_value ? GN_ARG_NULL : GN_ARG_LOCAL;
-            break;
-        }
+        if (arg_size != sizeof(void *) || !has_handle(arg_value))
+            break; /* the driver judges the size, or that there is no object */
+        struct gn_object *o = object_of_value(k, arg_value, kind);
         if (!o)
-            return class == GN_ARG_CLASS_SAMPLER ? CL_INVALID_SAMPLER : CL_INVALID_DEVICE_QUEUE;
-        arg.kind = class == GN_ARG_CLASS_SAMPLER ? GN_ARG_SAMPLER : GN_ARG_QUEUE;
+            return kind == GN_KIND_MEM ? CL_INVALID_MEM_OBJECT : kind == GN_KIND_SAMPLER ? CL_INVALID_SAMPLER : CL_INVALID_DEVICE_QUEUE;
+        arg.kind = arg_of_kind(o->kind);
         arg.value = o->id;
-        sure = a->good_bytes == arg_size;
+        shape = shape_of(o);
+        sure = a->good_bytes == arg_size && a->good_shape == shape;
         break;
     }
     default:
-        if (!arg_value)
-            return CL_INVALID_ARG_VALUE;
         if (arg_size && arg_size <= sizeof arg.value)
             memcpy(&arg.value, arg_value, arg_size);
-        sure = arg_size && a->good_bytes == arg_size;
+        sure = arg_size && a->good_bytes == arg_size && !a->good_shape;
         break;
     }
-    if (!sure || gn_session_lost(k->o.session))
-        return ask_arg(k, arg_index, &arg, arg_value);
-    return keep_arg(k, arg_index, &arg, arg_value) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+    cl_int result = give_arg(k, &arg, arg_value, sure);
+    if (!result)
+        a->good_shape = shape;
+    return result;
 }
 
 cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_index, const void *arg_value)
@@ -286,13 +327,7 @@ cl_int CL_API_CALL gn_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_ind
         return CL_INVALID_ARG_VALUE;
     arg.value = (uintptr_t)arg_value;
     const struct gn_cl_arg *a = &k->args[arg_index];
-    if (a->set && a->arg.kind == GN_ARG_SVM && !gn_session_lost(k->o.session))
-        return keep_arg(k, arg_index, &arg, NULL) ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
-    /* What the driver says to such an argument is no word about its size as a value. */
-    uint32_t good_bytes = a->good_bytes;
-    cl_int result = ask_arg(k, arg_index, &arg, NULL);
-    k->args[arg_index].good_bytes = good_bytes;
-    return result;
+    return give_arg(k, &arg, NULL, a->set && a->arg.kind == GN_ARG_SVM);
 }
 
 cl_int gn_local_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size, void *param_value,

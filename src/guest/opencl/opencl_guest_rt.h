@@ -138,7 +138,9 @@ struct gn_cl_program {
 struct gn_cl_arg {
     struct gn_arg_fact fact;
     bool set;
-    uint32_t good_bytes; /* a size that the driver has accepted; 0: none yet */
+    uint32_t good_bytes;       /* a size that the driver has accepted with a value; 0: none yet */
+    uint32_t good_empty_bytes; /* the same without a value: local memory, or no memory object */
+    uint64_t good_shape;       /* of the object with which good_bytes was accepted; 0: it was no object */
     struct gn_arg arg;
     void *tail;
     uint32_t tail_capacity;
