@@ -30,7 +30,7 @@ static_assert(sizeof(struct gn_msg) == 16, "wire");
 /*
  * A command that the guest is not sure about: the vGPU asks the driver at once and replies what it says. While the
  * command still waits for something the driver cannot be asked: then it stays when `assumed` is 0 and is dropped
- * otherwise, and `assumed` is the reply.
+ * otherwise, and `assumed` is the reply; or, where that is 0, what the vGPU finds wrong with the command.
  */
 #define GN_MSG_ASK 1u
 

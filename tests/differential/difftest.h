@@ -40,7 +40,8 @@ struct diff_family {
 extern const struct diff_family platform_family, extensions_family, context_family, queue_family, buffer_family, rect_family,
     subbuffer_family, map_family, image_family, imagedata_family, sampler_family, program_family, build_family, kernel_family,
     enqueue_family, event_family, callback_family, profiling_family, svm_family, svmuse_family, pipe_family, subdevice_family,
-    deprecated_family, printf_family, refcount_family, threads_family, native_family, graph_family, waitlist_family, process_family;
+    deprecated_family, printf_family, refcount_family, threads_family, native_family, graph_family, waitlist_family, process_family,
+    pending_family;
 
 /* ---- recording ---- */
 

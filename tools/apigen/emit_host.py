@@ -186,6 +186,10 @@ def emit_header(api, out):
                 "cl_int *result);")
         else:
             out(f"cl_int gn_host_{c.name}(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_{c.name} *a);")
+    out("\n/* What a command that has to wait would be answered, as far as can be told: 0, or an error. */")
+    for c in api.calls:
+        if c.judge:
+            out(f"int32_t gn_judge_{c.name}(struct gn_vgpu *v, struct gn_command *c);")
     out("\nextern const struct gn_request_class gn_opencl_requests[GN_OP_MAX];\n\n#endif")
 
 
@@ -204,6 +208,8 @@ def emit_source(api, out):
             fields += [f".admit = admit_{c.name}", f".submit = submit_{c.name}", f".writes = {writes_mask(c)}"]
         else:
             fields += [f".serve = host_{c.name}"]
+        if c.judge:
+            fields.append(f".judge = gn_judge_{c.name}")
         if c.slow:
             fields.append(".slow = true")
         if c.served == "command" and any(p.mode == "area" and p.output for p in c.params):

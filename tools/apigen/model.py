@@ -48,6 +48,7 @@ class Call:
     fence: bool = False   # a command that all after it in its queue follow
     host: bool = False    # the host's handler is handwritten
     made: bool = False    # a handwritten hook fills in what the guest keeps
+    judge: bool = False   # a handwritten hook answers for the driver while it cannot be asked
     event: str = ""       # CL_COMMAND_*
     track: list = field(default_factory=list)
     local_names: list = field(default_factory=list)
@@ -155,7 +156,7 @@ class Reader:
         if self.call is None:
             self.fail("an indented line belongs to no call")
         words = body.split()
-        if words[0] in ("host", "made") and len(words) == 1:
+        if words[0] in ("host", "made", "judge") and len(words) == 1:
             setattr(self.call, words[0], True)
         elif words[0] == "event" and len(words) == 2:
             self.call.event = words[1]
@@ -263,6 +264,7 @@ class Checker:
                 ("ordered", c.served == "command", "a command has"), ("fence", c.served == "command", "a command has"),
                 ("event", c.served == "command" and not c.message and not c.stub, "a command's generated stub has"),
                 ("made", c.served == "create" and not c.message, "a creating entry point has"),
+                ("judge", c.served == "command", "a command has"),
                 ("local_names", c.served == "info", "an info has"),
                 ("slow", c.travels and c.served != "command", "a request that is waited for has"),
                 ("quiet", c.served == "forward" and c.message, "a message that is forwarded has"),

@@ -30,19 +30,19 @@ static int check_range(const struct gn_cl_queue *q, const struct gn_cl_mem *m, s
         return CL_INVALID_MEM_OBJECT;
     if (m->context != q->context)
         return CL_INVALID_CONTEXT;
-    if (!size || !gn_range_ok(offset, size, m->size))
+    if (!gn_range_ok(offset, size, m->size))
         return CL_INVALID_VALUE;
-    /* The alignment that a sub-buffer must have is the device's. */
-    return m->source ? GN_ASK(CL_SUCCESS) : GN_SURE;
+    /* The alignment that a sub-buffer must have is the device's; what to say to no bytes, the driver's. */
+    return m->source || !size ? GN_ASK(CL_SUCCESS) : GN_SURE;
 }
 
 int gn_check_clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_buffer, size_t src_offset, size_t dst_offset,
                                  size_t size)
 {
     const struct gn_cl_queue *q = (const void *)command_queue;
-    int doubt = check_range(q, (const void *)src_buffer, src_offset, size);
-    if (doubt == GN_SURE)
-        doubt = check_range(q, (const void *)dst_buffer, dst_offset, size);
+    const int from = check_range(q, (const void *)src_buffer, src_offset, size);
+    const int to = check_range(q, (const void *)dst_buffer, dst_offset, size);
+    int doubt = from == GN_SURE || (from == GN_ASK(CL_SUCCESS) && to != GN_SURE) ? to : from;
     if (doubt == GN_SURE && src_buffer == dst_buffer && src_offset < dst_offset + size && dst_offset < src_offset + size)
         doubt = CL_MEM_COPY_OVERLAP;
     return doubt;
@@ -131,6 +131,17 @@ static void keep_good_group(struct gn_cl_kernel *k, uint64_t group)
         atomic_store_explicit(&k->good[i], group, memory_order_relaxed);
 }
 
+/* Sizes that are good as far as they show it. What else a driver may take (no work-items at all, groups that
+ * do not divide the whole) is its own to say, each time. */
+static bool is_plain(const struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global, const size_t *local)
+{
+    const bool required = k->required[0] != 0;
+    for (cl_uint i = 0; i < work_dim; i++)
+        if (!global || !global[i] || (local && (!local[i] || global[i] % local[i])) || (required && (!local || local[i] != k->required[i])))
+            return false;
+    return true;
+}
+
 /* The errors that a launch shows by itself. */
 static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_uint work_dim, const size_t *global, const size_t *local)
 {
@@ -140,18 +151,9 @@ static int check_launch(const struct gn_cl_queue *q, struct gn_cl_kernel *k, cl_
         return CL_INVALID_KERNEL_ARGS;
     if (work_dim < 1 || work_dim > 3)
         return CL_INVALID_WORK_DIMENSION;
-    if (!global)
-        return CL_INVALID_GLOBAL_WORK_SIZE;
-    for (cl_uint i = 0; i < work_dim; i++)
-        if (!global[i])
-            return CL_INVALID_GLOBAL_WORK_SIZE;
-    bool required = k->required[0] != 0;
-    for (cl_uint i = 0; i < work_dim; i++)
-        if (local ? !local[i] || global[i] % local[i] || (required && local[i] != k->required[i]) : required && global[i] % k->required[i])
-            return CL_INVALID_WORK_GROUP_SIZE;
-    if (!local)
-        return required ? GN_ASK(CL_SUCCESS) : GN_SURE;
-    return is_good_group(k, packed_group(q, work_dim, local)) ? GN_SURE : GN_ASK(CL_SUCCESS);
+    if (!is_plain(k, work_dim, global, local))
+        return GN_ASK(CL_SUCCESS);
+    return !local || is_good_group(k, packed_group(q, work_dim, local)) ? GN_SURE : GN_ASK(CL_SUCCESS);
 }
 
 static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim, const size_t *offset, const size_t *global,
@@ -186,7 +188,7 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
         gn_follow_stdout(queue->session->detail);
     result = gn_send_Launch(queue->session, command_queue, kernel, work_dim, task, offset ? offsets : NULL, global ? globals : NULL,
                             local ? locals : NULL, bytes ? run : NULL, bytes, n, list, &show);
-    if (!result && local && show.doubt == GN_ASK(CL_SUCCESS))
+    if (!result && local && show.doubt == GN_ASK(CL_SUCCESS) && is_plain(k, work_dim, global, local))
         keep_good_group(k, packed_group((const void *)queue, work_dim, locals));
     return gn_command_sent(queue, shown, event, result);
 }

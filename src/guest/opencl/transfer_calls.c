@@ -115,7 +115,8 @@ static cl_int rect(cl_command_queue command_queue, cl_mem mem, bool write, cl_bo
     t.host = (struct gn_layout){(char *)ptr + host_start, region[0], region[1], region[2], host_row_pitch, host_slice_pitch, odd_host};
     t.type = write ? CL_COMMAND_WRITE_BUFFER_RECT : CL_COMMAND_READ_BUFFER_RECT;
     t.doubt = t.mem->context != q->context ? GN_ASK(CL_INVALID_CONTEXT)
-              : odd || odd_host || empty   ? GN_ASK(CL_INVALID_VALUE)
+              : empty                      ? GN_ASK(CL_SUCCESS)
+              : odd || odd_host            ? GN_ASK(CL_INVALID_VALUE)
               : t.mem->source              ? GN_ASK(CL_SUCCESS)
                                            : GN_SURE;
     return gn_transfer(q, &t, blocking, n, waits, event);
@@ -160,7 +161,7 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
     if (!origin || !region || !gn_inside_image(t.mem, origin, region))
         return CL_INVALID_VALUE;
     size_t row = region[0] * t.mem->element_bytes;
-    bool rows_are_slices = t.mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, empty = !region[0] || !region[1] || !region[2];
+    bool rows_are_slices = t.mem->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
     size_t least_row = row_pitch ? row_pitch : row, least_slice = rows_are_slices ? least_row : least_row * region[1];
     bool odd = least_row < row || (slice_pitch && slice_pitch < least_slice);
     if (odd) {
@@ -168,8 +169,6 @@ static cl_int image(cl_command_queue command_queue, cl_mem mem, bool write, cl_b
         t.area_row_pitch = row_pitch;
         t.area_slice_pitch = slice_pitch;
     }
-    if (odd || empty)
-        t.doubt = GN_ASK(CL_INVALID_VALUE);
     if (t.mem->context != q->context)
         t.doubt = GN_ASK(CL_INVALID_CONTEXT);
     row_pitch = least_row;

@@ -346,16 +346,23 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
 
     struct gn_vqueue *q = c->queue;
     bool kept = false, dropped = false, good;
+    int32_t assumed = msg->assumed;
     pthread_mutex_lock(&v->lock);
     good = !c->fault && enter_event_locked(c);
     if (good) {
         gn_command_enter_waits_locked(c, waits);
         if (batch)
             gn_command_await_batch_locked(c, batch);
+        /* Only this thread adds commands: what is not kept now will not be. */
+        if (c->asked && !assumed && class->judge && (c->n_blockers || kept_locked(q))) {
+            pthread_mutex_unlock(&v->lock);
+            assumed = class->judge(v, c);
+            pthread_mutex_lock(&v->lock);
+        }
         gn_list_append(&q->pending, &c->link);
         gn_count(&v->counters->pending, 1);
         kept = c->asked && kept_locked(q);
-        dropped = kept && msg->assumed;
+        dropped = kept && assumed;
         if (dropped) {
             gn_list_remove(&c->link);
             gn_list_remove(&c->batch_link);
@@ -376,7 +383,7 @@ void gn_command_admit(struct gn_vgpu *v, const struct gn_request_class *class, c
         return;
     }
     if (kept)
-        gn_vgpu_reply(v, msg->reply, msg->assumed, NULL, 0);
+        gn_vgpu_reply(v, msg->reply, assumed, NULL, 0);
     if (dropped)
         gn_command_unref(c);
     gn_device_pump(q->device);

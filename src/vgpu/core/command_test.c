@@ -116,6 +116,17 @@ static void release(struct gn_vobject *o)
 
 static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
 static const struct gn_request_class slow = {.name = "slow", .admit = admit, .submit = submit_slowly};
+static uint32_t n_judged;
+static int32_t verdict;
+
+static int32_t judge(struct gn_vgpu *v, struct gn_command *c)
+{
+    (void)v, (void)c;
+    n_judged++;
+    return verdict;
+}
+
+static const struct gn_request_class judged = {.name = "judged", .admit = admit, .submit = submit, .judge = judge};
 static const struct gn_request_class finish = {.name = "finish", .admit = admit, .submit = submit_over, .ordered = true};
 static const struct gn_request_class refused = {.name = "refused", .admit = admit, .submit = submit_refused};
 static const struct gn_vgpu_api api = {.when_over = when_over,
@@ -342,6 +353,47 @@ static void test_what_is_dropped_waits_for_no_data(void **state)
     assert_true(gn_list_empty(&vgpu.batch_waiters));
     gn_commands_batch_came(&vgpu, 1);
     assert_int_equal(n_given, 0);
+    stop();
+}
+
+static int32_t ask(uint32_t event, uint64_t batch, int32_t assumed)
+{
+    static struct gn_reply_slot reply;
+    struct {
+        struct gn_msg msg;
+        struct gn_command_head head;
+    } m = {{sizeof m, 0, GN_MSG_ASK, 0, assumed}, {queue_id, {GN_SPAN_NULL, 0, 0}, event, 0}};
+    vgpu.view.replies = &reply;
+    gn_event_arm(&vgpu.events[event]);
+    gn_command_admit(&vgpu, &judged, (const void *)&m, sizeof m, batch);
+    return reply.result;
+}
+
+/* The driver's answer where it can be had, and else the vGPU's. */
+static void test_what_the_driver_is_not_given_is_judged(void **state)
+{
+    (void)state;
+    start(true);
+    gn_list_init(&vgpu.batch_waiters);
+    n_judged = 0;
+    verdict = -7;
+    assert_int_equal(ask(0, 0, 0), 0);
+    assert_int_equal(n_given, 1);
+    assert_int_equal(n_judged, 0);
+    assert_int_equal(ask(1, 1, 0), -7);
+    assert_true(gn_list_empty(&vgpu.batch_waiters));
+    verdict = 0;
+    assert_int_equal(ask(1, 1, 0), 0);
+    assert_int_equal(n_judged, 2);
+    /* The guest knows better. */
+    assert_int_equal(ask(2, 1, -9), -9);
+    assert_int_equal(n_judged, 2);
+    assert_int_equal(n_given, 1);
+    gn_commands_batch_came(&vgpu, 1);
+    assert_int_equal(n_given, 2);
+    gn_command_over(given[0], 0);
+    gn_command_over(given[1], 0);
+    assert_true(over(0) && over(1));
     stop();
 }
 
@@ -689,6 +741,7 @@ int main(void)
         cmocka_unit_test(test_the_last_end_takes_the_queue_with_it),
         cmocka_unit_test(test_padding_is_zero),
         cmocka_unit_test(test_what_is_dropped_waits_for_no_data),
+        cmocka_unit_test(test_what_the_driver_is_not_given_is_judged),
         cmocka_unit_test(test_what_another_device_waits_for_wakes_it),
         cmocka_unit_test(test_a_driver_that_turns_out_slow_is_flushed),
     };

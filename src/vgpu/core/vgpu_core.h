@@ -167,6 +167,9 @@ struct gn_request_class {
     void (*serve)(struct gn_vgpu *, struct gn_request *);
     void (*admit)(struct gn_vgpu *, struct gn_command *);
     int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits, void *const *waits, void **event);
+    /* What to answer for a command that has to wait, since the driver judges it only when it is given it:
+     * 0, or an error, and then it is dropped. The ring thread, without a lock. NULL: 0. */
+    int32_t (*judge)(struct gn_vgpu *, struct gn_command *);
     uint16_t key_at, key_bytes; /* of what changes an object: where the message says what of it */
     uint16_t creates;           /* GN_KIND_*, 0: nothing */
     uint32_t writes;            /* bit i: the command writes refs[i]; GN_WRITES_ARGS: what its arguments say */

@@ -287,7 +287,7 @@ const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {
     [GN_OP_Forget] = {.name = "Forget", .fixed_bytes = sizeof(struct gn_wire_Forget), .serve = host_Forget, .quiet = true},
     [GN_OP_Kernels] = {.name = "Kernels", .fixed_bytes = sizeof(struct gn_wire_Kernels), .serve = host_Kernels, .parents = {offsetof(struct gn_wire_Kernels, program)}, .n_parents = 1},
     [GN_OP_clEnqueueRead] = {.name = "clEnqueueRead", .fixed_bytes = sizeof(struct gn_wire_clEnqueueRead), .admit = admit_clEnqueueRead, .submit = submit_clEnqueueRead, .writes = 0, .brings = true},
-    [GN_OP_clEnqueueFill] = {.name = "clEnqueueFill", .fixed_bytes = sizeof(struct gn_wire_clEnqueueFill), .admit = admit_clEnqueueFill, .submit = submit_clEnqueueFill, .writes = 1},
+    [GN_OP_clEnqueueFill] = {.name = "clEnqueueFill", .fixed_bytes = sizeof(struct gn_wire_clEnqueueFill), .admit = admit_clEnqueueFill, .submit = submit_clEnqueueFill, .writes = 1, .judge = gn_judge_clEnqueueFill},
     [GN_OP_clEnqueueMigrate] = {.name = "clEnqueueMigrate", .fixed_bytes = sizeof(struct gn_wire_clEnqueueMigrate), .admit = admit_clEnqueueMigrate, .submit = submit_clEnqueueMigrate, .writes = 0, .ordered = true, .fence = true},
     [GN_OP_Launch] = {.name = "Launch", .fixed_bytes = sizeof(struct gn_wire_Launch), .admit = admit_Launch, .submit = submit_Launch, .writes = GN_WRITES_ARGS},
     [GN_OP_Finish] = {.name = "Finish", .fixed_bytes = sizeof(struct gn_wire_Finish), .admit = admit_Finish, .submit = submit_Finish, .writes = 0, .ordered = true},

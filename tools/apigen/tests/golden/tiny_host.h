@@ -97,6 +97,9 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
 void gn_admit_Finish(struct gn_vgpu *v, struct gn_command *c);
 int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits, cl_event *event);
 
+/* What a command that has to wait would be answered, as far as can be told: 0, or an error. */
+int32_t gn_judge_clEnqueueFill(struct gn_vgpu *v, struct gn_command *c);
+
 extern const struct gn_request_class gn_opencl_requests[GN_OP_MAX];
 
 #endif
