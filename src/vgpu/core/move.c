@@ -516,7 +516,10 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return rc;
 }
 
-/* A program that hosts its vGPU has its own. */
+/*
+ * Descriptors 1 and 2, last of all: a driver's output while it makes objects anew (a compiler's messages about a program
+ * that did not build) came from the first making, too, and the program has it. One that hosts its vGPU has its own.
+ */
 static int take_stdio(const int fds[2], bool hosted)
 {
     int rc = hosted ? 0 : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno : 0;
@@ -573,10 +576,15 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
         boot->ring_at = hand->ring_at; /* what a program does not know, a file does */
     boot->keeps = hand->keeps;
     boot->kept = boot->hosted ? hand->kept : 0;
-    int rc = take_stdio(fds, boot->hosted);
-    boot->more = rc ? NULL : calloc(hand->n_segments, sizeof *boot->more);
-    if (!rc && !boot->more)
-        rc = -ENOMEM;
+    for (int i = 0; i < 2; i++) {
+        /* Without a file they come once more, with GN_WORKER_HAND_LAST. */
+        const bool keeps = boot->file_fd >= 0 && !boot->hosted;
+        boot->stdio_fds[i] = keeps ? fds[i] : -1;
+        if (!keeps)
+            close(fds[i]);
+    }
+    boot->more = calloc(hand->n_segments, sizeof *boot->more);
+    int rc = boot->more ? 0 : -ENOMEM;
     if (!rc)
         rc = adopt(reader, GN_WORKER_HAND_EVENTS, GN_EVENT_TABLE_BYTES, &boot->events);
     return rc ? rc : adopt(reader, GN_WORKER_HAND_DATA, GN_LINK_SEGMENT_LIMIT, &boot->data);
@@ -758,6 +766,8 @@ int gn_vgpu_take_in(struct gn_vgpu *v)
     GN_FAULT("load-last");
     if (!rc && !file)
         rc = take_last(v, &err);
+    else if (!rc && !v->remote && (rc = take_stdio(v->boot->stdio_fds, v->hosted)))
+        gn_fail(&err, -rc, NULL, "cannot take the program's output: %s", strerror(-rc));
     said.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
     GN_FAULT("load-done");
     if (!rc && !may_come(v))
@@ -787,6 +797,8 @@ void gn_vgpu_take_over(struct gn_vgpu *v)
         v->counters_there = NULL;
         pthread_mutex_unlock(&v->lease.lock);
     }
+    if (v->remote)
+        gn_remote_host_pass_prints(v->remote); /* to nobody yet */
     atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
     gn_gate_open(v);
 }

@@ -195,7 +195,10 @@ static void append_print(struct gn_remote_host *h, uint16_t fd, const char *text
     }
 }
 
-/* Everything that was printed before now goes before what is appended from now on. */
+/*
+ * Everything that was printed before now goes before what is appended from now on. While objects are made anew the driver's
+ * output reaches nobody: the program has it from their first making, and its stream may not stand yet.
+ */
 static bool pass_prints(struct gn_remote_host *h, int which)
 {
     char text[4096];
@@ -207,6 +210,8 @@ static bool pass_prints(struct gn_remote_host *h, int which)
             continue;
         if (n <= 0)
             break;
+        if (atomic_load_explicit(&h->v->arriving, memory_order_relaxed))
+            continue;
         append_print(h, (uint16_t)(which + 1), text, (uint32_t)n);
         any = true;
     }

@@ -55,6 +55,8 @@ int gn_remote_host_take(struct gn_remote_host *h, const struct gn_frame *f);
 bool gn_remote_host_has_taken(const struct gn_remote_host *h);
 /* And when the vGPU has been loaded: it goes on there. 0 or -EPROTO: not all has come, or there is no such stream. */
 int gn_remote_host_goes_on(struct gn_remote_host *h);
+/* This process's output up to now goes before what is appended from now on; while objects are made anew, nowhere. */
+void gn_remote_host_pass_prints(struct gn_remote_host *h);
 /* Another data segment of so many bytes, which must be the next. 0 or -EPROTO. */
 int gn_remote_host_add_segment(struct gn_remote_host *h, uint64_t index, uint64_t bytes);
 

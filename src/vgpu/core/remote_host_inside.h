@@ -56,8 +56,6 @@ struct gn_remote_host {
     } taking;                          /* whoever loads: where another worker stood */
 };
 
-/* What this process has printed goes before what is appended from now on. */
-void gn_remote_host_pass_prints(struct gn_remote_host *h);
 /* Something comes to lie there. False: the program has more than it may, and the vGPU ends. */
 bool gn_remote_host_touch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes);
 
