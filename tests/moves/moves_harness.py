@@ -311,9 +311,9 @@ class FarCase(TcpCase):
     def shared(self, daemon, **env):
         return self.program(daemon, GANTRY_CONNECT=daemon.address, MOVED_WITHOUT_SVM="1", **env)
 
-    def start(self, daemon, *words, connect=None):
-        program = subprocess.Popen(words, env=dict(daemon.program_env(), GANTRY_CONNECT=connect or daemon.address), stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True)
+    def start(self, daemon, *words, connect=None, stderr=None):
+        env = dict(daemon.program_env(), GANTRY_CONNECT=connect or daemon.address)
+        program = subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
         self.addCleanup(lambda: (program.kill(), program.wait(), program.stdin.close(), program.stdout.close()))
         return program
 

@@ -79,6 +79,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     enum gn_svm_place place = host_ptr && (host & CL_MEM_USE_HOST_PTR) ? gn_svm_find(c->o.session->detail, host_ptr, size) : GN_SVM_NOT;
     m->svm = place == GN_SVM_INSIDE;
     cl_bool at_home = CL_FALSE;
+    cl_mem_flags told_flags = 0;
     struct gn_remote *r = gn_remote_enter(c->o.session);
     bool entered = !properties && gn_home_wanted(c, flags, size, host_ptr) && gn_session_enter_home(c->o.session);
     bool home = entered && !gn_block_take(c->o.session, GN_AREA_HOME, size, &block);
@@ -100,7 +101,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     }
     if (!result)
         result = gn_send_Buffer(c->o.session, &m->o, context, properties, flags, size, host_ptr != NULL, &ref,
-                                ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0, home, &at_home);
+                                ref.segment == GN_SPAN_NULL ? 0 : size, m->svm ? (uintptr_t)host_ptr : 0, home, &at_home, &told_flags);
     if (entered)
         gn_session_leave_home(c->o.session);
     if (!result && home && at_home) {
@@ -121,6 +122,7 @@ static cl_mem create_buffer(cl_context context, const cl_mem_properties *propert
     }
     m->type = CL_MEM_OBJECT_BUFFER;
     m->flags = derived_flags(flags);
+    m->told_flags = told_flags;
     m->size = size;
     m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host_ptr : NULL;
     if (errcode_ret)
@@ -158,7 +160,7 @@ cl_int gn_made_clCreateSubBuffer(struct gn_object *made, cl_mem buffer, cl_mem_f
     m->host_ptr = source->host_ptr ? source->host_ptr + region->origin : NULL;
     m->home = source->home ? source->home + region->origin : NULL;
     m->svm = source->svm;
-    return CL_SUCCESS;
+    return gn_send_clGetMemObjectInfo(made->session, (cl_mem)made, CL_MEM_FLAGS, sizeof m->told_flags, &m->told_flags, NULL);
 }
 
 cl_int gn_made_clCreatePipe(struct gn_object *made, cl_context context, cl_mem_flags flags, cl_uint pipe_packet_size,
@@ -238,7 +240,7 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     cl_int result = stage(c->o.session, r, wanted ? host_ptr : NULL, bytes, &block, &ref);
     if (!result)
         result = gn_send_Image(c->o.session, &m->o, context, properties, flags, format, desc, (cl_mem)source, host_ptr != NULL, &ref,
-                               ref.segment == GN_SPAN_NULL ? 0 : bytes);
+                               ref.segment == GN_SPAN_NULL ? 0 : bytes, &m->told_flags);
     if (result)
         unstage(r, host_ptr, bytes);
     gn_remote_leave(r);
@@ -301,13 +303,12 @@ cl_int gn_local_clGetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t
     struct gn_cl_mem *m = gn_object_of(memobj, GN_KIND_MEM);
     switch (param_name) {
     case CL_MEM_FLAGS: {
-        cl_mem_flags flags = 0;
-        cl_int result = gn_send_clGetMemObjectInfo(m->o.session, memobj, param_name, sizeof flags, &flags, NULL);
-        /* The driver was given a copy of what lies at the program's address. */
-        if (m->host_ptr && (flags & CL_MEM_COPY_HOST_PTR))
-            flags = (flags & ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR) | CL_MEM_USE_HOST_PTR;
-        if (m->home || m->far || (m->source && (m->source->home || m->source->far)))
-            flags = (flags & ~(cl_mem_flags)HOST_PTR) | (m->flags & HOST_PTR);
+        cl_mem_flags flags = m->told_flags;
+        cl_int result = CL_SUCCESS;
+        if (m->type == CL_MEM_OBJECT_PIPE)
+            result = gn_send_clGetMemObjectInfo(m->o.session, memobj, param_name, sizeof flags, &flags, NULL);
+        /* The driver's object may be made from a copy, or in the data area. */
+        flags = (flags & ~(cl_mem_flags)HOST_PTR) | (m->flags & HOST_PTR);
         return result ? result : gn_answer(&flags, sizeof flags, param_value_size, param_value, param_value_size_ret);
     }
     case CL_MEM_HOST_PTR:

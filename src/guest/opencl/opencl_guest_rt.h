@@ -92,6 +92,7 @@ struct gn_cl_mem {
     struct gn_cl_context *context;
     cl_mem_object_type type;
     cl_mem_flags flags;            /* as the specification derives them */
+    cl_mem_flags told_flags;       /* as the driver said them when it was made; but a pipe's */
     size_t size;                   /* of a buffer */
     size_t element_bytes;          /* of an image */
     size_t extent[3];              /* of an image; 0: not known */

@@ -214,6 +214,13 @@ static void forget_contents(uint64_t *flags, struct gn_area_ref *host_ptr, uint6
     *has_host_ptr = CL_FALSE;
 }
 
+/* What the program will be told, of an object that has just been made. */
+static cl_mem_flags flags_of(struct gn_vgpu *v, cl_mem mem, cl_mem_flags given)
+{
+    cl_mem_flags flags = given;
+    return gn_cl(v)->clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof flags, &flags, NULL) ? given : flags;
+}
+
 static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Buffer *a, cl_int *result)
 {
     const uint64_t limit = v->boot->memory_limit_bytes;
@@ -267,6 +274,8 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
         plain.has_host_ptr = plain.home = CL_FALSE;
     }
     void *made = make_buffer(v, r, &plain, result);
+    if (made)
+        *a->told_flags = flags_of(v, made, a->flags);
     if (made && !a->svm && !*a->at_home) {
         forget_contents(&w->flags, &w->host_ptr, &w->initial, &w->has_host_ptr);
         w->home = CL_FALSE;
@@ -350,8 +359,10 @@ void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_arg
 {
     struct gn_wire_Image *w = (void *)r->bytes;
     void *made = make_image(v, r, a, result);
-    if (made)
-        forget_contents(&w->flags, &w->host_ptr, &w->initial, &w->has_host_ptr);
+    if (!made)
+        return NULL;
+    *a->told_flags = flags_of(v, made, a->flags);
+    forget_contents(&w->flags, &w->host_ptr, &w->initial, &w->has_host_ptr);
     return made;
 }
 
