@@ -178,6 +178,106 @@ static void map(void)
     env_fini(&env);
 }
 
+/* Maps `region` of the image, changes it, and shows where it lies: from `base` on, where that is. */
+static void map_and_write(struct env *env, cl_mem image, cl_map_flags flags, const size_t origin[3], const size_t region[3], bool lines,
+                          const unsigned char *base)
+{
+    size_t row = 0, slice = 0;
+    unsigned char *ptr = MAKE(clEnqueueMapImage, env->queue, image, CL_TRUE, flags, origin, region, &row, &slice, 0, NULL, NULL);
+    if (!ptr)
+        return;
+    /* Of an image that the host only writes a driver's own pitch cannot be found out: a map for writing may write. */
+    if (flags & CL_MAP_READ)
+        note("row pitch %zu, slice pitch %zu", row, slice);
+    if (base)
+        note("it lies at %zd", ptr - base);
+    for (size_t z = 0; z < region[2]; z++)
+        for (size_t y = 0; y < region[1]; y++) {
+            unsigned char *at = ptr + z * slice + y * (lines ? slice : row);
+            if (flags & CL_MAP_READ)
+                note_bytes("row", at, region[0] * 4);
+            memset(at, (int)(16 * z + y + 1), 8);
+        }
+    CALL(clEnqueueUnmapMemObject, env->queue, image, ptr, 0, NULL, NULL);
+    CALL(clFinish, env->queue);
+}
+
+/* Images over buffers of each kind, whole and in part, at a buffer's start and inside it. */
+static void map_over_buffers(void)
+{
+    static const cl_mem_flags kinds[] = {CL_MEM_READ_WRITE, CL_MEM_COPY_HOST_PTR, CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR,
+                                         CL_MEM_HOST_WRITE_ONLY};
+    static unsigned char memory[HOST_BYTES] __attribute__((aligned(4096)));
+    struct env env;
+    start(&env);
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        for (int inside = 0; inside < 2; inside++)
+            for (size_t pitch = 0; pitch <= 512; pitch += 256) {
+                const bool given = kinds[k] & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR);
+                const cl_buffer_region region = {4096, 8192};
+                const size_t rows = pitch ? 8 : 1;
+                const cl_map_flags flags = CL_MAP_WRITE | (kinds[k] == CL_MEM_HOST_WRITE_ONLY ? 0 : CL_MAP_READ);
+                note("buffer of flags %x, %s, pitch %zu", (unsigned)kinds[k], inside ? "inside it" : "at its start", pitch);
+                fill_pattern(memory, sizeof(memory), (unsigned)k);
+                cl_mem buffer = MAKE(clCreateBuffer, env.context, kinds[k], sizeof(memory), given ? memory : NULL);
+                CALL(clEnqueueWriteBuffer, env.queue, buffer, CL_TRUE, 0, sizeof(memory), memory, 0, NULL, NULL);
+                cl_mem over = inside ? MAKE(clCreateSubBuffer, buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region) : buffer;
+                cl_image_desc desc = {.image_type = pitch ? CL_MEM_OBJECT_IMAGE2D : CL_MEM_OBJECT_IMAGE1D_BUFFER,
+                                      .image_width = 60,
+                                      .image_height = pitch ? rows : 0,
+                                      .image_row_pitch = pitch,
+                                      .mem_object = over};
+                cl_mem image = over ? MAKE(clCreateImage, env.context, 0, &pixels[0].format, &desc, NULL) : NULL;
+                if (image) {
+                    const unsigned char *base = kinds[k] & CL_MEM_USE_HOST_PTR ? memory : NULL;
+                    info_image_all(image);
+                    if (!(flags & CL_MAP_READ))
+                        map_and_write(&env, image, CL_MAP_READ, V3(0, 0, 0), V3(60, rows, 1), false, base);
+                    map_and_write(&env, image, flags, V3(0, 0, 0), V3(60, rows, 1), false, base);
+                    map_and_write(&env, image, flags, V3(5, rows / 2, 0), V3(9, rows - rows / 2, 1), false, base);
+                    CALL(clReleaseMemObject, image);
+                }
+                env_dump_buffer(&env, "buffer", buffer, 16384);
+                if (inside && over)
+                    CALL(clReleaseMemObject, over);
+                CALL(clReleaseMemObject, buffer);
+            }
+    env_fini(&env);
+}
+
+/* Images in the program's memory, with pitches of its own and without. */
+static void map_used(void)
+{
+    static unsigned char memory[HOST_BYTES] __attribute__((aligned(4096)));
+    struct env env;
+    start(&env);
+    for (size_t i = 0; i < N_SHAPES; i++)
+        for (int pitched = 0; pitched < 2; pitched++) {
+            const struct shape *s = &shapes[i];
+            const bool lines = s->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, layered = lines || s->depth || s->layers;
+            cl_image_desc desc = {.image_type = s->type,
+                                  .image_width = s->width,
+                                  .image_height = s->height,
+                                  .image_depth = s->depth,
+                                  .image_array_size = s->layers,
+                                  .image_row_pitch = pitched ? 192 : 0,
+                                  .image_slice_pitch = !pitched || !layered ? 0
+                                                       : lines              ? 192
+                                                                            : 1920};
+            note("type %x, %s", s->type, pitched ? "pitched" : "packed");
+            fill_pattern(memory, sizeof(memory), (unsigned)i);
+            cl_mem image = MAKE(clCreateImage, env.context, CL_MEM_USE_HOST_PTR, &pixels[0].format, &desc, memory);
+            if (!image)
+                continue;
+            info_image_all(image);
+            map_and_write(&env, image, CL_MAP_READ | CL_MAP_WRITE, V3(0, 0, 0), s->extent, lines, memory);
+            map_and_write(&env, image, CL_MAP_READ | CL_MAP_WRITE, s->origin, s->region, lines, memory);
+            dump(&env, "image", image, s, 4);
+            CALL(clReleaseMemObject, image);
+        }
+    env_fini(&env);
+}
+
 static void by_kernels(void)
 {
     static const cl_addressing_mode modes[] = {CL_ADDRESS_CLAMP_TO_EDGE, CL_ADDRESS_CLAMP, CL_ADDRESS_REPEAT, CL_ADDRESS_MIRRORED_REPEAT};
@@ -286,6 +386,7 @@ static void errors(void)
 }
 
 static const struct diff_case imagedata_cases[] = {
-    {"read_write", read_write}, {"fill_and_copy", fill_and_copy}, {"map", map}, {"by_kernels", by_kernels}, {"errors", errors},
+    {"read_write", read_write}, {"fill_and_copy", fill_and_copy}, {"map", map},       {"map_over_buffers", map_over_buffers},
+    {"map_used", map_used},     {"by_kernels", by_kernels},       {"errors", errors},
 };
 DIFF_FAMILY(imagedata);

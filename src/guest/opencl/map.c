@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps and unmaps. A mapped region is the buffer's home, or lies in the data area as a copy, or, for
- * CL_MEM_USE_HOST_PTR, at the program's own address. A map is a read into it, an unmap of a region that was
- * mapped for writing a write from it, so the vGPU knows of neither.
+ * Maps and unmaps. A mapped region is the buffer's home, or lies in the data area as a copy, or,
+ * for CL_MEM_USE_HOST_PTR, at the program's own address. A map is a read into it, an unmap of a
+ * region that was mapped for writing a write from it, so the vGPU knows of neither.
  */
 #include "alone.h"
 #include "opencl_guest.h"
@@ -116,7 +116,8 @@ static int place_buffer(struct gn_cl_mem *m, struct gn_cl_map *map)
     return map->mapping ? 0 : -1;
 }
 
-/* A region that a live map for writing covers holds what the program wrote there: it is not read over. */
+/* A region that a live map for writing covers holds what the program wrote there: it is not read
+ * over. */
 static bool written_here(struct gn_cl_mem *m, const struct gn_cl_map *map)
 {
     bool covered = false;
@@ -173,8 +174,11 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map, c
                            const cl_event *waits, cl_event *event)
 {
     cl_command_queue queue = (cl_command_queue)q;
-    const struct gn_cl_mem *m = whole->mem;
-    bool image = m->type != CL_MEM_OBJECT_BUFFER;
+    struct gn_cl_mem *m = whole->mem;
+    /* An image over a buffer is the buffer's bytes; of those PoCL can make a copy. */
+    const bool over = m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER && m->source;
+    const bool image = m->type != CL_MEM_OBJECT_BUFFER && !over;
+    const size_t from = map->origin[0] * (over ? m->element_bytes : 1);
     size_t bytes = gn_layout_bytes(&whole->host);
     cl_event copied = NULL;
     cl_int result;
@@ -184,7 +188,7 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map, c
     if (image)
         result = gn_clEnqueueCopyImageToBuffer(queue, (cl_mem)m, copy, map->origin, map->region, 0, n, waits, &copied);
     else
-        result = gn_clEnqueueCopyBuffer(queue, (cl_mem)m, copy, map->origin[0], 0, bytes, n, waits, &copied);
+        result = gn_clEnqueueCopyBuffer(queue, (cl_mem)(over ? m->source : m), copy, from, 0, bytes, n, waits, &copied);
     if (!result) {
         struct gn_transfer t = {.kind = GN_TRANSFER_RECT,
                                 .mem = (void *)copy,
@@ -200,9 +204,9 @@ static cl_int read_by_copy(struct gn_cl_queue *q, const struct gn_cl_map *map, c
 }
 
 /*
- * A map of a buffer that is at home: there is nothing to do but to wait for what comes before it. A marker
- * would wait for too much in an out-of-order queue, and a driver has no say about a marker: a byte is read
- * then. Until that is over the home must stay where it is.
+ * A map of a buffer that is at home: there is nothing to do but to wait for what comes before it. A
+ * marker would wait for too much in an out-of-order queue, and a driver has no say about a marker:
+ * a byte is read then. Until that is over the home must stay where it is.
  */
 static cl_int reach(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool blocking, cl_uint n, const cl_event *waits, cl_event *event)
 {
@@ -362,35 +366,74 @@ void *CL_API_CALL gn_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem b
     return map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
 }
 
-/* How the rows of an image's region lie in the data area: as the driver would have them, where it can be
- * asked. */
-static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map)
+static bool is_layered(const struct gn_cl_mem *m)
 {
-    bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    size_t row = map->region[0] * m->element_bytes, rows = lines ? 1 : map->region[1];
-    bool odd = odd_flags(map->flags), readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
-    cl_ulong pitches[2] = {0, 0};
+    return m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY || m->type == CL_MEM_OBJECT_IMAGE3D || m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
+}
+
+/* One row: of its pitch nothing depends. */
+static bool is_flat(const struct gn_cl_mem *m)
+{
+    return m->type == CL_MEM_OBJECT_IMAGE1D || m->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
+}
+
+/*
+ * The pitches of an image's map as the driver says them, asked once an image; odd flags are always
+ * asked about. A map for writing alone is not tried: its unmap may write over another queue's
+ * kernel.
+ */
+static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const struct gn_cl_map *map, size_t told[2])
+{
+    const bool odd = odd_flags(map->flags), readable = !(m->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
     pthread_mutex_lock(&m->lock);
-    map->row_pitch = m->map_row_pitch;
-    map->slice_pitch = m->map_slice_pitch;
+    const bool asked = m->map_asked;
+    told[0] = m->map_row_pitch;
+    told[1] = m->map_slice_pitch;
     pthread_mutex_unlock(&m->lock);
-    if (odd || (!map->row_pitch && readable)) {
-        cl_int result = probe(q, m, odd ? map->flags : CL_MAP_READ, map, pitches);
-        if (result)
-            return result;
-        map->row_pitch = pitches[0];
-        map->slice_pitch = pitches[1];
-        pthread_mutex_lock(&m->lock);
-        m->map_row_pitch = pitches[0];
-        m->map_slice_pitch = pitches[1];
-        pthread_mutex_unlock(&m->lock);
+    if (asked && !odd)
+        return CL_SUCCESS;
+    cl_int result;
+    if (odd || readable) {
+        cl_ulong pitches[2] = {0, 0};
+        result = probe(q, m, odd ? map->flags : CL_MAP_READ, map, pitches);
+        told[0] = pitches[0];
+        told[1] = pitches[1];
+    } else {
+        result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_ROW_PITCH, sizeof told[0], &told[0], NULL);
+        if (!result)
+            result = gn_send_clGetImageInfo(m->o.session, (cl_mem)m, CL_IMAGE_SLICE_PITCH, sizeof told[1], &told[1], NULL);
     }
-    bool layered = lines || m->type == CL_MEM_OBJECT_IMAGE3D || m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
-    if (map->row_pitch < row)
-        map->row_pitch = row;
-    if (layered && map->slice_pitch < map->row_pitch * rows)
-        map->slice_pitch = map->row_pitch * rows;
+    if (result)
+        return result;
+    pthread_mutex_lock(&m->lock);
+    m->map_asked = true;
+    m->map_row_pitch = told[0];
+    m->map_slice_pitch = told[1];
+    pthread_mutex_unlock(&m->lock);
     return CL_SUCCESS;
+}
+
+/*
+ * How the rows of an image's region lie in the data area, or at the program's own address: as the
+ * driver would have them, where it can be asked. `told` is what the program hears: one row's pitch
+ * may be anything, 0 too.
+ */
+static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map, size_t told[2])
+{
+    const bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY, layered = is_layered(m);
+    const size_t row = map->region[0] * m->element_bytes, rows = lines ? 1 : map->region[1];
+    cl_int result = CL_SUCCESS;
+    if (!m->host_ptr || is_flat(m))
+        result = ask_pitches(q, m, map, told);
+    map->row_pitch = m->host_ptr ? m->row_pitch : told[0] < row ? row : told[0];
+    if (m->host_ptr)
+        map->slice_pitch = m->slice_pitch ? m->slice_pitch : layered ? m->row_pitch * map->region[1] : 0;
+    else
+        map->slice_pitch = layered && told[1] < map->row_pitch * rows ? map->row_pitch * rows : told[1];
+    if (!is_flat(m))
+        told[0] = map->row_pitch;
+    told[1] = layered ? map->slice_pitch : 0;
+    return result;
 }
 
 static struct gn_layout image_layout(const struct gn_cl_mem *m, const struct gn_cl_map *map)
@@ -413,9 +456,7 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     if (!result &&
         (!origin || !region || !image_row_pitch || !region[0] || !region[1] || !region[2] || !gn_inside_image(m, origin, region)))
         result = CL_INVALID_VALUE;
-    bool lines = !result && m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
-    bool layered = !result && (lines || m->type == CL_MEM_OBJECT_IMAGE3D || m->type == CL_MEM_OBJECT_IMAGE2D_ARRAY);
-    if (!result && layered && !image_slice_pitch)
+    if (!result && is_layered(m) && !image_slice_pitch)
         result = CL_INVALID_VALUE;
     struct gn_cl_map *map = result ? NULL : calloc(1, sizeof *map);
     if (!map)
@@ -426,29 +467,28 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     struct gn_transfer t = {.kind = GN_TRANSFER_IMAGE, .mem = m, .type = CL_COMMAND_MAP_IMAGE, .doubt = GN_ASK(CL_SUCCESS)};
     memcpy(t.origin, origin, sizeof t.origin);
     memcpy(t.region, region, sizeof t.region);
+    const bool lines = m->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    size_t told[2] = {0, 0};
+    result = choose_pitches(q, m, map, told);
+    if (result) {
+        free(map);
+        return gn_refuse(errcode_ret, result);
+    }
     if (m->host_ptr) {
-        map->row_pitch = m->row_pitch;
-        map->slice_pitch = m->slice_pitch ? m->slice_pitch : layered ? m->row_pitch * region[1] : 0;
         map->ptr = m->host_ptr + origin[0] * m->element_bytes +
                    (lines ? origin[1] * map->slice_pitch : origin[1] * map->row_pitch + origin[2] * map->slice_pitch);
     } else {
-        result = choose_pitches(q, m, map);
-        if (result) {
-            free(map);
-            return gn_refuse(errcode_ret, result);
-        }
         t.area_row_pitch = map->row_pitch;
         t.area_slice_pitch = map->slice_pitch;
         map->mapping = mapping_new(m->o.session, gn_pitched_bytes(m->element_bytes, t.region, t.area_row_pitch, t.area_slice_pitch, lines));
         map->ptr = map->mapping ? map->mapping->block.base : NULL;
     }
     t.host = image_layout(m, map);
-    size_t row_pitch = map->row_pitch, slice_pitch = map->slice_pitch;
     void *ptr = map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
     if (ptr) {
-        *image_row_pitch = row_pitch;
+        *image_row_pitch = told[0];
         if (image_slice_pitch)
-            *image_slice_pitch = layered ? slice_pitch : 0;
+            *image_slice_pitch = told[1];
     }
     return ptr;
 }
@@ -492,7 +532,8 @@ cl_int CL_API_CALL gn_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl
     if (!map)
         return CL_INVALID_VALUE;
     struct gn_transfer t = unmap_transfer(m, map);
-    /* What it has written there is seen by who shuts the homes, or goes to the vGPU like what lies elsewhere. */
+    /* What it has written there is seen by who shuts the homes, or goes to the vGPU like what lies
+     * elsewhere. */
     atomic_thread_fence(memory_order_seq_cst);
     bool at_home = map->at_home && !atomic_load_explicit(&s->homes_shut, memory_order_seq_cst);
     bool writes = (map->flags & WRITES_MAP) && !m->svm && !at_home;

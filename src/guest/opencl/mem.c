@@ -253,6 +253,8 @@ static cl_mem create_image(cl_context context, const cl_mem_properties *properti
     m->flags = derived_flags(flags);
     if (source && !(flags & ACCESS))
         m->flags = (flags & ~(cl_mem_flags)ACCESS) | (source->flags & ACCESS);
+    if (source && !(flags & HOST_ACCESS))
+        m->flags |= source->flags & HOST_ACCESS;
     if (source)
         m->flags |= source->flags & HOST_PTR;
     m->host_ptr = flags & CL_MEM_USE_HOST_PTR ? host_ptr : source ? source->host_ptr : NULL;

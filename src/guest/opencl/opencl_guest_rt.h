@@ -109,7 +109,8 @@ struct gn_cl_mem {
     pthread_mutex_t lock;
     struct gn_cl_map *maps;                /* lock */
     struct gn_cl_mapping *mapping;         /* lock; of the whole buffer, while maps live */
-    size_t map_row_pitch, map_slice_pitch; /* lock; of an image, as its driver lays it out; 0: not asked yet */
+    bool map_asked;                        /* lock; of an image: these two are known */
+    size_t map_row_pitch, map_slice_pitch; /* lock; as its driver says them */
     cl_uint n_maps;                        /* lock */
     struct gn_destructor *_Atomic destructors;
 };
