@@ -5,6 +5,10 @@
  *
  *     rounds N    N times: write, launch, read back, all without waiting until the end
  *     bulk N      N times 8 MiB there and back, blocking
+ *     writes N M  N times M MiB that nobody waits for, into a buffer, which is then read back
+ *     reads N M   the same the other way
+ *     gated N M   as writes, all behind a user event that is set at the end or at the first error, which is the answer
+ *     buffers N M N buffers of M MiB at a time, each written and read back
  *     query       one call that is answered
  *     list N      commands that wait for N events each, of which one fails: the first or the last of the list
  *     callbacks N N times what comes back in one go: a result that is waited for, and ends behind it that callbacks tell of
@@ -112,6 +116,64 @@ static cl_int one_bulk(int round)
     if (!r && memcmp(in, out, BULK) != 0)
         r = -9999;
     clReleaseMemObject(m);
+    return r;
+}
+
+static cl_int many_transfers(int n, size_t mib, bool writes, bool gated)
+{
+    const size_t bytes = mib << 20;
+    unsigned char *in = malloc(bytes), *out = calloc(1, bytes);
+    cl_int r = in && out ? 0 : CL_OUT_OF_HOST_MEMORY, end;
+    cl_mem m = r ? NULL : clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &r);
+    cl_event user = r || !gated ? NULL : clCreateUserEvent(context, &r);
+    for (size_t i = 0; in && i < bytes; i++)
+        in[i] = (unsigned char)(i * 31u + i / 253u);
+    if (!r && !writes)
+        r = clEnqueueWriteBuffer(queue, m, CL_TRUE, 0, bytes, in, 0, NULL, NULL);
+    for (int i = 0; !r && i < n; i++)
+        r = writes ? clEnqueueWriteBuffer(queue, m, CL_FALSE, 0, bytes, in, gated, gated ? &user : NULL, NULL)
+                   : clEnqueueReadBuffer(queue, m, CL_FALSE, 0, bytes, out, 0, NULL, NULL);
+    end = user ? clSetUserEventStatus(user, CL_COMPLETE) : 0;
+    if (!end)
+        end = clFinish(queue);
+    if (!end && writes)
+        end = clEnqueueReadBuffer(queue, m, CL_TRUE, 0, bytes, out, 0, NULL, NULL);
+    if (!end && in && out && memcmp(in, out, bytes) != 0)
+        end = -9999;
+    if (user)
+        clReleaseEvent(user);
+    if (m)
+        clReleaseMemObject(m);
+    free(in);
+    free(out);
+    return end ? end : r;
+}
+
+static cl_int many_buffers(int n, size_t mib)
+{
+    const size_t bytes = mib << 20, words = bytes / sizeof(int);
+    cl_mem *all = calloc((size_t)n, sizeof *all);
+    int *words_of = malloc(bytes);
+    cl_int r = all && words_of ? 0 : CL_OUT_OF_HOST_MEMORY;
+    for (int i = 0; !r && i < n; i++) {
+        all[i] = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &r);
+        for (size_t k = 0; k < words; k++)
+            words_of[k] = (int)k * (i + 1);
+        if (!r)
+            r = clEnqueueWriteBuffer(queue, all[i], CL_TRUE, 0, bytes, words_of, 0, NULL, NULL);
+    }
+    for (int i = 0; !r && i < n; i++) {
+        memset(words_of, 0, bytes);
+        r = clEnqueueReadBuffer(queue, all[i], CL_TRUE, 0, bytes, words_of, 0, NULL, NULL);
+        for (size_t k = 0; !r && k < words; k++)
+            if (words_of[k] != (int)k * (i + 1))
+                r = -9999;
+    }
+    for (int i = 0; all && i < n; i++)
+        if (all[i])
+            clReleaseMemObject(all[i]);
+    free(all);
+    free(words_of);
     return r;
 }
 
@@ -240,15 +302,19 @@ static cl_int long_list(cl_uint n, cl_uint failing)
 static cl_int command(char *line)
 {
     cl_int r = 0;
-    int n = 1;
+    int n = 1, mib = 1;
     char word[32] = "";
-    sscanf(line, "%31s %d", word, &n);
+    sscanf(line, "%31s %d %d", word, &n, &mib);
     if (!strcmp(word, "rounds")) {
         for (int i = 0; i < n && !r; i++)
             r = one_round(i);
     } else if (!strcmp(word, "bulk")) {
         for (int i = 0; i < n && !r; i++)
             r = one_bulk(i);
+    } else if (!strcmp(word, "writes") || !strcmp(word, "reads") || !strcmp(word, "gated")) {
+        r = many_transfers(n, (size_t)mib, strcmp(word, "reads") != 0, !strcmp(word, "gated"));
+    } else if (!strcmp(word, "buffers")) {
+        r = many_buffers(n, (size_t)mib);
     } else if (!strcmp(word, "list")) {
         r = long_list((cl_uint)n, 0);
         if (!r)

@@ -20,6 +20,7 @@
 #define MIN_SEGMENT      (UINT64_C(16) << 20)
 #define COLLECT_AT_ONCE  32u                   /* blocks looked at, so that many that last cost little */
 #define PAGES_BACK_BYTES (UINT64_C(256) << 10) /* blocks of fewer bytes keep their pages for who comes next */
+#define FAR_KEPT_BYTES   (UINT64_C(128) << 20) /* but over tcp, where the worker has them, too, no more pages than these are kept */
 #define WINDOW_ALIGN     (UINT64_C(2) << 20)   /* of segments in the window: a huge page */
 #define MOVING_PAUSE_NS  5000000
 #define GROWTH_LIMIT     (UINT64_C(1) << 30)
@@ -196,12 +197,20 @@ static void reclaim_locked(struct gn_session *s)
     }
 }
 
+static uint64_t pages_of(const struct gn_area_segment *a, const struct gn_block *b)
+{
+    const uint64_t bytes = a->leaf_bytes << b->order;
+    return bytes >= PAGES_BACK_BYTES ? bytes : 0;
+}
+
 static bool take_locked(struct gn_session *s, uint64_t bytes, enum gn_area_use use, struct gn_block *ret)
 {
     reclaim_locked(s);
     for (uint32_t i = 0; i < s->area.n_segments; i++) {
         if (s->area.segments[i]->use == use && segment_take(s->area.segments[i], bytes, ret)) {
             ret->segment = i;
+            const uint64_t kept = pages_of(s->area.segments[i], ret);
+            s->area.kept_bytes -= kept < s->area.kept_bytes ? kept : s->area.kept_bytes;
             return true;
         }
     }
@@ -347,14 +356,49 @@ int gn_block_take(struct gn_session *s, enum gn_area_use use, uint64_t bytes, st
     return -ENOMEM;
 }
 
-void gn_block_put(struct gn_session *s, struct gn_block *b)
+/* Pages go back to the system; the block's addresses stay. */
+static void give_pages_back(struct gn_session *s, const struct gn_area_segment *a, const struct gn_block *b)
 {
-    if (b->segment == GN_NO_BLOCK)
-        return;
+    uint64_t bytes = a->leaf_bytes << b->order;
+    if (bytes >= PAGES_BACK_BYTES)
+        (void)madvise(b->base, bytes, MADV_REMOVE);
+    if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) && !pthread_mutex_trylock(&s->link_lock)) {
+        /* It may be about to come back, and to need no telling. */
+        struct gn_remote *far = gn_session_over_tcp(s);
+        if (far)
+            gn_remote_free_pages(far, b->segment, b->offset, bytes);
+        pthread_mutex_unlock(&s->link_lock);
+    }
+}
+
+static void put(struct gn_session *s, struct gn_block *b)
+{
     pthread_mutex_lock(&s->area.lock);
     segment_put(s->area.segments[b->segment], b);
     pthread_mutex_unlock(&s->area.lock);
     b->segment = GN_NO_BLOCK;
+}
+
+/* Of blocks with pages, which is taken next is the one that was put back last. */
+static bool keeps_pages(struct gn_area *a, uint64_t bytes)
+{
+    pthread_mutex_lock(&a->lock);
+    const bool keeps = a->kept_bytes + bytes <= FAR_KEPT_BYTES;
+    if (keeps)
+        a->kept_bytes += bytes;
+    pthread_mutex_unlock(&a->lock);
+    return keeps;
+}
+
+void gn_block_put(struct gn_session *s, struct gn_block *b)
+{
+    if (b->segment == GN_NO_BLOCK)
+        return;
+    const struct gn_area_segment *a = s->area.segments[b->segment];
+    const uint64_t bytes = gn_session_over_tcp(s) ? pages_of(a, b) : 0;
+    if (bytes && !keeps_pages(&s->area, bytes))
+        give_pages_back(s, a, b);
+    put(s, b);
 }
 
 void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
@@ -384,21 +428,6 @@ void gn_block_put_behind(struct gn_session *s, struct gn_block *b, uint64_t end)
 
 /* ---- homes that their users leave */
 
-/* Pages go back to the system; the block's addresses stay. */
-static void give_pages_back(struct gn_session *s, const struct gn_area_segment *a, const struct gn_block *b)
-{
-    uint64_t bytes = a->leaf_bytes << b->order;
-    if (bytes >= PAGES_BACK_BYTES)
-        (void)madvise(b->base, bytes, MADV_REMOVE);
-    if (bytes >= PAGES_BACK_BYTES && gn_session_over_tcp(s) && !pthread_mutex_trylock(&s->link_lock)) {
-        /* It may be about to come back, and to need no telling. */
-        struct gn_remote *far = gn_session_over_tcp(s);
-        if (far)
-            gn_remote_free_pages(far, b->segment, b->offset, bytes);
-        pthread_mutex_unlock(&s->link_lock);
-    }
-}
-
 void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event)
 {
     struct gn_left_block *left = malloc(sizeof *left);
@@ -409,6 +438,7 @@ void gn_block_put_when(struct gn_session *s, struct gn_block *b, uint32_t event)
     b->segment = GN_NO_BLOCK;
     pthread_mutex_lock(&a->lock);
     gn_list_append(&a->left, &left->link);
+    atomic_fetch_add_explicit(&a->n_left, 1, memory_order_relaxed);
     pthread_mutex_unlock(&a->lock);
     gn_area_collect(s);
 }
@@ -418,6 +448,8 @@ void gn_area_collect(struct gn_session *s)
     struct gn_area *a = &s->area;
     struct gn_list free_now;
     uint32_t n = 0;
+    if (!atomic_load_explicit(&a->n_left, memory_order_relaxed))
+        return;
     gn_list_init(&free_now);
     pthread_mutex_lock(&a->lock);
     gn_list_for_each(l, &a->left, struct gn_left_block, link)
@@ -432,7 +464,8 @@ void gn_area_collect(struct gn_session *s)
     gn_list_for_each(l, &free_now, struct gn_left_block, link)
     {
         give_pages_back(s, a->segments[l->block.segment], &l->block);
-        gn_block_put(s, &l->block);
+        put(s, &l->block);
+        atomic_fetch_sub_explicit(&a->n_left, 1, memory_order_relaxed);
         gn_event_index_put(s, l->event);
         free(l);
     }

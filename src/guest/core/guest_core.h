@@ -128,6 +128,8 @@ struct gn_area {
     uint32_t n_parked, first_parked, parked_capacity;
     uint64_t home_bytes; /* link_lock: of the segments for homes */
     struct gn_list left; /* blocks that are free once an event is over */
+    _Atomic uint32_t n_left;
+    uint64_t kept_bytes; /* over tcp: of blocks that were put back with their pages */
 };
 
 struct gn_left_block {

@@ -192,6 +192,7 @@ cl_event CL_API_CALL gn_clCreateUserEvent(cl_context context, cl_int *errcode_re
         return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
     e->context = c;
     e->type = CL_COMMAND_USER;
+    atomic_fetch_add_explicit(&gn_cl_session_of(&e->o)->n_open_user_events, 1, memory_order_relaxed);
     gn_send_UserEvent(c->o.session, (cl_uint)e->o.id);
     gn_event_post(entry_of(e), GN_EVENT_SUBMITTED);
     if (errcode_ret)
@@ -209,6 +210,7 @@ cl_int CL_API_CALL gn_clSetUserEventStatus(cl_event event, cl_int execution_stat
     if (atomic_exchange_explicit(&e->set, true, memory_order_relaxed))
         return CL_INVALID_OPERATION;
     struct gn_session *s = e->o.session;
+    atomic_fetch_sub_explicit(&gn_cl_session_of(&e->o)->n_open_user_events, 1, memory_order_relaxed);
     gn_send_UserEventStatus(s, (cl_uint)e->o.id, execution_status);
     gn_event_finish(entry_of(e), execution_status, NULL);
     /* From here on whoever waits for it may let go of it. */

@@ -175,6 +175,7 @@ struct gn_cl_session {
     struct gn_list staged; /* settle_lock: transfers whose last step is this process's */
     _Atomic uint32_t n_staged;
     _Atomic uint64_t staged_bytes;
+    _Atomic uint32_t n_open_user_events; /* that the program has not set */
     pthread_mutex_t watch_lock;
     struct gn_list watches; /* watch_lock: event callbacks */
     struct gn_list contexts;

@@ -22,6 +22,10 @@
  * oldest. */
 #define STAGED_BYTES (UINT64_C(32) << 20)
 #define LARGE_BYTES  (UINT64_C(1) << 20)
+/* The same over tcp, where both machines keep them, of any size; and at most, where what is under way waits for
+ * the program itself. The worker lets a session fill somewhat more (remote_host.c). */
+#define STAGED_FAR_BYTES (UINT64_C(128) << 20)
+#define STAGED_FAR_MOST  (UINT64_C(448) << 20)
 
 static void copy_layout(const struct gn_layout *l, char *area, bool to_area)
 {
@@ -118,6 +122,7 @@ void gn_settle_home_later(struct gn_cl_session *s, struct gn_object *event)
 void gn_settle(struct gn_cl_session *s)
 {
     struct gn_list done;
+    gn_area_collect(s->session);
     if (!atomic_load_explicit(&s->n_staged, memory_order_acquire))
         return;
     gn_list_init(&done);
@@ -147,34 +152,47 @@ void gn_settle(struct gn_cl_session *s)
     }
 }
 
-/*
- * Makes room for a large transfer: blocks that are used again stay in the cache and cost no new pages. Only
- * what the driver already has is waited for, since that ends without the program: what is still held back may
- * wait for a user event that this very thread is going to set.
- */
-static void make_room(struct gn_cl_session *s, uint64_t bytes)
+/* The oldest of what is under way that ends without the program, held; NULL: there is none. */
+static struct gn_object *find_ending(struct gn_cl_session *s, bool of_any_phase)
 {
-    while (atomic_load_explicit(&s->staged_bytes, memory_order_relaxed) + bytes > STAGED_BYTES) {
-        struct gn_object *event = NULL;
-        pthread_mutex_lock(&s->settle_lock);
-        gn_list_for_each(st, &s->staged, struct staged, link)
-        {
-            if (gn_event_phase(&s->session->events[st->event->id], NULL) <= GN_EVENT_SUBMITTED) {
-                event = st->event;
-                gn_object_ref(event);
-                break;
-            }
+    struct gn_object *event = NULL;
+    pthread_mutex_lock(&s->settle_lock);
+    gn_list_for_each(st, &s->staged, struct staged, link)
+    {
+        if (of_any_phase || gn_event_phase(&s->session->events[st->event->id], NULL) <= GN_EVENT_SUBMITTED) {
+            event = st->event;
+            gn_object_ref(event);
+            break;
         }
-        pthread_mutex_unlock(&s->settle_lock);
+    }
+    pthread_mutex_unlock(&s->settle_lock);
+    return event;
+}
+
+/*
+ * Makes room for a transfer that does not block: blocks that are used again stay in the cache and cost no new
+ * pages. Only what the driver already has is waited for, since that ends without the program: what is still
+ * held back may wait for a user event that this very thread is going to set. Over tcp the driver has what has
+ * arrived, which may be little of it: there anything is waited for unless such an event is open. False:
+ * there is more under way than may be, and none of it can be waited for.
+ */
+static bool make_room(struct gn_cl_session *s, uint64_t bytes, bool far)
+{
+    const uint64_t most = far ? STAGED_FAR_BYTES : STAGED_BYTES;
+    uint64_t staged;
+    while ((staged = atomic_load_explicit(&s->staged_bytes, memory_order_relaxed)) && staged + bytes > most) {
+        const bool open = atomic_load_explicit(&s->n_open_user_events, memory_order_relaxed) != 0;
+        struct gn_object *event = find_ending(s, far && !open);
         if (!event)
-            return;
+            return !far || staged + bytes <= STAGED_FAR_MOST;
         int32_t error = 0;
         int r = gn_event_wait(&s->session->events[event->id], &s->session->waiter, &error);
         gn_object_unref(event);
         if (r)
-            return;
+            return true;
         gn_settle(s);
     }
+    return true;
 }
 
 /* ---- sending */
@@ -244,10 +262,12 @@ static cl_int transfer_whole(struct gn_cl_queue *q, const struct gn_transfer *t,
     uint64_t bytes = t->host.in_step ? gn_pitched_bytes(t->kind == GN_TRANSFER_RECT ? 1 : t->mem->element_bytes, t->region,
                                                         t->area_row_pitch, t->area_slice_pitch, lines)
                                      : gn_layout_bytes(&t->host);
-    if (!blocking && bytes > LARGE_BYTES) {
-        make_room(s->detail, bytes);
+    const bool far = gn_session_over_tcp(s);
+    if (!blocking && (far || bytes > LARGE_BYTES)) {
+        if (!make_room(s->detail, bytes, far))
+            return CL_MEM_OBJECT_ALLOCATION_FAILURE;
         /* The answer says that the driver has it: the next one may wait for it. */
-        if (show.doubt == GN_SURE && !gn_session_over_tcp(s))
+        if (show.doubt == GN_SURE && !far)
             show.doubt = GN_ASK(CL_SUCCESS);
     }
     if (gn_block_take(s, GN_AREA_PASSING, bytes ? bytes : 1, &block))

@@ -263,14 +263,24 @@ static int catch_prints(struct gn_remote_host *h)
 
 /* ---- receiving */
 
+/* Of this machine's memory, what a program without a limit may have of it by default. */
+#define DEFAULT_PART 4u
+
+uint64_t gn_remote_host_limit(const struct gn_vgpu *v)
+{
+    const uint64_t limit = v->boot->memory_limit_bytes, ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return limit ? limit : ram / DEFAULT_PART;
+}
+
 /*
- * This machine's memory is filled by whoever sends, not by who has it: so it is counted, a chunk at its first use. What a
- * program may fill is what it may hold, twice (a buffer and its map), and something for what passes through.
+ * This machine's memory is filled by the program that sends, not by the one that has it: so it is counted, a
+ * chunk at its first use. What a program may fill is what it may hold, twice (a buffer and its map), and
+ * something for what passes through.
  */
 static uint64_t most_touched(const struct gn_vgpu *v)
 {
-    uint64_t limit = v->boot->memory_limit_bytes, ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    return limit && limit < ram / 2 ? 2 * limit + PASSING_BYTES : ram;
+    const uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE), limit = gn_remote_host_limit(v);
+    return limit < ram / 2 ? 2 * limit + PASSING_BYTES : ram;
 }
 
 bool gn_remote_host_touch(struct gn_remote_host *h, uint32_t segment, uint64_t at, uint64_t bytes)

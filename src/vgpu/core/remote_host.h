@@ -69,4 +69,8 @@ void gn_remote_host_event_end(struct gn_remote_host *h, uint32_t index, int32_t 
                               const struct gn_command *c);
 int gn_remote_host_frame(struct gn_remote_host *h, uint16_t op, uint32_t seq, const void *payload, size_t n);
 
+/* Bytes that a program of another machine may hold here: its limit, or by default a part of this machine's
+ * memory. It may fill twice as much, and something for what passes through. */
+uint64_t gn_remote_host_limit(const struct gn_vgpu *v);
+
 #endif

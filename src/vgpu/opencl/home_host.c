@@ -5,6 +5,7 @@
  * specification does not promise it, so the driver is tried before it is believed.
  */
 #include "opencl_host.h"
+#include "vgpu/core/remote_host.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,7 +15,8 @@
 
 struct gn_home {
     struct gn_vgpu *vgpu;
-    struct gn_list link;    /* in the vGPU's homes; homes_lock */
+    struct gn_list link; /* in the vGPU's homes; homes_lock */
+    size_t bytes;
     _Atomic uint32_t event; /* over when the driver has let go; GN_NO_EVENT: nobody asks */
 };
 
@@ -98,6 +100,7 @@ static void CL_CALLBACK left(cl_mem mem, void *user_data)
     (void)mem;
     pthread_mutex_lock(&detail->homes_lock);
     gn_list_remove(&home->link);
+    detail->homes_bytes -= home->bytes;
     uint32_t event = atomic_load_explicit(&home->event, memory_order_acquire);
     if (event != GN_NO_EVENT)
         gn_vgpu_event_end(v, event, 0, NULL, NULL);
@@ -105,6 +108,17 @@ static void CL_CALLBACK left(cl_mem mem, void *user_data)
     free(home);
     /* A driver lets go of a buffer when it likes, also long after its last queue was finished and its vGPU has gone. */
     gn_vgpu_unhold(v);
+}
+
+bool gn_home_has_room(struct gn_vgpu *v, size_t size)
+{
+    struct gn_opencl_vgpu *detail = v->detail;
+    if (!v->remote)
+        return true;
+    pthread_mutex_lock(&detail->homes_lock);
+    const uint64_t there = detail->homes_bytes;
+    pthread_mutex_unlock(&detail->homes_lock);
+    return gn_range_ok(there, size, gn_remote_host_limit(v));
 }
 
 void gn_homes_end(struct gn_vgpu *v)
@@ -129,6 +143,7 @@ cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags,
         return NULL;
     }
     home->vgpu = v;
+    home->bytes = size;
     atomic_init(&home->event, GN_NO_EVENT);
     /* The specification's default, which a driver may fill in only where there is no flag at all. */
     if (!flags)
@@ -142,6 +157,7 @@ cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags,
     gn_vgpu_hold(v);
     pthread_mutex_lock(&detail->homes_lock);
     gn_list_append(&detail->homes, &home->link);
+    detail->homes_bytes += size;
     pthread_mutex_unlock(&detail->homes_lock);
     *result = gn_cl(v)->clSetMemObjectDestructorCallback(mem, left, home);
     if (*result) {

@@ -249,7 +249,7 @@ static void *make_buffer(struct gn_vgpu *v, struct gn_request *r, const struct g
         flags = driver_flags(flags, a->has_host_ptr, &host_ptr);
         return refuse_buffer(v, a, flags, host_ptr, too_large ? CL_INVALID_BUFFER_SIZE : CL_MEM_OBJECT_ALLOCATION_FAILURE, result);
     }
-    if (a->home && gn_home_possible(v, a->context)) {
+    if (a->home && gn_home_possible(v, a->context) && (r->anew || gn_home_has_room(v, a->size))) {
         *a->at_home = CL_TRUE;
         return gn_home_buffer(v, a->context, flags, a->size, (void *)(uintptr_t)host_ptr, result);
     }

@@ -44,6 +44,7 @@ struct gn_opencl_vgpu {
     /* home_host.c */
     pthread_mutex_t homes_lock;
     struct gn_list homes;                        /* that the driver has not let go of */
+    uint64_t homes_bytes;                        /* homes_lock: the sum of theirs */
     _Atomic int in_place[GN_WORKER_MAX_DEVICES]; /* enum gn_in_place, by device; whoever looks first finds out */
 };
 
@@ -143,6 +144,8 @@ void gn_kernel_detail_free(struct gn_kernel_detail *k);
 
 /* Buffers in the data area. Ring thread. */
 bool gn_home_possible(struct gn_vgpu *v, cl_context context);
+/* Whether a program of another machine may have that much more of this machine's memory so. */
+bool gn_home_has_room(struct gn_vgpu *v, size_t size);
 /* NULL and *result when the driver refuses. */
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes, cl_int *result);
 /* objects_host.c: what the driver says of its contexts from now on is not told. */
