@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/signals.h"
+#include "base/thread.h"
 #include "guest/core/guest_core.h"
 #include "guest/core/process_end.h"
 #include "link/direct.h"
@@ -170,8 +169,6 @@ void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
 {
     struct wish *w = malloc(sizeof *w);
     struct gn_error err;
-    sigset_t all, before;
-    pthread_t thread;
     if (!w) {
         gn_fail(&err, ENOMEM, NULL, "no memory is left in the program");
         refuse(control_fd, &err);
@@ -179,17 +176,13 @@ void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
     }
     *w = (struct wish){.session = ctx, .control_fd = control_fd};
     snprintf(w->library, sizeof w->library, "%s", library);
-    gn_signals_of_others(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&thread, NULL, take_over, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int rc = gn_thread_start(GN_THREAD_PREFIX "host", take_over, w, NULL);
     if (rc) {
-        gn_fail(&err, rc, NULL, "the program can start no thread: %s", strerror(rc));
+        gn_fail(&err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
         refuse(control_fd, &err);
         free(w);
         return;
     }
-    pthread_detach(thread);
 }
 
 int gn_host_here_send(struct gn_host_here *h, const void *message, uint32_t n_bytes)

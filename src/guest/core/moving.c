@@ -12,12 +12,11 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/signals.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -363,8 +362,6 @@ static void *mover(void *arg)
 static void begin(struct gn_session *s, uint32_t number, const struct gn_link_move *what)
 {
     struct gn_moving *m = calloc(1, sizeof *m);
-    sigset_t all, before;
-    pthread_t thread;
     /* By the time that it is needed, LEAVE has woken the watcher, who has found it then. */
     if (atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0)
         atomic_store_explicit(&s->turn_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), memory_order_release);
@@ -374,18 +371,11 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
     }
     *m = (struct gn_moving){
         .s = s, .number = number, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .what = *what, .hand = -1, .session = -1};
-    gn_signals_of_others(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = m->wake < 0 ? -EMFILE : -pthread_create(&thread, NULL, mover, m);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc) {
-        if (m->wake >= 0)
-            close(m->wake);
-        free(m);
+    if (m->wake >= 0 && !gn_thread_start(GN_THREAD_PREFIX "move", mover, m, NULL))
         return;
-    }
-    pthread_setname_np(thread, "gantry-move");
-    pthread_detach(thread);
+    if (m->wake >= 0)
+        close(m->wake);
+    free(m);
 }
 
 void gn_session_moving_wake_locked(struct gn_session *s)

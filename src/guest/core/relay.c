@@ -10,11 +10,10 @@
 #include "guest/core/remote.h"
 
 #include "base/clock.h"
-#include "base/signals.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -191,16 +190,9 @@ int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, st
     const uint64_t until_ns = gn_now_ns() + HOME_NS;
     struct gn_remote *r = gn_session_over_tcp(s);
     if (atomic_load_explicit(&s->remote, memory_order_acquire)) {
-        sigset_t all, before;
-        pthread_t thread;
-        gn_signals_of_others(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        const int rc = pthread_create(&thread, NULL, run, s);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        const int rc = gn_thread_start(GN_THREAD_PREFIX "relay", run, s, NULL);
         if (rc)
-            return gn_fail(err, rc, NULL, "the program can start no thread: %s", strerror(rc));
-        pthread_setname_np(thread, "gantry-relay");
-        pthread_detach(thread);
+            return gn_fail(err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
         atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
         atomic_store_explicit(&s->far, r, memory_order_release);
         gn_remote_turn(r);

@@ -7,7 +7,7 @@
 #include "guest/core/guest_core.h"
 
 #include "base/fault.h"
-#include "base/signals.h"
+#include "base/thread.h"
 #include "guest/core/host_here.h"
 #include "guest/core/process_end.h"
 #include "guest/core/remote.h"
@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -172,21 +171,6 @@ static void *watch(void *arg)
     return NULL;
 }
 
-static int start_watcher(struct gn_session *s)
-{
-    sigset_t all, before;
-    pthread_t thread;
-    gn_signals_of_others(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&thread, NULL, watch, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!r) {
-        pthread_setname_np(thread, "gantry-watch");
-        pthread_detach(thread);
-    }
-    return -r;
-}
-
 int gn_session_platforms(struct gn_platform_list *ret)
 {
     struct gn_link *link;
@@ -299,7 +283,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     if (!r && sessions.n == MAX_SESSIONS)
         r = -EMFILE;
     if (!r)
-        r = start_watcher(s);
+        r = gn_thread_start(GN_THREAD_PREFIX "watch", watch, s, NULL);
     if (!r)
         sessions.open[sessions.n++] = s;
     pthread_mutex_unlock(&sessions.lock);

@@ -4,10 +4,9 @@
  * under no lock. The watcher hears from the worker and hands over; it never runs a program's code itself,
  * since that may wait for anything.
  */
-#include "base/signals.h"
+#include "base/thread.h"
 #include "opencl_guest.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,19 +43,11 @@ static void *call_back(void *arg)
 static int start_locked(void)
 {
     uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
-    sigset_t all, before;
-    pthread_t thread;
     if (callbacks.ready && callbacks.epoch == epoch)
         return 0;
     gn_list_init(&callbacks.jobs);
-    gn_signals_of_others(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&thread, NULL, call_back, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r)
+    if (gn_thread_start(GN_THREAD_PREFIX "call", call_back, NULL, NULL))
         return -1;
-    pthread_setname_np(thread, "gantry-call");
-    pthread_detach(thread);
     callbacks.ready = true;
     callbacks.epoch = epoch;
     return 0;

@@ -422,9 +422,9 @@ int gn_devices_start(struct gn_vgpu *v)
 {
     for (uint32_t i = 0; i < v->n_devices; i++) {
         struct gn_vdevice *d = &v->devices[i];
-        int r = pthread_create(&d->thread, NULL, submit_thread, d);
+        int r = gn_vgpu_start_thread(v, submit_thread, d, &d->thread);
         if (r)
-            return -r;
+            return r;
     }
     return 0;
 }

@@ -220,7 +220,6 @@ static int hold_queues(struct gn_vgpu *v, struct drain *d)
 
 static int start_drain(struct gn_vgpu *v)
 {
-    pthread_t thread;
     struct drain *d = calloc(1, sizeof *d);
     if (d)
         d->vgpu = v;
@@ -230,17 +229,15 @@ static int start_drain(struct gn_vgpu *v)
         return r;
     }
     v->gate.draining = true;
-    r = -pthread_create(&thread, NULL, drain_thread, d);
+    r = gn_vgpu_start_thread(v, drain_thread, d, NULL);
     if (r) {
         v->gate.draining = false;
         for (uint32_t i = 0; i < d->n; i++)
             gn_object_unref(d->queues[i]);
         free(d->queues);
         free(d);
-        return r;
     }
-    pthread_detach(thread);
-    return 0;
+    return r;
 }
 
 /* ---- */

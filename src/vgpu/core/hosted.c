@@ -12,11 +12,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/signals.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -310,8 +308,6 @@ static int take_over(struct gn_vgpu *v)
 int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
 {
     const bool loads = boot->load_fd >= 0;
-    pthread_t keeper;
-    sigset_t all, before;
     v->lease.wake_fd = -1;
     int rc = loads ? gn_vgpu_take_hand(boot) : 0;
     if (!rc)
@@ -325,16 +321,11 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const str
     }
     v->listens = true;
     v->came = loads;
-    gn_signals_of_others(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = gn_devices_start(v);
     if (!rc)
-        rc = -pthread_create(&v->control, NULL, gn_vgpu_control_thread, v);
+        rc = gn_vgpu_start_thread(v, gn_vgpu_control_thread, v, &v->control);
     if (!rc)
-        rc = -pthread_create(&keeper, NULL, keeper_thread, v);
-    if (!rc)
-        pthread_detach(keeper);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        rc = gn_vgpu_start_thread(v, keeper_thread, v, NULL);
     if (rc && loads)
         gn_vgpu_cannot_take_in(v, rc);
     if (!rc && loads)

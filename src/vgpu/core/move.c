@@ -470,7 +470,6 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
 {
     struct gn_worker_moved said = {0};
     struct gn_error err;
-    pthread_t thread;
     struct away *a = malloc(sizeof *a);
     if (atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst)) {
         say(v, GN_WORKER_SAVED, &said, gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
@@ -480,14 +479,13 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
     }
     if (a)
         *a = (struct away){.vgpu = v, .fd = fd, .how = *how};
-    if (!a || pthread_create(&thread, NULL, away_thread, a)) {
+    if (!a || gn_vgpu_start_thread(v, away_thread, a, NULL)) {
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
         say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"), &err);
         close(fd);
         free(a);
         return;
     }
-    pthread_detach(thread);
 }
 
 /* ---- to the new one */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "shm/counters.h"
 
 #include <errno.h>
@@ -389,19 +390,15 @@ void gn_helpers_end(struct gn_vgpu *v)
     pthread_mutex_unlock(&v->helper_lock);
 }
 
-static int start_thread(void *(*run)(void *), void *arg)
+int gn_vgpu_start_thread(const struct gn_vgpu *v, void *(*run)(void *), void *arg, pthread_t *ret)
 {
-    pthread_t thread;
-    int r = pthread_create(&thread, NULL, run, arg);
-    if (!r)
-        pthread_detach(thread);
-    return -r;
+    return gn_thread_start(v->hosted ? GN_THREAD_PREFIX "vgpu" : NULL, run, arg, ret);
 }
 
 static bool start_helper_locked(struct gn_helper *h)
 {
     if (!h->started && !atomic_load_explicit(&h->vgpu->away, memory_order_seq_cst))
-        h->started = !start_thread(helper_thread, h);
+        h->started = !gn_vgpu_start_thread(h->vgpu, helper_thread, h, NULL);
     return h->started;
 }
 
@@ -608,7 +605,7 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
     if (loads && gn_vgpu_begin_load(v))
         return 1;
     v->listens = true;
-    if (gn_devices_start(v) || start_thread(gn_vgpu_control_thread, v)) {
+    if (gn_devices_start(v) || gn_vgpu_start_thread(v, gn_vgpu_control_thread, v, NULL)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);
         return 1;
     }

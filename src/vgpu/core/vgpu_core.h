@@ -556,6 +556,8 @@ static inline void gn_count(_Atomic uint64_t *counter, int64_t n)
  * time: nothing is to be read from it twice. */
 void *gn_vgpu_area(struct gn_vgpu *v, uint32_t segment, uint64_t offset, uint64_t bytes);
 void gn_vgpu_fault(struct gn_vgpu *v, const char *why, const char *what);
+/* A thread of the vGPU's: as gn_thread_start. */
+int gn_vgpu_start_thread(const struct gn_vgpu *v, void *(*run)(void *), void *arg, pthread_t *ret);
 /*
  * Of a hosted vGPU: its process ends. Threads of the vGPU's begin nothing more that the program
  * does not ask for.
