@@ -12,7 +12,7 @@ bool gn_icd_is_name(const char *name)
 
 bool gn_icd_read(const char *path, char *ret, size_t n)
 {
-    FILE *f = fopen(path, "re");
+    FILE *f = fopen(path, "re"); /* in a worker, in gantryd or in gantry */
     if (!f)
         return false;
     bool ok = fgets(ret, (int)n, f) != NULL;

@@ -2,6 +2,8 @@
 /* INI files: cut into lines, sections, keys and values. Pure, but for gn_ini_read. */
 #include "base/ini.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -85,7 +87,7 @@ int gn_ini_read(struct gn_ini *ini, const char *what)
     char *text = NULL;
     size_t n = 0;
     int rc = 0;
-    int fd = open(ini->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = gn_fd_open(ini->path, O_RDONLY | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) < 0)
         rc = gn_fail(ini->err, errno, NULL, "cannot read the %s %s: %s", what, ini->path, strerror(errno));
     else if (!S_ISREG(st.st_mode) || st.st_size > (off_t)MAX_FILE_BYTES)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/kernel.h"
 
+#include "base/descriptor.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,7 +10,7 @@
 bool gn_kernel_id(unsigned char ret[static GN_KERNEL_BYTES])
 {
     char text[64];
-    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const int fd = gn_fd_open("/proc/sys/kernel/random/boot_id", O_RDONLY);
     const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     unsigned byte;
     int i = 0;

@@ -2,18 +2,31 @@
 /* What is left of memory, as the kernel tells it in files. */
 #include "base/room.h"
 
+#include "base/descriptor.h"
+
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+static FILE *open_text(const char *path)
+{
+    const int fd = gn_fd_open(path, O_RDONLY);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !f)
+        close(fd);
+    return f;
+}
 
 static bool number_in(const char *folder, const char *name, uint64_t *ret)
 {
     char path[PATH_MAX];
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
         return false;
-    FILE *f = fopen(path, "re");
+    FILE *f = open_text(path);
     const bool is = f && fscanf(f, "%" SCNu64, ret) == 1; /* "max" is none */
     if (f)
         fclose(f);
@@ -26,7 +39,7 @@ static uint64_t available(const char *proc)
     uint64_t kib = 0;
     if ((size_t)snprintf(path, sizeof path, "%s/meminfo", proc) >= sizeof path)
         return 0;
-    FILE *f = fopen(path, "re");
+    FILE *f = open_text(path);
     while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1)
         ;
     if (f)
@@ -56,7 +69,7 @@ uint64_t gn_room_by(const char *proc, const char *groups)
     uint64_t room = available(proc);
     if ((size_t)snprintf(path, sizeof path, "%s/self/cgroup", proc) >= sizeof path)
         return room;
-    FILE *f = fopen(path, "re");
+    FILE *f = open_text(path);
     while (f && fgets(line, sizeof line, f)) {
         if (strncmp(line, "0::/", 4))
             continue;

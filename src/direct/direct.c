@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend/backend.h"
+#include "base/descriptor.h"
 #include "link/direct.h"
 #include "link/frame.h"
 #include "vgpu/boot.h"
@@ -34,7 +35,7 @@ struct gn_direct {
 /* From here on whoever reads or writes at this socket can be called off. */
 static int add_cut(struct gn_direct *d, int which, int fd, struct gn_error *err)
 {
-    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    const int copy = gn_fd_duplicate(fd);
     if (copy < 0)
         return gn_fail(err, errno, NULL, "no descriptor is left in the program: %s", strerror(errno));
     pthread_mutex_lock(&d->lock);
@@ -86,6 +87,7 @@ static int say_booted(struct gn_direct *d, struct gn_error *err)
 static struct gn_direct *create(void)
 {
     struct gn_direct *d = malloc(sizeof *d);
+    gn_fd_in_program();
     if (!d)
         return NULL;
     *d = (struct gn_direct){.boot = {.control_fd = -1,

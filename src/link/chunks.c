@@ -5,6 +5,7 @@
  * where the header says for how long.
  */
 #include "link/chunks.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,7 +41,7 @@ int gn_chunks_offer(struct gn_chunks *c, int *ret_other)
 {
     int ends[2];
     *c = (struct gn_chunks){.socket = -1, .memory.fd = -1};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+    if (gn_fd_pair(AF_UNIX, SOCK_STREAM, ends) < 0)
         return -errno;
     c->socket = ends[0];
     gn_frame_reader_init(&c->reader, c->socket);

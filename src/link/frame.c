@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/text.h"
 #include "link/tcp.h"
 
@@ -82,7 +83,7 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
         return got > 0 ? got : got == -EAGAIN ? 0 : fault(r, r->have ? -EPROTO : -EPIPE);
     }
     do
-        got = recvmsg(r->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        got = gn_fd_receive(r->fd, &msg, 0);
     while (got < 0 && errno == EINTR);
     if (got < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -421,7 +422,7 @@ int gn_frame_push(struct gn_frame_writer *w, uint16_t op, uint16_t flags, uint32
         memcpy(q->payload, payload, n);
     if (sent == 0) {
         for (int i = 0; i < n_fds; i++) {
-            int fd = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+            int fd = gn_fd_duplicate(fds[i]);
             if (fd < 0) {
                 rc = -errno;
                 close_queued_fds(w, q);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/kernel.h"
 #include "link/link_internal.h"
 
@@ -188,7 +189,7 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, cons
         return go_over_tcp(u, other, number, claimed, ready);
     if (u->tcp)
         return go_over_near(u, other, number, claimed, ready);
-    const int left = fcntl(u->socket.fd, F_DUPFD_CLOEXEC, 0);
+    const int left = gn_fd_duplicate(u->socket.fd);
     /* What may fail comes before the word that cannot be taken back. */
     int rc = left < 0 ? -errno : send_frame(to, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
     if (rc) {

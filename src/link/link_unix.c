@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/descriptor.h"
 #include "link/link_internal.h"
 
 /* A daemon that is there answers within these, on a machine that is very busy too. An attach starts a driver.
@@ -400,7 +401,7 @@ static int connect_unix(const char *path, struct gn_error *err)
     struct timeval patience = {.tv_sec = 0, .tv_usec = 900000};
     int rc;
     memcpy(to.sun_path, path, strlen(path) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = gn_fd_socket(AF_UNIX, SOCK_STREAM, 0);
     if (fd < 0)
         return gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);

@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "link/tls.h"
 
 /* A peer that is silent for this long is gone; one that takes nothing for this long, too. */
@@ -201,7 +202,7 @@ static int resolve(const struct gn_address *a, int flags, struct addrinfo **ret,
 
 static int dial_one(const struct addrinfo *to, uint64_t deadline_ns)
 {
-    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), code = 0;
+    int fd = gn_fd_socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK, 0), code = 0;
     socklen_t n = sizeof code;
     if (fd < 0)
         return -errno;
@@ -242,7 +243,7 @@ int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_erro
     int rc = resolve(a, AI_PASSIVE, &at, err);
     if (rc)
         return rc;
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = gn_fd_socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     if (fd >= 0) {
         /* A port that this machine's last gantryd had is free again at once. */
         set(fd, SOL_SOCKET, SO_REUSEADDR, 1);

@@ -2,6 +2,8 @@
 /* Tokens: what a program shows to be admitted to its tenant. */
 #include "link/token.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -25,7 +27,7 @@ int gn_token_read(const char *path, char ret[GN_LINK_TOKEN_BYTES], int *ret_shar
     char text[GN_LINK_TOKEN_BYTES + 16];
     struct stat st;
     ssize_t n = -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = gn_fd_open(path, O_RDONLY | O_NONBLOCK);
     if (fd >= 0 && fstat(fd, &st) == 0)
         n = read(fd, text, sizeof text);
     int code = errno;

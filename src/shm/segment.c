@@ -6,6 +6,7 @@
 #include "shm/segment.h"
 
 #include "base/checked.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +26,9 @@ int gn_segment_create(const char *name, uint64_t bytes, struct gn_segment *ret)
     if (bytes == 0 || bytes > (uint64_t)INT64_MAX - page)
         return -EINVAL;
     bytes = gn_align_up(bytes, page);
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    int fd = gn_fd_memory(name, MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
-        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        fd = gn_fd_memory(name, MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
     if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {

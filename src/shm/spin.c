@@ -7,6 +7,7 @@
 #include "shm/spin.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -83,7 +84,7 @@ static unsigned count_runnable(void)
 {
     char text[64];
     unsigned running = UINT_MAX;
-    int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    int fd = gn_fd_open("/proc/loadavg", O_RDONLY);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);

@@ -3,7 +3,8 @@
 """Holds the tree to what ARCHITECTURE.md says of it.
 
     structure.py folders ROOT               who includes whom: the table `| Folder | What lives there | May use |`
-    structure.py files ROOT                 licence line, length, include guards, no OpenCL where it has no business
+    structure.py files ROOT                 licence line, length, include guards, no OpenCL where it has no business, and no
+                                            descriptor made but by base/descriptor.h in what programs load
     structure.py format ROOT                as `make format` leaves it
     structure.py headers ROOT BUILD         every header compiles alone, with the flags its folder is built with
     structure.py library BUILD              what libgantry-opencl.so exports and needs
@@ -27,6 +28,11 @@ MAX_LINES = {".c": 800, ".h": 400, ".py": 800}
 
 # Folders that must not know any API: later ones (CUDA) use them too.
 API_FREE = ("wire", "shm", "link", "stream", "sched", "place", "daemon", "control", "base")
+
+# What programs load. A line that only a worker runs says so: `in a worker`.
+IN_PROGRAMS = ("base", "direct", "guest", "link", "migrate", "shm", "stream", "vgpu", "wire")
+MAKES_DESCRIPTOR = re.compile(r"(?<![\w>.])(?:socket|socketpair|accept4?|eventfd|memfd_create|timerfd_create|signalfd|epoll_create1?|open|openat|"
+                              r"fopen|opendir|pipe2?|dup|inotify_init1?|mkstemp)\(|F_DUPFD|MSG_CMSG_CLOEXEC|SYS_pidfd_open")
 
 # cl_khr_icd, both versions: docs/icd.md.
 EXPORTS = {"clGetExtensionFunctionAddress", "clGetPlatformInfo", "clIcdGetPlatformIDsKHR", "clIcdGetFunctionAddressForPlatformKHR",
@@ -158,6 +164,11 @@ def check_files(root):
         if path in CLOSE_NOTHING and re.search(r"(?<![\w.>])close\(", text):
             problems.append("{}: calls close(): a descriptor of another process goes to gn_quota_close()".format(path))
         folder = path.split(os.sep)[1] if path.startswith("src") else None
+        if folder in IN_PROGRAMS and path != os.path.join("src", "base", "descriptor.c") and not path.endswith("_test.c"):
+            for number, line in enumerate(lines, 1):
+                found = MAKES_DESCRIPTOR.search(re.sub(r"\"[^\"]*\"|^\s*/?\*.*", "", line))
+                if found and "in a worker" not in line:
+                    problems.append("{}:{}: {} in a program: base/descriptor.h makes it".format(path, number, found.group(0)))
         if folder in API_FREE:
             code = re.sub(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", "", text, flags=re.S)
             found = re.search(r"\bcl_(?:int|uint|ulong|long|mem|event|kernel|program|context|device_id|platform_id|command_queue|bool)\b"

@@ -132,6 +132,12 @@ class Files(Tree):
     def test_no_guard(self):
         self.one(self.check(**{"src/link/a.h": LICENCE + "int a;\n"}), "guard")
 
+    def test_a_descriptor_that_may_be_a_programs_stdout(self):
+        for call in ("socket(AF_UNIX, 0, 0)", "fcntl(1, F_DUPFD_CLOEXEC, 0)", "eventfd(0, 0)", "open(\"a\", 0)"):
+            self.one(self.check(**{"src/shm/a.c": LICENCE + "int f(void) { return " + call + "; }\n"}), "src/shm/a.c:2", "descriptor.h")
+        self.assertEqual(self.check(**{"src/shm/a.c": LICENCE + "int f(void) { return gn_fd_socket(1, 2) + ops->open(1) + is_open(2); }\n"
+                                       "/* open(2) */\nint g(void) { return pipe2(0, 0); } /* in a worker */\n"}), [])
+
     def test_an_api_where_none_belongs(self):
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f(cl_mem m);\n"}), "cl_mem", "link knows no API")
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f = CL_SUCCESS;\n"}), "link knows no API")

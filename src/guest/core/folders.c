@@ -7,6 +7,8 @@
  */
 #include "guest/core/guest_core.h"
 
+#include "base/descriptor.h"
+
 #include "link/frame.h"
 
 #include <errno.h>
@@ -49,7 +51,7 @@ static void add(struct gn_folders *f, const char *text, const char *path)
         return;
     struct folder *item = &f->items[f->n];
     /* One that is not there gives nothing, as it would a compiler of this process. */
-    item->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    item->fd = gn_fd_open(path, O_PATH | O_DIRECTORY);
     if (item->fd < 0)
         return;
     item->text = strndup(text, n);
@@ -159,7 +161,7 @@ static int look(const struct folder *f, const char *rest, uint32_t how, struct s
 {
     if (how == GN_SESSION_WANT_FACTS)
         return fstatat(f->fd, rest, st, 0) < 0 ? -errno : 0;
-    int fd = openat(f->fd, rest, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = gn_fd_open_at(f->fd, rest, O_RDONLY | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return -errno;
     if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {

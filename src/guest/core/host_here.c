@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/list.h"
 #include "base/thread.h"
 #include "guest/core/guest_core.h"
@@ -150,7 +151,7 @@ static void *take_over(void *arg)
     struct gn_host_here *h = NULL;
     struct gn_error err;
     /* What is cleared of a vGPU whose take-over has failed closes its own, whenever that is. */
-    const int our_fd = fcntl(w->control_fd, F_DUPFD_CLOEXEC, 0);
+    const int our_fd = gn_fd_duplicate(w->control_fd);
     if (our_fd < 0) {
         gn_fail(&err, errno, NULL, "no descriptor is left in the program: %s", strerror(errno));
         refuse(w->control_fd, &err);
@@ -181,7 +182,6 @@ void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
         gn_fail(&err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
         refuse(control_fd, &err);
         free(w);
-        return;
     }
 }
 

@@ -11,6 +11,7 @@
 #include "guest/core/remote.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/fault.h"
 #include "base/thread.h"
 
@@ -162,7 +163,7 @@ static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error 
         gn_link_close(to);
     if (rc)
         return rc;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, hand) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, session) < 0)
+    if (gn_fd_pair(AF_UNIX, SOCK_STREAM, hand) < 0 || gn_fd_pair(AF_UNIX, SOCK_STREAM, session) < 0)
         rc = gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
     m->near = true;
     m->hand = hand[0];
@@ -364,13 +365,12 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
     struct gn_moving *m = calloc(1, sizeof *m);
     /* By the time that it is needed, LEAVE has woken the watcher, who has found it then. */
     if (atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0)
-        atomic_store_explicit(&s->turn_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), memory_order_release);
+        atomic_store_explicit(&s->turn_fd, gn_fd_event(EFD_NONBLOCK), memory_order_release);
     if (!m || atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0) {
         free(m); /* whoever asked hears nothing, and gives up */
         return;
     }
-    *m = (struct gn_moving){
-        .s = s, .number = number, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .what = *what, .hand = -1, .session = -1};
+    *m = (struct gn_moving){.s = s, .number = number, .wake = gn_fd_event(EFD_NONBLOCK), .what = *what, .hand = -1, .session = -1};
     if (m->wake >= 0 && !gn_thread_start(GN_THREAD_PREFIX "move", mover, m, NULL))
         return;
     if (m->wake >= 0)

@@ -7,6 +7,7 @@
 #include "guest/core/remote_internal.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -96,11 +97,11 @@ int gn_remote_new(struct gn_session *s, struct gn_remote **ret)
     gn_list_init(&r->wants);
     for (uint32_t i = 0; i < MAX_LANDINGS; i++)
         r->landings[i].segment = GN_NO_BLOCK;
-    r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    r->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    r->lease_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    r->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r->epoll_fd = gn_fd_epoll();
+    r->wake_fd = gn_fd_event(EFD_NONBLOCK);
+    r->flush_fd = gn_fd_timer(CLOCK_MONOTONIC, TFD_NONBLOCK);
+    r->lease_fd = gn_fd_timer(CLOCK_MONOTONIC, TFD_NONBLOCK);
+    r->nudge_fd = gn_fd_event(EFD_NONBLOCK);
     int rc = r->epoll_fd < 0 || r->wake_fd < 0 || r->flush_fd < 0 || r->lease_fd < 0 || r->nudge_fd < 0 ? -EMFILE : 0;
     if (!rc)
         rc = gn_out_init(&r->out);

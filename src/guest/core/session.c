@@ -6,6 +6,7 @@
  */
 #include "guest/core/guest_core.h"
 
+#include "base/descriptor.h"
 #include "base/fault.h"
 #include "base/thread.h"
 #include "guest/core/host_here.h"
@@ -34,6 +35,7 @@ static struct {
 static void before_fork(void)
 {
     gn_process_before_fork();
+    gn_fd_before_fork();
     pthread_mutex_lock(&sessions.lock);
     gn_handles_before_fork();
 }
@@ -42,6 +44,7 @@ static void after_fork_parent(void)
 {
     gn_handles_after_fork();
     pthread_mutex_unlock(&sessions.lock);
+    gn_fd_after_fork();
     gn_process_after_fork();
 }
 
@@ -71,6 +74,7 @@ static void after_fork_child(void)
     atomic_fetch_add_explicit(&gn_epoch, 1, memory_order_relaxed);
     gn_handles_after_fork();
     pthread_mutex_unlock(&sessions.lock);
+    gn_fd_after_fork();
     gn_process_after_fork_child();
 }
 
@@ -175,6 +179,7 @@ int gn_session_platforms(struct gn_platform_list *ret)
 {
     struct gn_link *link;
     struct gn_error err;
+    gn_fd_in_program();
     int r = gn_link_connect(NULL, &link, &err);
     if (r)
         return r;
@@ -231,6 +236,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         return NULL;
     memset(s, 0, sizeof *s);
     pthread_once(&sessions.once, install_fork_handlers);
+    gn_fd_in_program();
     s->api = api;
     s->epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
     s->socket = -1;
@@ -246,8 +252,8 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
 
     struct gn_attach_request request = {
         .platform = platform,
-        .stdout_fd = fcntl(STDOUT_FILENO, F_GETFD) < 0 ? -1 : STDOUT_FILENO,
-        .stderr_fd = fcntl(STDERR_FILENO, F_GETFD) < 0 ? -1 : STDERR_FILENO,
+        .stdout_fd = gn_fd_is_open(STDOUT_FILENO) ? STDOUT_FILENO : -1,
+        .stderr_fd = gn_fd_is_open(STDERR_FILENO) ? STDERR_FILENO : -1,
     };
     gn_session_wishes(&request.weight, &request.memory_bytes);
     /* A driver does not live through a fork: a child is served by a worker. */

@@ -7,6 +7,7 @@
  */
 #include "guest/core/guest_core.h"
 
+#include "base/descriptor.h"
 #include "guest/core/host_here.h"
 
 #include "link/frame.h"
@@ -40,9 +41,7 @@ static void rest(long ns)
 /* The program's own, or nothing. */
 static int stdio_or_null(int fd, int *ret_opened)
 {
-    if (fcntl(fd, F_GETFD) >= 0)
-        return fd;
-    return *ret_opened = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    return gn_fd_is_open(fd) ? fd : (*ret_opened = gn_fd_open("/dev/null", O_WRONLY));
 }
 
 static void close_opened(const int opened[2])
@@ -92,7 +91,7 @@ static int wait_at(const struct wait *w)
     int hand[2];
     gn_session_wishes(&message.weight, &message.memory_bytes);
     memcpy(message.key, w->stop->key, sizeof message.key);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, hand) < 0)
+    if (gn_fd_pair(AF_UNIX, SOCK_STREAM, hand) < 0)
         return -errno;
     const int fds[GN_LINK_WAIT_FDS] = {[GN_LINK_WAIT_HAND] = hand[1], [GN_LINK_WAIT_RING] = s->ring_segment.fd};
     int rc = gn_link_wait(s->link, &message, fds, &err);

@@ -5,6 +5,7 @@
  */
 #include "opencl_guest.h"
 
+#include "base/descriptor.h"
 #include "guest/opencl/include_options.h"
 
 #include <fcntl.h>
@@ -56,7 +57,7 @@ static bool may_print(const void *text, size_t bytes)
 static bool stdout_file(uint64_t *file)
 {
     struct stat st;
-    if (fstat(STDOUT_FILENO, &st))
+    if (!gn_fd_is_open(STDOUT_FILENO) || fstat(STDOUT_FILENO, &st))
         return false;
     file[0] = st.st_dev;
     file[1] = st.st_ino;

@@ -4,6 +4,7 @@
 #include "vgpu/core/build_files.h"
 
 #include "base/checked.h"
+#include "base/descriptor.h"
 #include "stream/stream.h"
 
 #include <errno.h>
@@ -111,7 +112,7 @@ static int open_one(struct gn_build_files *f, struct gn_build_file *file)
     for (uint32_t i = 0; i < f->n; i++)
         if (f->all[i].fd >= 0 && is_one(&f->all[i], file) && f->all[i].bytes == file->bytes)
             return f->all[i].fd;
-    file->fd = open(folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    file->fd = open(folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); /* in a worker */
     for (uint64_t at = 0; file->fd >= 0 && at < file->bytes;) {
         const ssize_t n = write(file->fd, file->contents + at, file->bytes - at);
         if (n < 0 && errno == EINTR)
@@ -134,7 +135,7 @@ int gn_build_files_give(struct gn_build_files *f, const char *name, bool content
     if (contents) {
         /* Whoever gets it reads it by itself, one after the other: their place in it is common. */
         const int fd = open_one(f, file);
-        if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || (*ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+        if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || (*ret_fd = gn_fd_duplicate(fd)) < 0)
             return -EIO;
     }
     if (ret_facts) {

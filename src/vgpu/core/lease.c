@@ -3,6 +3,7 @@
 #include "vgpu/core/lease.h"
 
 #include "base/checked.h"
+#include "base/descriptor.h"
 #include "link/frame.h"
 #include "link/worker_wire.h"
 
@@ -32,7 +33,7 @@ int gn_lease_init(struct gn_lease *l, int control_fd, struct gn_counters *counte
     pthread_mutex_init(&l->send_lock, NULL);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->answered, NULL);
-    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->wake_fd = gn_fd_event(EFD_NONBLOCK);
     return l->wake_fd < 0 ? -errno : 0;
 }
 

@@ -7,6 +7,7 @@
 #include "vgpu/core/move.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/fault.h"
 #include "link/chunks.h"
 #include "link/frame.h"
@@ -52,12 +53,12 @@ static struct gn_tcp tcp_of(const struct away *a)
 /* A program that hosts its vGPU may have closed it. */
 static int stdio_or(int fd, int null)
 {
-    return fcntl(fd, F_GETFD) < 0 ? null : fd;
+    return gn_fd_is_open(fd) ? fd : null;
 }
 
 static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
 {
-    const int null = v->hosted ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
     v->remains = v->hosted ? gn_remains_promise() : 0;
     const struct gn_worker_hand hand = {
@@ -146,7 +147,7 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
     const int fd = a->fd;
     if (a->how.flags & GN_WORKER_SAVE_FAR)
         return hand_far(v, a, err);
-    const int null = v->hosted ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
     const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
     if (null >= 0)
@@ -402,7 +403,7 @@ void gn_vgpu_resume(struct gn_vgpu *v)
  */
 static void open_save_fd(struct gn_vgpu *v, int fd)
 {
-    const int copy = v->hosted ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+    const int copy = v->hosted ? gn_fd_duplicate(fd) : -1;
     pthread_mutex_lock(&v->gate.lock);
     v->save_fd = copy;
     pthread_mutex_unlock(&v->gate.lock);
@@ -484,7 +485,6 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
         say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"), &err);
         close(fd);
         free(a);
-        return;
     }
 }
 

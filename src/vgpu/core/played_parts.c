@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vGPU and the driver of the tests of commands in parts: see played_parts.h. */
 #include "vgpu/core/played_parts.h"
+#include "base/descriptor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -155,7 +156,7 @@ void gn_played_start(bool in_order, uint64_t every)
     assert_non_null(queue->detail);
     if (!every) {
         gn_played.device.turn.slot = &gn_played.slot;
-        gn_played.device.turn.tell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        gn_played.device.turn.tell_fd = gn_fd_event(EFD_NONBLOCK);
         assert_true(gn_played.device.turn.tell_fd >= 0);
     }
 }

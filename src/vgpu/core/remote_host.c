@@ -7,6 +7,7 @@
 #include "vgpu/core/remote_host_inside.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "link/link_wire.h"
@@ -245,7 +246,7 @@ static int catch_prints(struct gn_remote_host *h)
     pthread_mutex_init(&h->print_lock, NULL);
     for (int i = 0; i < 2; i++) {
         int ends[2];
-        if (pipe2(ends, O_CLOEXEC) < 0)
+        if (pipe2(ends, O_CLOEXEC) < 0) /* in a worker */
             return -errno;
         /* Only what reads must not wait: a driver that has filled the pipe waits for us. */
         (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -448,7 +449,7 @@ static int take_frame(struct gn_remote_host *h, const struct gn_stream_record *r
     }
     if (file.bytes > GN_SESSION_FILE_MOST)
         return -EPROTO;
-    h->file.fd = memfd_create("gantry-include", MFD_CLOEXEC);
+    h->file.fd = gn_fd_memory("gantry-include", 0);
     if (h->file.fd < 0)
         return -ENOMEM;
     h->file.seq = (uint32_t)record->at;
@@ -776,8 +777,8 @@ int gn_remote_host_start(struct gn_vgpu *v)
     pthread_condattr_t attr;
     h->v = v;
     h->tcp = h->next = (struct gn_tcp)GN_TCP_NONE;
-    h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    h->flush_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    h->wake_fd = gn_fd_event(EFD_NONBLOCK);
+    h->flush_fd = gn_fd_timer(CLOCK_MONOTONIC, TFD_NONBLOCK);
     pthread_mutex_init(&h->next_lock, NULL);
     pthread_mutex_init(&h->pause_lock, NULL);
     pthread_condattr_init(&attr);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes descriptors, and keeps them off the first three numbers of a program. Any thread; the lock is held
+ * only where one of these is closed, so that a fork finds nothing held.
+ */
+#include "base/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define FIRST_OURS 3
+
+static _Atomic bool in_program;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void gn_fd_in_program(void)
+{
+    atomic_store_explicit(&in_program, true, memory_order_relaxed);
+}
+
+bool gn_fd_is_open(int fd)
+{
+    const int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && !(flags & O_PATH);
+}
+
+/* Closed ones of the first three, held. */
+struct held {
+    bool locked;
+    int n;
+    int fds[FIRST_OURS];
+};
+
+static struct held hold(void)
+{
+    struct held h = {.n = 0};
+    bool closed = false;
+    if (!atomic_load_explicit(&in_program, memory_order_relaxed))
+        return h;
+    /* One that another thread holds is free again in a moment. */
+    for (int fd = 0; fd < FIRST_OURS; fd++)
+        closed |= !gn_fd_is_open(fd);
+    if (!closed)
+        return h;
+    pthread_mutex_lock(&lock);
+    h.locked = true;
+    while (h.n < FIRST_OURS) {
+        const int fd = open("/", O_PATH | O_CLOEXEC);
+        if (fd >= FIRST_OURS)
+            close(fd);
+        if (fd < 0 || fd >= FIRST_OURS)
+            break;
+        h.fds[h.n++] = fd;
+    }
+    return h;
+}
+
+static void let_go(const struct held *h)
+{
+    const int error = errno;
+    for (int i = 0; i < h->n; i++) {
+        const int flags = fcntl(h->fds[i], F_GETFL);
+        if (flags >= 0 && flags & O_PATH) /* else the program has put something else there */
+            close(h->fds[i]);
+    }
+    if (h->locked)
+        pthread_mutex_unlock(&lock);
+    errno = error;
+}
+
+/* One that came to lie there all the same: nothing could be held, or the program closed its own just now. */
+static int raise_one(int fd)
+{
+    if (fd < 0 || fd >= FIRST_OURS || !atomic_load_explicit(&in_program, memory_order_relaxed))
+        return fd;
+    const int higher = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OURS), error = errno;
+    close(fd);
+    errno = error;
+    return higher;
+}
+
+static int made(const struct held *h, int fd)
+{
+    const int higher = raise_one(fd);
+    let_go(h);
+    return higher;
+}
+
+int gn_fd_socket(int domain, int type, int protocol)
+{
+    const struct held h = hold();
+    return made(&h, socket(domain, type | SOCK_CLOEXEC, protocol));
+}
+
+int gn_fd_pair(int domain, int type, int ret[static 2])
+{
+    const struct held h = hold();
+    int ends[2];
+    const bool none = socketpair(domain, type | SOCK_CLOEXEC, 0, ends) < 0;
+    for (int i = 0; i < 2 && !none; i++)
+        ends[i] = raise_one(ends[i]);
+    let_go(&h);
+    if (none)
+        return -1;
+    if (ends[0] < 0 || ends[1] < 0) {
+        for (int i = 0; i < 2; i++)
+            if (ends[i] >= 0)
+                close(ends[i]);
+        errno = EMFILE;
+        return -1;
+    }
+    memcpy(ret, ends, sizeof ends);
+    return 0;
+}
+
+int gn_fd_event(int flags)
+{
+    const struct held h = hold();
+    return made(&h, eventfd(0, flags | EFD_CLOEXEC));
+}
+
+int gn_fd_timer(int clock, int flags)
+{
+    const struct held h = hold();
+    return made(&h, timerfd_create(clock, flags | TFD_CLOEXEC));
+}
+
+int gn_fd_epoll(void)
+{
+    const struct held h = hold();
+    return made(&h, epoll_create1(EPOLL_CLOEXEC));
+}
+
+int gn_fd_memory(const char *name, unsigned flags)
+{
+    const struct held h = hold();
+    return made(&h, memfd_create(name, flags | MFD_CLOEXEC));
+}
+
+int gn_fd_open(const char *path, int flags)
+{
+    return gn_fd_open_at(AT_FDCWD, path, flags);
+}
+
+int gn_fd_open_at(int folder, const char *path, int flags)
+{
+    const struct held h = hold();
+    return made(&h, openat(folder, path, flags | O_CLOEXEC));
+}
+
+int gn_fd_duplicate(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OURS);
+}
+
+ssize_t gn_fd_receive(int fd, struct msghdr *msg, int flags)
+{
+    const struct held h = hold();
+    const ssize_t n = recvmsg(fd, msg, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+            int one;
+            memcpy(&one, (char *)c + at, sizeof one);
+            one = raise_one(one);
+            memcpy((char *)c + at, &one, sizeof one);
+        }
+    }
+    let_go(&h);
+    return n;
+}
+
+void gn_fd_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void gn_fd_after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
