@@ -56,15 +56,16 @@ char *gn_control_take_checkpoint(const struct gn_control_source *source, const s
 {
     struct gn_control_wish wish;
     struct gn_error err = {{0}, {0}};
-    if (gn_control_parse_wish(request, &wish, &err) || source->checkpoint(source->ctx, &wish, &err))
+    if (gn_control_parse_wish(request, &wish, &err) || source->commands->checkpoint(source->ctx, &wish, &err))
         return refused("cannot save the vGPU", &err);
     return strdup("");
 }
 
-char *gn_control_take_keep(const struct gn_control_source *source)
+char *gn_control_take_keep(const struct gn_control_source *source, const struct json_t *request)
 {
+    (void)request;
     struct gn_error err = {{0}, {0}};
-    return source->keep(source->ctx, &err) ? refused("cannot stop the vGPU", &err) : strdup("");
+    return source->commands->keep(source->ctx, &err) ? refused("cannot stop the vGPU", &err) : strdup("");
 }
 
 static bool parse_hex(const json_t *value, unsigned char *ret, size_t n)
@@ -94,7 +95,7 @@ char *gn_control_take_restore(const struct gn_control_source *source, const stru
     bool absent = false;
     int rc = parse_restore(request, &wish, &err);
     if (rc == 0)
-        rc = source->restore(source->ctx, &wish, &absent, &err);
+        rc = source->commands->restore(source->ctx, &wish, &absent, &err);
     explicit_bzero(wish.key, sizeof wish.key);
     if (rc == 0)
         return strdup("");

@@ -232,36 +232,13 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     json_array_append_new(to->list, o);
 }
 
-static char *tenants_reply(const struct gn_control_source *source, const char *only)
+static char *reply_tenants(const struct gn_control_source *source, const char *only)
 {
     struct tenant_list to = {.list = json_array(), .only = only};
     json_t *all = object();
-    source->tenants(source->ctx, add_tenant, &to);
+    source->queries->tenants(source->ctx, add_tenant, &to);
     json_object_set_new(all, "tenants", to.list);
     return gn_json_text(all, REPLY_DIGITS);
-}
-
-static char *change(const struct gn_control_source *source, const json_t *root, enum gn_control_what what)
-{
-    static const char *const failures[] = {"", "cannot add the tenant", "cannot change the tenant", "cannot remove the tenant"};
-    struct gn_control_change c;
-    struct gn_error err = {{0}, {0}};
-    if (gn_control_parse_change(root, what, &c, &err) || source->change(source->ctx, &c, &err))
-        return gn_control_error(failures[what], err.what, err.fix);
-    return tenants_reply(source, c.name);
-}
-
-/* 0: it is no such request. */
-static enum gn_control_what change_named(const char *name)
-{
-    static const struct {
-        const char *name;
-        enum gn_control_what what;
-    } all[] = {{"tenant-add", GN_CONTROL_ADD}, {"tenant-set", GN_CONTROL_SET}, {"tenant-rm", GN_CONTROL_REMOVE}};
-    for (size_t i = 0; name && i < sizeof all / sizeof all[0]; i++)
-        if (strcmp(name, all[i].name) == 0)
-            return all[i].what;
-    return 0;
 }
 
 struct policy_list {
@@ -280,43 +257,44 @@ static void add_policy(void *arg, const struct gn_control_policy *p)
         to->in_force = gn_json_string(p->name);
 }
 
-static char *policy_reply(const struct gn_control_source *source)
+static char *reply_policy(const struct gn_control_source *source)
 {
     struct policy_list to = {.list = json_array()};
     json_t *all = object();
-    source->policies(source->ctx, add_policy, &to);
+    source->queries->policies(source->ctx, add_policy, &to);
     json_object_set_new(all, "policy", to.in_force);
     json_object_set_new(all, "policies", to.list);
     return gn_json_text(all, REPLY_DIGITS);
 }
 
-static char *set_policy(const struct gn_control_source *source, const json_t *root)
+/* ---- queries: they change nothing */
+
+static char *answer_ls(const struct gn_control_source *source, const json_t *request)
 {
-    static const char failure[] = "cannot change the policy";
-    const json_t *name = json_object_get(root, "name");
-    struct gn_error err = {{0}, {0}};
-    if (!json_is_string(name) || strlen(json_string_value(name)) != json_string_length(name))
-        return gn_control_error(failure, "\"name\" is not the name of a policy", "use the gantry command that came with it");
-    if (source->set_policy(source->ctx, json_string_value(name), &err))
-        return gn_control_error(failure, err.what, err.fix);
-    return policy_reply(source);
+    json_t *all = object(), *list = json_array();
+    (void)request;
+    source->queries->vgpus(source->ctx, add_vgpu, list);
+    json_object_set_new(all, "vgpus", list);
+    if (source->queries->draining && source->queries->draining(source->ctx))
+        json_object_set_new(all, "draining", json_true());
+    return gn_json_text(all, REPLY_DIGITS);
 }
 
-static char *migrate(const struct gn_control_source *source, const json_t *root)
+static char *answer_devices(const struct gn_control_source *source, const json_t *request)
 {
-    struct gn_control_wish wish;
-    struct gn_error err = {{0}, {0}};
-    if (gn_control_parse_wish(root, &wish, &err) || (!wish.to && gn_fail(&err, EINVAL, NULL, "the request does not say where to")) ||
-        source->migrate(source->ctx, &wish, &err))
-        return gn_control_error("cannot move the vGPU", err.what, err.fix[0] ? err.fix : NULL);
-    return strdup("");
+    json_t *all = object(), *list = json_array();
+    (void)request;
+    source->queries->devices(source->ctx, add_device, list);
+    json_object_set_new(all, "devices", list);
+    return gn_json_text(all, REPLY_DIGITS);
 }
 
-static char *status_reply(const struct gn_control_source *source)
+static char *answer_status(const struct gn_control_source *source, const json_t *request)
 {
     struct gn_control_status s = {.version = "", .walls_mode = "", .walls_have = "", .walls_missing = ""};
     json_t *all = object(), *o = json_object(), *drivers = json_array(), *walls = json_object();
-    source->status(source->ctx, &s);
+    (void)request;
+    source->queries->status(source->ctx, &s);
     json_object_set_new(o, "version", gn_json_string(s.version));
     json_object_set_new(o, "pid", number(s.pid));
     json_object_set_new(o, "uid", number(s.uid));
@@ -329,70 +307,149 @@ static char *status_reply(const struct gn_control_source *source)
     json_object_set_new(o, "walls", walls);
     if (s.draining)
         json_object_set_new(o, "draining", json_true());
-    source->drivers(source->ctx, add_driver, drivers);
+    source->queries->drivers(source->ctx, add_driver, drivers);
     json_object_set_new(o, "drivers", drivers);
     json_object_set_new(all, "gantryd", o);
     return gn_json_text(all, REPLY_DIGITS);
 }
 
-char *gn_control_handle(const struct gn_control_source *source, const char *request, size_t n)
+static char *answer_tenants(const struct gn_control_source *source, const json_t *request)
+{
+    (void)request;
+    return reply_tenants(source, NULL);
+}
+
+static char *answer_policy(const struct gn_control_source *source, const json_t *request)
+{
+    (void)request;
+    return reply_policy(source);
+}
+
+/* ---- commands */
+
+static char *change_tenants(const struct gn_control_source *source, const json_t *request, enum gn_control_what what, const char *failure)
+{
+    struct gn_control_change c;
+    struct gn_error err = {{0}, {0}};
+    if (gn_control_parse_change(request, what, &c, &err) || source->commands->change(source->ctx, &c, &err))
+        return gn_control_error(failure, err.what, err.fix);
+    return reply_tenants(source, c.name);
+}
+
+#define FAIL_ADD     "cannot add the tenant"
+#define FAIL_SET     "cannot change the tenant"
+#define FAIL_REMOVE  "cannot remove the tenant"
+#define FAIL_POLICY  "cannot change the policy"
+#define FAIL_MIGRATE "cannot move the vGPU"
+
+static char *add_a_tenant(const struct gn_control_source *source, const json_t *request)
+{
+    return change_tenants(source, request, GN_CONTROL_ADD, FAIL_ADD);
+}
+
+static char *set_a_tenant(const struct gn_control_source *source, const json_t *request)
+{
+    return change_tenants(source, request, GN_CONTROL_SET, FAIL_SET);
+}
+
+static char *remove_a_tenant(const struct gn_control_source *source, const json_t *request)
+{
+    return change_tenants(source, request, GN_CONTROL_REMOVE, FAIL_REMOVE);
+}
+
+static char *set_policy(const struct gn_control_source *source, const json_t *request)
+{
+    const json_t *name = json_object_get(request, "name");
+    struct gn_error err = {{0}, {0}};
+    if (!json_is_string(name) || strlen(json_string_value(name)) != json_string_length(name))
+        return gn_control_error(FAIL_POLICY, "\"name\" is not the name of a policy", "use the gantry command that came with it");
+    if (source->commands->set_policy(source->ctx, json_string_value(name), &err))
+        return gn_control_error(FAIL_POLICY, err.what, err.fix);
+    return reply_policy(source);
+}
+
+static char *migrate(const struct gn_control_source *source, const json_t *request)
+{
+    struct gn_control_wish wish;
+    struct gn_error err = {{0}, {0}};
+    if (gn_control_parse_wish(request, &wish, &err) || (!wish.to && gn_fail(&err, EINVAL, NULL, "the request does not say where to")) ||
+        source->commands->migrate(source->ctx, &wish, &err))
+        return gn_control_error(FAIL_MIGRATE, err.what, err.fix[0] ? err.fix : NULL);
+    return strdup("");
+}
+
+/*
+ * Every request that there is: the least role of a connection that may make it, the handler, and the sentence that a
+ * refusal begins with. `judged`: a connection of a lower role gets as far as the handler, which knows whether the object
+ * of the command is that connection's own.
+ */
+static const struct request {
+    const char *name;
+    enum gn_role role;
+    bool judged;
+    const char *failure;
+    char *(*answer)(const struct gn_control_source *source, const json_t *request);
+} requests[] = {
+    {"ls", GN_ROLE_PROGRAM, false, NULL, answer_ls},
+    {"devices", GN_ROLE_PROGRAM, false, NULL, answer_devices},
+    {"status", GN_ROLE_PROGRAM, false, NULL, answer_status},
+    {"tenants", GN_ROLE_PROGRAM, false, NULL, answer_tenants},
+    {"policy", GN_ROLE_PROGRAM, false, NULL, answer_policy},
+    {"trace-start", GN_ROLE_CONTROL, false, "cannot trace", gn_control_trace_start},
+    {"trace-read", GN_ROLE_CONTROL, false, "cannot go on tracing", gn_control_trace_read},
+    {"trace-stop", GN_ROLE_CONTROL, false, "cannot stop tracing", gn_control_trace_stop},
+    {"about", GN_ROLE_CONTROL, false, FAIL_MIGRATE, gn_control_take_about},
+    {"policy-set", GN_ROLE_CONTROL, false, FAIL_POLICY, set_policy},
+    {"tenant-add", GN_ROLE_CONTROL, false, FAIL_ADD, add_a_tenant},
+    {"tenant-set", GN_ROLE_CONTROL, false, FAIL_SET, set_a_tenant},
+    {"tenant-rm", GN_ROLE_CONTROL, false, FAIL_REMOVE, remove_a_tenant},
+    {"drain", GN_ROLE_CONTROL, false, "cannot change whether new programs are taken in", gn_control_take_drain},
+    {"migrate", GN_ROLE_CONTROL, false, FAIL_MIGRATE, migrate},
+    {"receive", GN_ROLE_CONTROL, true, NULL, gn_control_take_receive}, /* a tenant's own vGPU, over tcp */
+    {"checkpoint", GN_ROLE_CONTROL, false, "cannot save the vGPU", gn_control_take_checkpoint},
+    {"checkpoint-keep", GN_ROLE_CONTROL, false, "cannot stop the vGPU", gn_control_take_keep},
+    {"restore", GN_ROLE_CONTROL, false, "cannot restore the vGPU", gn_control_take_restore},
+};
+
+static const struct request *find_request(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof requests / sizeof requests[0]; i++)
+        if (strcmp(name, requests[i].name) == 0)
+            return &requests[i];
+    return NULL;
+}
+
+int gn_control_refuse_role(struct gn_error *err)
+{
+    return gn_fail(err, EPERM, "ask him who runs gantryd", "only gantryd's own user and root may");
+}
+
+static char *answer(const struct gn_control_source *source, enum gn_role role, const json_t *root)
+{
+    const char *name = json_string_value(json_object_get(root, "request"));
+    const json_t *version = json_object_get(root, "version");
+    const struct request *r = find_request(name);
+    struct gn_error err;
+    if (!json_is_integer(version) || json_integer_value(version) != GN_CONTROL_VERSION)
+        return gn_control_error("the request is of another version", "this gantryd speaks version 1",
+                                "use the gantry command that came with it");
+    if (!r)
+        return gn_control_error("this gantryd does not know the request", name ? name : "it names none",
+                                "use the gantry command that came with it");
+    if (role < r->role && !r->judged) {
+        gn_control_refuse_role(&err);
+        return gn_control_error(r->failure, err.what, err.fix);
+    }
+    return r->answer(source, root);
+}
+
+char *gn_control_handle(const struct gn_control_source *source, enum gn_role role, const char *request, size_t n)
 {
     json_error_t where;
     json_t *root = json_loadb(request, n, JSON_REJECT_DUPLICATES, &where);
     if (!root)
         return gn_control_error("the request is not JSON", where.text, NULL);
-    const char *name = json_string_value(json_object_get(root, "request"));
-    json_t *version = json_object_get(root, "version");
-    char *reply = NULL;
-    if (!json_is_integer(version) || json_integer_value(version) != GN_CONTROL_VERSION) {
-        reply = gn_control_error("the request is of another version", "this gantryd speaks version 1",
-                                 "use the gantry command that came with it");
-    } else if (name && strcmp(name, "ls") == 0) {
-        json_t *all = object(), *list = json_array();
-        source->vgpus(source->ctx, add_vgpu, list);
-        json_object_set_new(all, "vgpus", list);
-        if (source->draining && source->draining(source->ctx))
-            json_object_set_new(all, "draining", json_true());
-        reply = gn_json_text(all, REPLY_DIGITS);
-    } else if (name && strcmp(name, "devices") == 0) {
-        json_t *all = object(), *list = json_array();
-        source->devices(source->ctx, add_device, list);
-        json_object_set_new(all, "devices", list);
-        reply = gn_json_text(all, REPLY_DIGITS);
-    } else if (name && strcmp(name, "status") == 0) {
-        reply = status_reply(source);
-    } else if (name && strcmp(name, "tenants") == 0) {
-        reply = tenants_reply(source, NULL);
-    } else if (name && strcmp(name, "policy") == 0) {
-        reply = policy_reply(source);
-    } else if (name && strcmp(name, "policy-set") == 0) {
-        reply = set_policy(source, root);
-    } else if (name && strcmp(name, "trace-start") == 0) {
-        reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_START);
-    } else if (name && strcmp(name, "trace-read") == 0) {
-        reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_READ);
-    } else if (name && strcmp(name, "trace-stop") == 0) {
-        reply = gn_control_trace_reply(source, root, GN_CONTROL_TRACE_STOP);
-    } else if (name && strcmp(name, "migrate") == 0) {
-        reply = migrate(source, root);
-    } else if (name && strcmp(name, "drain") == 0) {
-        reply = gn_control_take_drain(source, root);
-    } else if (name && strcmp(name, "about") == 0) {
-        reply = gn_control_take_about(source, root);
-    } else if (name && strcmp(name, "receive") == 0) {
-        reply = gn_control_take_receive(source, root);
-    } else if (name && strcmp(name, "checkpoint") == 0) {
-        reply = gn_control_take_checkpoint(source, root);
-    } else if (name && strcmp(name, "checkpoint-keep") == 0) {
-        reply = gn_control_take_keep(source);
-    } else if (name && strcmp(name, "restore") == 0) {
-        reply = gn_control_take_restore(source, root);
-    } else if (change_named(name)) {
-        reply = change(source, root, change_named(name));
-    } else {
-        reply = gn_control_error("this gantryd does not know the request", name ? name : "it names none",
-                                 "use the gantry command that came with it");
-    }
+    char *reply = answer(source, role, root);
     json_decref(root);
     return reply;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/kernel.h"
+#include "control/role.h"
 
 /*
  * The control requests of a gantryd and their JSON. A request is
@@ -283,40 +284,53 @@ struct gn_control_restored {
     uint64_t boot_ns, load_ns, bytes;
 };
 
-/* Where the answers come from: gantryd. Each function calls `each` once an item; what an item points at need
- * only hold during the call. */
-struct gn_control_source {
-    void *ctx;
+/*
+ * Where the answers come from: gantryd. Queries change nothing; what a lower role sees less of is left out by them. A
+ * function that lists calls `each` once an item; what an item points at need only hold during the call.
+ */
+struct gn_control_queries {
     void (*vgpus)(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg);
     void (*devices)(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg);
     void (*status)(void *ctx, struct gn_control_status *ret);
     void (*drivers)(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg);
     void (*tenants)(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg);
     void (*policies)(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg);
-    /* 0, or -errno and nothing was changed. */
-    int (*set_policy)(void *ctx, const char *name, struct gn_error *err);
-    /* vgpu: whose alone, "": everybody's; START only. NULL: there is no tracing. 0 or -errno. */
+    bool (*draining)(void *ctx); /* NULL: never */
+    /* vgpu: the only vGPU to trace, "": all; START only. NULL: there is no tracing. 0 or -errno. */
     int (*trace)(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
                  void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
-    /* 0: the answer comes later; or -errno. */
-    int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
-    bool (*draining)(void *ctx); /* NULL: never */
-    /* 0 and *ret, or -errno and nothing was changed. */
-    int (*drain)(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err);
     /* 0 and *ret, whose texts hold until the next request; or -errno: -ENOENT: it is not there. */
     int (*about)(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err);
-    /* 0, or -errno: -ENOMEM: too little device memory for it, now. */
+};
+
+/* Commands change something. 0, or -errno and nothing was changed. */
+struct gn_control_commands {
+    int (*set_policy)(void *ctx, const char *name, struct gn_error *err);
+    /* The change's values are well-formed, not more. */
+    int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
+    int (*drain)(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err);
+    int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err); /* 0: the answer comes later */
+    /* -ENOMEM: too little device memory for it, now. */
     int (*receive)(void *ctx, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err);
-    /* As migrate. `restore`: *ret_absent when it failed because nobody waits. */
+    /* As migrate. `restore`: *ret_absent when it failed because no program waits. */
     int (*checkpoint)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
     int (*keep)(void *ctx, struct gn_error *err);
     int (*restore)(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
-    /* 0, or -errno and nothing was changed. The change's values are well-formed, not more. */
-    int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
 };
 
-/* A request's reply, malloc'd; NULL when memory is out; empty when it comes later. The request is n bytes, from anybody. */
-char *gn_control_handle(const struct gn_control_source *source, const char *request, size_t n);
+struct gn_control_source {
+    void *ctx;
+    const struct gn_control_queries *queries;
+    const struct gn_control_commands *commands;
+};
+
+/*
+ * A request's reply, malloc'd; NULL when memory is out; empty when it comes later. The request is n bytes, from anybody, over
+ * a connection of this role.
+ */
+char *gn_control_handle(const struct gn_control_source *source, enum gn_role role, const char *request, size_t n);
+/* -EPERM, and the sentence for a connection whose role does not allow the request. */
+int gn_control_refuse_role(struct gn_error *err);
 
 /* An error's reply, malloc'd, as --json prints it. `why` and `fix` may be NULL. */
 char *gn_control_error(const char *what, const char *why, const char *fix);
@@ -332,8 +346,10 @@ char *gn_control_change_request(const struct gn_control_change *change);
 /* "policy-set"'s, malloc'd. */
 char *gn_control_policy_request(const char *name);
 
-/* trace_reply.c: the reply, malloc'd. */
-char *gn_control_trace_reply(const struct gn_control_source *source, const struct json_t *request, enum gn_control_tracing what);
+/* trace_reply.c: the replies, malloc'd. */
+char *gn_control_trace_start(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_trace_read(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_trace_stop(const struct gn_control_source *source, const struct json_t *request);
 /* "trace-start"'s, malloc'd; vgpu may be NULL. */
 char *gn_control_trace_request(const char *vgpu);
 /* move_request.c: the text of a request, malloc'd; a request's wish, whose texts are the request's; what is said of one that is done. */
@@ -360,7 +376,7 @@ char *gn_control_checkpoint_reply(const struct gn_control_checkpoint *c);
 char *gn_control_restore_request(const struct gn_control_restore *wish);
 char *gn_control_restore_reply(const struct gn_control_restored *r);
 char *gn_control_take_checkpoint(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_keep(const struct gn_control_source *source);
+char *gn_control_take_keep(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_take_restore(const struct gn_control_source *source, const struct json_t *request);
 
 /* A request with no more than its name, malloc'd. */

@@ -143,21 +143,20 @@ static int about(void *ctx, const char *vgpu, struct gn_control_about *ret, stru
     return gn_fail(err, strcmp(vgpu, "1f") == 0 ? ENOENT : EBUSY, NULL, "not now");
 }
 
-static const struct gn_control_source source = {.vgpus = vgpus,
-                                                .devices = devices,
-                                                .status = status,
-                                                .drivers = drivers,
-                                                .tenants = tenants,
-                                                .policies = policies,
-                                                .set_policy = set_policy,
-                                                .draining = draining,
-                                                .drain = drain,
-                                                .about = about,
-                                                .change = change};
+static const struct gn_control_queries queries = {.vgpus = vgpus,
+                                                  .devices = devices,
+                                                  .status = status,
+                                                  .drivers = drivers,
+                                                  .tenants = tenants,
+                                                  .policies = policies,
+                                                  .draining = draining,
+                                                  .about = about};
+static const struct gn_control_commands commands = {.set_policy = set_policy, .drain = drain, .change = change};
+static const struct gn_control_source source = {.queries = &queries, .commands = &commands};
 
 static char *ask(const char *request)
 {
-    char *reply = gn_control_handle(&source, request, strlen(request));
+    char *reply = gn_control_handle(&source, GN_ROLE_CONTROL, request, strlen(request));
     assert_non_null(reply);
     return reply;
 }
@@ -293,7 +292,7 @@ static void bad_requests_get_an_error(void **state)
         free(reply);
     }
     /* Not a string's end: a request is its bytes. */
-    char *reply = gn_control_handle(&source, "{\"version\":1,\"request\":\"ls\"}\0", 29);
+    char *reply = gn_control_handle(&source, GN_ROLE_CONTROL, "{\"version\":1,\"request\":\"ls\"}\0", 29);
     assert_non_null(strstr(reply, "\"error\""));
     free(reply);
 }
@@ -452,6 +451,32 @@ static void errors_have_their_three_parts(void **state)
     free(one);
 }
 
+/* A source without any command: a command that a role does not allow must be refused before it is looked for. */
+static void each_role_has_its_requests(void **state)
+{
+    static const char *const questions[] = {"ls", "devices", "status", "tenants", "policy"};
+    static const char *const refused[] = {"trace-start", "trace-read",      "trace-stop", "about", "policy-set",
+                                          "tenant-add",  "tenant-set",      "tenant-rm",  "drain", "migrate",
+                                          "checkpoint",  "checkpoint-keep", "restore"};
+    const struct gn_control_source no_commands = {.queries = &queries};
+    char request[128];
+    for (enum gn_role role = GN_ROLE_PROGRAM; role < GN_ROLE_CONTROL; role++) {
+        for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
+            snprintf(request, sizeof request, "{\"version\":1,\"request\":\"%s\"}", questions[i]);
+            char *reply = gn_control_handle(&no_commands, role, request, strlen(request));
+            assert_null(strstr(reply, "\"error\""));
+            free(reply);
+        }
+        for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+            snprintf(request, sizeof request, "{\"version\":1,\"request\":\"%s\"}", refused[i]);
+            char *reply = gn_control_handle(&no_commands, role, request, strlen(request));
+            assert_non_null(strstr(reply, "\"what\":\"cannot "));
+            assert_non_null(strstr(reply, "\"why\":\"only gantryd's own user and root may\""));
+            free(reply);
+        }
+    }
+}
+
 static void many_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
     for (int i = 0; i < 1000; i++)
@@ -460,10 +485,11 @@ static void many_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
 
 static void nothing_of_an_answer_is_kept(void **state)
 {
-    const struct gn_control_source many = {.vgpus = many_vgpus};
+    const struct gn_control_queries listing = {.vgpus = many_vgpus};
+    const struct gn_control_source many = {.queries = &listing};
     static const char request[] = "{\"version\":1,\"request\":\"ls\"}";
     assert_int_equal(gn_json_region_bytes(), 0);
-    char *reply = gn_control_handle(&many, request, strlen(request));
+    char *reply = gn_control_handle(&many, GN_ROLE_CONTROL, request, strlen(request));
     assert_true(strlen(reply) > 256 * 1024); /* more than a block, at once too */
     assert_string_equal(reply + strlen(reply) - 2, "]}");
     free(reply);
@@ -475,6 +501,7 @@ int main(void)
     gn_json_region_use();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ls_lists_vgpus_by_the_contract),
+        cmocka_unit_test(each_role_has_its_requests),
         cmocka_unit_test(devices_are_listed),
         cmocka_unit_test(status_tells_of_gantryd),
         cmocka_unit_test(a_gantryd_is_emptied_until_that_is_undone),

@@ -21,7 +21,7 @@ char *gn_control_take_drain(const struct gn_control_source *source, const struct
     struct gn_error err = {{0}, {0}};
     int rc = undo && !json_is_boolean(undo)
                  ? gn_fail(&err, EINVAL, "use the gantry command that came with it", "\"undo\" is neither true nor false")
-                 : source->drain(source->ctx, !json_is_true(undo), &d, &err);
+                 : source->commands->drain(source->ctx, !json_is_true(undo), &d, &err);
     if (rc)
         return gn_control_error("cannot change whether new programs are taken in", err.what, err.fix);
     return gn_json_text(

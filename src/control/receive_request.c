@@ -50,7 +50,7 @@ char *gn_control_take_about(const struct gn_control_source *source, const struct
     struct gn_control_about a = {.id = 0};
     struct gn_error err = {{0}, {0}};
     char id[16];
-    int rc = vgpu && *vgpu ? source->about(source->ctx, vgpu, &a, &err)
+    int rc = vgpu && *vgpu ? source->queries->about(source->ctx, vgpu, &a, &err)
                            : gn_fail(&err, EINVAL, "gantry ls lists them", "the request names no vGPU");
     if (rc)
         return gn_control_error_of_kind(failure, &err, rc == -ENOENT ? GN_CONTROL_KIND_GONE : NULL);
@@ -139,7 +139,7 @@ char *gn_control_take_receive(const struct gn_control_source *source, const stru
     bool short_of_memory = false;
     int rc = a ? parse_about(json_object_get(request, "about"), a, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
     if (rc == 0) {
-        rc = source->receive(source->ctx, a, &receipt, &err);
+        rc = source->commands->receive(source->ctx, a, &receipt, &err);
         short_of_memory = rc == -ENOMEM;
     }
     free(a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the answers to control requests come from. */
+/* What gantryd answers to queries (control/control.h): it changes nothing. gantryd's thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,21 +14,9 @@
 #include "daemon/daemon.h"
 #include "daemon/device_choice.h"
 #include "daemon/moves.h"
-#include "daemon/tenant_change.h"
+#include "daemon/viewer.h"
 #include "shm/counters.h"
 #include "shm/session_layout.h"
-
-/* Who asks, and what he may see: an operator everything, others what is their tenant's. */
-struct viewer {
-    struct gn_daemon *d;
-    struct gn_conn *c;
-    struct gn_tenant *wait_for;
-};
-
-static bool sees(const struct viewer *w, const struct gn_tenant *t)
-{
-    return w->c->is_operator || w->c->tenant == t;
-}
 
 /* A worker's own word on what it uses; it has no more than its lease. */
 static uint64_t memory_of(const struct gn_vgpu_record *v, const struct gn_counters *n)
@@ -73,7 +61,7 @@ static struct gn_control_share share_of(const struct gn_vgpu_record *v, uint32_t
 
 static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg)
 {
-    const struct viewer *w = ctx;
+    const struct gn_viewer *w = ctx;
     struct gn_daemon *d = w->d;
     const uint64_t now_ns = gn_now_ns();
     gn_shares_reckon(d);
@@ -83,7 +71,7 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
         struct gn_control_share devices[GN_WORKER_MAX_DEVICES];
         struct gn_counters n;
         uint32_t n_devices = 0;
-        if (!v->booted || !sees(w, v->tenant))
+        if (!v->booted || !gn_viewer_sees(w, v->tenant))
             continue; /* its program does not have it yet; or it is not his to see */
         read_counters(v, &n);
         struct gn_session_counts own = {0};
@@ -130,13 +118,13 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
 }
 
 /* Those that may use any of these devices. */
-static uint32_t count_vgpus(const struct viewer *w, uint32_t platform, uint64_t devices, uint64_t *ret_leased)
+static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64_t devices, uint64_t *ret_leased)
 {
     uint32_t n = 0;
     *ret_leased = 0;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices) && sees(w, v->tenant)) {
+        if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices) && gn_viewer_sees(w, v->tenant)) {
             n++;
             *ret_leased += v->lease.leased_bytes;
         }
@@ -146,7 +134,7 @@ static uint32_t count_vgpus(const struct viewer *w, uint32_t platform, uint64_t 
 
 static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg)
 {
-    const struct viewer *w = ctx;
+    const struct gn_viewer *w = ctx;
     const struct gn_daemon *d = w->d;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         const struct gn_platform_record *p = &d->machine.platforms[i];
@@ -182,7 +170,7 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
 
 static void tell_status(void *ctx, struct gn_control_status *ret)
 {
-    const struct viewer *w = ctx;
+    const struct gn_viewer *w = ctx;
     const struct gn_daemon *d = w->d;
     ret->version = GN_VERSION;
     ret->pid = (uint32_t)getpid();
@@ -201,7 +189,7 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
 
 static void list_drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)
 {
-    const struct gn_daemon *d = ((const struct viewer *)ctx)->d;
+    const struct gn_daemon *d = ((const struct gn_viewer *)ctx)->d;
     for (uint32_t i = 0; i < d->machine.n_drivers; i++) {
         struct gn_control_driver out = {.api = d->machine.drivers[i].api, .library = d->machine.drivers[i].library};
         for (uint32_t j = 0; j < d->machine.n_platforms; j++)
@@ -219,7 +207,7 @@ static void selector_text(const struct gn_selector *s, char *ret, size_t n)
         snprintf(ret, n, "%s", s->name);
 }
 
-static void tell_tenant(const struct viewer *w, const struct gn_tenant *t, void (*each)(void *arg, const struct gn_control_tenant *),
+static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t, void (*each)(void *arg, const struct gn_control_tenant *),
                         void *arg)
 {
     const struct gn_tenant_rules *r = &t->rules;
@@ -262,17 +250,17 @@ static void tell_tenant(const struct viewer *w, const struct gn_tenant *t, void 
 
 static void list_tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
 {
-    const struct viewer *w = ctx;
+    const struct gn_viewer *w = ctx;
     gn_list_for_each(t, &w->d->tenants.all, struct gn_tenant, link)
     {
-        if (sees(w, t))
+        if (gn_viewer_sees(w, t))
             tell_tenant(w, t, each, arg);
     }
 }
 
 static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg)
 {
-    const struct gn_daemon *d = ((const struct viewer *)ctx)->d;
+    const struct gn_daemon *d = ((const struct gn_viewer *)ctx)->d;
     const struct gn_sched_policy *now = gn_scheduler_policy(d->scheduler), *p;
     each(arg, &(struct gn_control_policy){
                   .name = GN_POLICY_NONE, .about = "no turns: all at once, as the driver lets them", .in_force = !d->takes_turns});
@@ -280,46 +268,22 @@ static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_con
         each(arg, &(struct gn_control_policy){.name = p->name, .about = p->about, .in_force = d->takes_turns && p == now});
 }
 
-static int refuse_others(const struct viewer *w, struct gn_error *err)
-{
-    return w->c->is_operator ? 0 : gn_fail(err, EPERM, "ask him who runs gantryd", "only gantryd's own user and root may");
-}
-
-static int set_policy(void *ctx, const char *name, struct gn_error *err)
-{
-    const struct viewer *w = ctx;
-    const struct gn_sched_policy *policy;
-    int rc = refuse_others(w, err);
-    if (rc == 0)
-        rc = gn_policy_parse(name, &policy, err);
-    if (rc)
-        return rc;
-    /* Who has begun without turns goes on so: his worker knows of none. */
-    w->d->takes_turns = policy != NULL;
-    if (policy)
-        gn_scheduler_set_policy(w->d->scheduler, policy);
-    gn_log(GN_LOG_INFO, "the policy is %s", name);
-    gn_tracing_note(w->d, GN_TRACE_POLICY, 0, name);
-    return 0;
-}
-
 static int trace(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
                  void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err)
 {
-    const struct viewer *w = ctx;
-    int rc = refuse_others(w, err);
-    return rc ? rc : gn_tracing_do(w->d, w->c, what, vgpu, ret, each, arg, err);
+    const struct gn_viewer *w = ctx;
+    return gn_tracing_do(w->d, w->c, what, vgpu, ret, each, arg, err);
 }
 
 /* By its id, or the beginning of it that no other has. 0 or -errno: -ENOENT: there is none. */
-static int find_vgpu(struct viewer *w, const char *text, struct gn_vgpu_record **ret, struct gn_error *err)
+int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret, struct gn_error *err)
 {
     struct gn_vgpu_record *found = NULL;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
         char id[16];
         snprintf(id, sizeof id, "%08x", v->id);
-        if (!v->booted || !sees(w, v->tenant) || strncasecmp(id, text, strlen(text)) != 0)
+        if (!v->booted || !gn_viewer_sees(w, v->tenant) || strncasecmp(id, text, strlen(text)) != 0)
             continue;
         if (found)
             return gn_fail(err, EINVAL, "write more of its id", "more than one vGPU's id begins with \"%.16s\"", text);
@@ -331,116 +295,26 @@ static int find_vgpu(struct viewer *w, const char *text, struct gn_vgpu_record *
 
 static bool draining(void *ctx)
 {
-    return ((const struct viewer *)ctx)->d->draining;
-}
-
-static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err)
-{
-    const struct viewer *w = ctx;
-    struct gn_daemon *d = w->d;
-    int rc = refuse_others(w, err);
-    if (rc)
-        return rc;
-    if (d->draining != on)
-        gn_log(GN_LOG_INFO, on ? "no new programs are taken in: this gantryd is being emptied" : "new programs are taken in again");
-    d->draining = on;
-    if (on)
-        gn_arrivals_turn_away(d);
-    *ret = (struct gn_control_drain){.draining = on};
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming += v->conn && !v->booted && !v->ending;
-    return 0;
-}
-
-static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
-{
-    struct viewer *w = ctx;
-    struct gn_vgpu_record *v;
-    int rc = refuse_others(w, err);
-    if (rc || (rc = find_vgpu(w, wish->vgpu, &v, err)))
-        return rc;
-    if (strncmp(wish->to, "unix:", 5) == 0 || strncmp(wish->to, "tcp:", 4) == 0)
-        return gn_away_start(w->c, w->c->request_seq, v, wish, err);
-    enum gn_move_to to = 0;
-    while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
-        to++;
-    if (to == GN_MOVE_TO_N)
-        return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
-                       "this gantryd moves no vGPU to \"%.100s\"", wish->to);
-    return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
+    return ((const struct gn_viewer *)ctx)->d->draining;
 }
 
 static int about(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err)
 {
-    struct viewer *w = ctx;
+    struct gn_viewer *w = ctx;
     struct gn_vgpu_record *v;
-    int rc = refuse_others(w, err);
-    if (rc || (rc = find_vgpu(w, vgpu, &v, err)) || (rc = gn_away_may_begin(v, err)))
+    int rc = gn_viewer_find_vgpu(w, vgpu, &v, err);
+    if (rc || (rc = gn_away_may_begin(v, err)))
         return rc;
     gn_away_about(v, ret);
     return 0;
 }
 
-static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret, struct gn_error *err)
-{
-    struct viewer *w = ctx;
-    /* Who was admitted to the tenant over tcp could as well attach a program of his there. */
-    const bool may = w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
-    int rc = may ? 0 : refuse_others(w, err);
-    return rc ? rc : gn_arrival_announce(w->c, what, ret, err);
-}
-
-static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
-{
-    struct viewer *w = ctx;
-    struct gn_vgpu_record *v;
-    int rc = refuse_others(w, err);
-    if (rc || (rc = find_vgpu(w, wish->vgpu, &v, err)))
-        return rc;
-    return gn_checkpoint_start(w->c, w->c->request_seq, v, wish->stop, wish->drain_timeout_ms, err);
-}
-
-static int keep_checkpoint(void *ctx, struct gn_error *err)
-{
-    struct viewer *w = ctx;
-    return gn_checkpoint_keep(w->c, w->c->request_seq, err);
-}
-
-static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
-{
-    struct viewer *w = ctx;
-    int rc = refuse_others(w, err);
-    return rc ? rc : gn_restore_start(w->c, w->c->request_seq, wish, ret_absent, err);
-}
-
-static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
-{
-    struct viewer *w = ctx;
-    int rc = refuse_others(w, err);
-    return rc ? rc : gn_tenant_change(w->d, change, &w->wait_for, err);
-}
-
-char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n, struct gn_tenant **ret_wait_for)
-{
-    struct viewer w = {.d = d, .c = c};
-    struct gn_control_source source = {.ctx = &w,
-                                       .vgpus = list_vgpus,
-                                       .devices = list_devices,
-                                       .status = tell_status,
-                                       .drivers = list_drivers,
-                                       .tenants = list_tenants,
-                                       .policies = list_policies,
-                                       .set_policy = set_policy,
-                                       .trace = trace,
-                                       .draining = draining,
-                                       .drain = drain,
-                                       .migrate = migrate,
-                                       .about = about,
-                                       .receive = receive,
-                                       .checkpoint = checkpoint,
-                                       .keep = keep_checkpoint,
-                                       .restore = restore,
-                                       .change = change_tenant};
-    char *reply = gn_control_handle(&source, request, n);
-    *ret_wait_for = w.wait_for;
-    return reply;
-}
+const struct gn_control_queries gn_daemon_queries = {.vgpus = list_vgpus,
+                                                     .devices = list_devices,
+                                                     .status = tell_status,
+                                                     .drivers = list_drivers,
+                                                     .tenants = list_tenants,
+                                                     .policies = list_policies,
+                                                     .draining = draining,
+                                                     .trace = trace,
+                                                     .about = about};

@@ -393,7 +393,7 @@ void gn_tenant_reckon(struct gn_daemon *d, struct gn_tenant *t);
 /* shares.c: figures, part and entitled of every vGPU, as of now. */
 void gn_shares_reckon(struct gn_daemon *d);
 
-/* answers.c: the reply, malloc'd; NULL: no memory. *ret_wait_for: the reply tells of a change that this
+/* commands.c: the reply, malloc'd; NULL: no memory. *ret_wait_for: the reply tells of a change that this
  * tenant's workers have still to follow. */
 char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n, struct gn_tenant **ret_wait_for);
 

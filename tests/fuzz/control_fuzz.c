@@ -80,22 +80,61 @@ static int change(void *ctx, const struct gn_control_change *c, struct gn_error 
     return c->n_token % 2 ? gn_fail(err, 13, "a fix", "a reason") : 0;
 }
 
+static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err)
+{
+    *ret = (struct gn_control_drain){.draining = on};
+    return 0;
+}
+
+static int about(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err)
+{
+    *ret = (struct gn_control_about){.tenant = "default", .program = ctx, .api = "opencl", .platform = "a platform"};
+    return strlen(vgpu) % 2 ? gn_fail(err, 2, "a fix", "a reason") : 0;
+}
+
+static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret, struct gn_error *err)
+{
+    FUZZ_CHECK(what->n_devices && what->n_devices <= GN_CONTROL_MOVE_DEVICES && what->tenant && what->devices[0].name);
+    return 0;
+}
+
+/* What answers at once is an object; a command that is carried out is answered later. */
+static int move(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
+{
+    FUZZ_CHECK(wish->vgpu && *wish->vgpu && wish->rounds <= GN_CONTROL_MAX_ROUNDS);
+    return gn_fail(err, 16, NULL, "a reason");
+}
+
+static int keep(void *ctx, struct gn_error *err)
+{
+    return gn_fail(err, 22, "a fix", "a reason");
+}
+
+static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
+{
+    FUZZ_CHECK(memchr(wish->tenant, 0, sizeof wish->tenant));
+    *ret_absent = wish->id % 2;
+    return gn_fail(err, 3, "a fix", "a reason");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* Names come from programs: the text's own beginning is one. */
     char name[32] = "";
     if (size)
         memcpy(name, data, size < sizeof name - 1 ? size : sizeof name - 1);
-    struct gn_control_source source = {.ctx = name,
-                                       .vgpus = vgpus,
-                                       .devices = devices,
-                                       .status = status,
-                                       .drivers = drivers,
-                                       .tenants = tenants,
-                                       .policies = policies,
-                                       .set_policy = set_policy,
-                                       .change = change};
-    char *reply = gn_control_handle(&source, (const char *)data, size);
+    const struct gn_control_queries queries = {
+        .vgpus = vgpus, .devices = devices, .status = status, .drivers = drivers, .tenants = tenants, .policies = policies, .about = about};
+    const struct gn_control_commands commands = {.set_policy = set_policy,
+                                                 .change = change,
+                                                 .drain = drain,
+                                                 .migrate = move,
+                                                 .receive = receive,
+                                                 .checkpoint = move,
+                                                 .keep = keep,
+                                                 .restore = restore};
+    const struct gn_control_source source = {.ctx = name, .queries = &queries, .commands = &commands};
+    char *reply = gn_control_handle(&source, GN_ROLE_CONTROL, (const char *)data, size);
     FUZZ_CHECK(reply);
     json_error_t where;
     json_t *root = json_loads(reply, JSON_REJECT_DUPLICATES, &where);

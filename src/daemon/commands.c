@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gantryd does at commands (control/control.h), and the answer to every control request.
+ * gantryd's thread. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "control/control.h"
+#include "daemon/arrivals.h"
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+#include "daemon/tenant_change.h"
+#include "daemon/viewer.h"
+
+static int set_policy(void *ctx, const char *name, struct gn_error *err)
+{
+    const struct gn_viewer *w = ctx;
+    const struct gn_sched_policy *policy;
+    int rc = gn_policy_parse(name, &policy, err);
+    if (rc)
+        return rc;
+    /* Who has begun without turns goes on so: his worker knows of none. */
+    w->d->takes_turns = policy != NULL;
+    if (policy)
+        gn_scheduler_set_policy(w->d->scheduler, policy);
+    gn_log(GN_LOG_INFO, "the policy is %s", name);
+    gn_tracing_note(w->d, GN_TRACE_POLICY, 0, name);
+    return 0;
+}
+
+static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err)
+{
+    const struct gn_viewer *w = ctx;
+    struct gn_daemon *d = w->d;
+    (void)err;
+    if (d->draining != on)
+        gn_log(GN_LOG_INFO, on ? "no new programs are taken in: this gantryd is being emptied"
+                               : "new programs are taken in again");
+    d->draining = on;
+    if (on)
+        gn_arrivals_turn_away(d);
+    *ret = (struct gn_control_drain){.draining = on};
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming +=
+        v->conn && !v->booted && !v->ending;
+    return 0;
+}
+
+static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
+{
+    struct gn_viewer *w = ctx;
+    struct gn_vgpu_record *v;
+    int rc = gn_viewer_find_vgpu(w, wish->vgpu, &v, err);
+    if (rc)
+        return rc;
+    if (strncmp(wish->to, "unix:", 5) == 0 || strncmp(wish->to, "tcp:", 4) == 0)
+        return gn_away_start(w->c, w->c->request_seq, v, wish, err);
+    enum gn_move_to to = 0;
+    while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
+        to++;
+    if (to == GN_MOVE_TO_N)
+        return gn_fail(err, EOPNOTSUPP,
+                       "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
+                       "this gantryd moves no vGPU to \"%.100s\"", wish->to);
+    return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
+}
+
+static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret,
+                   struct gn_error *err)
+{
+    struct gn_viewer *w = ctx;
+    /* Who was admitted to the tenant over tcp could as well attach a program of his there. */
+    const bool may =
+        w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
+    return may || w->c->is_operator ? gn_arrival_announce(w->c, what, ret, err)
+                                    : gn_control_refuse_role(err);
+}
+
+static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
+{
+    struct gn_viewer *w = ctx;
+    struct gn_vgpu_record *v;
+    int rc = gn_viewer_find_vgpu(w, wish->vgpu, &v, err);
+    if (rc)
+        return rc;
+    return gn_checkpoint_start(w->c, w->c->request_seq, v, wish->stop, wish->drain_timeout_ms, err);
+}
+
+static int keep_checkpoint(void *ctx, struct gn_error *err)
+{
+    struct gn_viewer *w = ctx;
+    return gn_checkpoint_keep(w->c, w->c->request_seq, err);
+}
+
+static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent,
+                   struct gn_error *err)
+{
+    struct gn_viewer *w = ctx;
+    return gn_restore_start(w->c, w->c->request_seq, wish, ret_absent, err);
+}
+
+static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
+{
+    struct gn_viewer *w = ctx;
+    return gn_tenant_change(w->d, change, &w->wait_for, err);
+}
+
+static const struct gn_control_commands commands = {.set_policy = set_policy,
+                                                    .change = change_tenant,
+                                                    .drain = drain,
+                                                    .migrate = migrate,
+                                                    .receive = receive,
+                                                    .checkpoint = checkpoint,
+                                                    .keep = keep_checkpoint,
+                                                    .restore = restore};
+
+char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n,
+                       struct gn_tenant **ret_wait_for)
+{
+    struct gn_viewer w = {.d = d, .c = c};
+    const struct gn_control_source source = {
+        .ctx = &w, .queries = &gn_daemon_queries, .commands = &commands};
+    char *reply =
+        gn_control_handle(&source, c->is_operator ? GN_ROLE_CONTROL : GN_ROLE_PROGRAM, request, n);
+    *ret_wait_for = w.wait_for;
+    return reply;
+}
