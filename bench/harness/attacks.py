@@ -47,7 +47,7 @@ def run(context):
                   ["alone", "attacked", "min..max", "alone again", "min..max"])
     if context.gantry is None:
         raise BenchError("needs a staged tree")
-    subprocess.run([os.path.join(context.gantry.stage, "bin/gantry"), "tenant", "add", TENANT, "--connect", context.gantry.address],
+    subprocess.run([os.path.join(context.gantry.stage, "bin/gantry"), "tenant", "add", TENANT, "--uid", str(os.getuid()), "--connect", context.gantry.address],
                    env=clean_environment(), check=True)
     program = os.path.join(context.build, "bench/loads/gantry-load")
     results = []

@@ -395,10 +395,10 @@ static const struct request {
     {"status", GN_ROLE_PROGRAM, false, NULL, answer_status},
     {"tenants", GN_ROLE_PROGRAM, false, NULL, answer_tenants},
     {"policy", GN_ROLE_PROGRAM, false, NULL, answer_policy},
+    {"about", GN_ROLE_VIEW, false, FAIL_MIGRATE, gn_control_take_about},
     {"trace-start", GN_ROLE_CONTROL, false, "cannot trace", gn_control_trace_start},
     {"trace-read", GN_ROLE_CONTROL, false, "cannot go on tracing", gn_control_trace_read},
     {"trace-stop", GN_ROLE_CONTROL, false, "cannot stop tracing", gn_control_trace_stop},
-    {"about", GN_ROLE_CONTROL, false, FAIL_MIGRATE, gn_control_take_about},
     {"policy-set", GN_ROLE_CONTROL, false, FAIL_POLICY, set_policy},
     {"tenant-add", GN_ROLE_CONTROL, false, FAIL_ADD, add_a_tenant},
     {"tenant-set", GN_ROLE_CONTROL, false, FAIL_SET, set_a_tenant},
@@ -421,7 +421,8 @@ static const struct request *find_request(const char *name)
 
 int gn_control_refuse_role(struct gn_error *err)
 {
-    return gn_fail(err, EPERM, "ask him who runs gantryd", "only gantryd's own user and root may");
+    return gn_fail(err, EPERM, "run it as gantryd's own user, as root or as a member of the group gantry-operator",
+                   "only operators may, by gantryd's control socket");
 }
 
 static char *answer(const struct gn_control_source *source, enum gn_role role, const json_t *root)

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/kernel.h"
-#include "control/role.h"
+#include "link/role.h"
 
 /*
  * The control requests of a gantryd and their JSON. A request is
@@ -122,9 +122,9 @@ struct gn_control_tenant {
 
 /*
  * {"version":1,"request":"tenant-add"|"tenant-set"|"tenant-rm","name":NAME, ...}, with, but for tenant-rm,
- * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "uids" (a list, or "any"), "gids", "token" ("":
- * none), "modes", "devices". A list takes the place of the one before; what is not named stays as it is. The reply is "tenants": the one
- * changed.
+ * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "uids" (a list, empty for nobody, or "any"),
+ * "gids", "token" ("": none), "modes", "devices". A list takes the place of the one before; what is not named stays as it is. The reply is
+ * "tenants": the one changed.
  */
 struct gn_control_change {
     enum gn_control_what { GN_CONTROL_ADD = 1, GN_CONTROL_SET, GN_CONTROL_REMOVE } what;
@@ -296,9 +296,6 @@ struct gn_control_queries {
     void (*tenants)(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg);
     void (*policies)(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg);
     bool (*draining)(void *ctx); /* NULL: never */
-    /* vgpu: the only vGPU to trace, "": all; START only. NULL: there is no tracing. 0 or -errno. */
-    int (*trace)(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
-                 void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
     /* 0 and *ret, whose texts hold until the next request; or -errno: -ENOENT: it is not there. */
     int (*about)(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err);
 };
@@ -306,6 +303,9 @@ struct gn_control_queries {
 /* Commands change something. 0, or -errno and nothing was changed. */
 struct gn_control_commands {
     int (*set_policy)(void *ctx, const char *name, struct gn_error *err);
+    /* vgpu: the only vGPU to trace, "": all; START only. NULL: there is no tracing. */
+    int (*trace)(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
+                 void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
     /* The change's values are well-formed, not more. */
     int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
     int (*drain)(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err);

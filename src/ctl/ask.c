@@ -21,18 +21,18 @@ static int refused(json_t *error, struct gn_error *err)
                    why ? why : "");
 }
 
-int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err)
+int gn_ctl_ask(const char *connect, const char *query, json_t **ret, struct gn_error *err)
 {
-    char *text = gn_control_request(request);
-    int rc = text ? gn_ctl_ask_text(connect, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    char *text = gn_control_request(query);
+    int rc = text ? gn_ctl_ask_text(connect, GN_ROLE_VIEW, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     return rc;
 }
 
-int gn_ctl_ask_text(const char *connect, const char *text, json_t **ret, struct gn_error *err)
+int gn_ctl_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret, struct gn_error *err)
 {
     struct gn_link *link = NULL;
-    int rc = gn_link_connect_control(connect, &link, err);
+    int rc = gn_link_connect_control(connect, role, &link, err);
     if (rc)
         return rc;
     rc = gn_ctl_ask_on(link, text, ret, err);

@@ -127,10 +127,10 @@ static bool is_tcp(const char *address)
 int gn_ctl_away_connect(const char *address, const struct gn_ctl_tokens *tokens, const char *tenant, struct gn_link **ret,
                         struct gn_error *err)
 {
-    const struct gn_link_who who = {.tenant = tenant, .token = gn_ctl_tokens_find(tokens, tenant)};
+    const struct gn_link_who who = {.tenant = tenant, .token = gn_ctl_tokens_find(tokens, tenant), .role = GN_ROLE_CONTROL};
     char fix[sizeof err->fix];
     if (!is_tcp(address))
-        return gn_link_connect_control(address, ret, err);
+        return gn_link_connect_control(address, GN_ROLE_CONTROL, ret, err);
     int rc = gn_link_connect_control_as(address, &who, ret, err);
     if (rc != -EACCES)
         return rc;

@@ -177,7 +177,7 @@ static int stop(struct saving *s, struct gn_error *err)
  * temporary name. */
 static int save(struct saving *s, bool *ret_stopped, uint64_t *ret_sync_ns, struct gn_error *err)
 {
-    int rc = gn_link_connect_control(s->args->connect, &s->link, err);
+    int rc = gn_link_connect_control(s->args->connect, GN_ROLE_CONTROL, &s->link, err);
     if (!rc)
         rc = receive(s, err);
     GN_FAULT("ctl-received");

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "link/role.h"
 
 /* `gantry`, the command line: what its subcommands share. One process, one command. */
 
@@ -134,9 +135,10 @@ const char *gn_ctl_id_of(const json_t *o);
 int gn_ctl_flush(const struct gn_ctl_args *args);
 
 /* ask.c: a control request's reply, to be json_decref'd. 0 or -errno: -EREMOTEIO: it was refused; of a move -ENOENT: its vGPU is gone,
- * -ENOBUFS: device memory is short where it is to go. `text` is the request's JSON, `request` its name. */
-int gn_ctl_ask(const char *connect, const char *request, json_t **ret, struct gn_error *err);
-int gn_ctl_ask_text(const char *connect, const char *text, json_t **ret, struct gn_error *err);
+ * -ENOBUFS: device memory is short where it is to go. `query` is the name of a request; `text` is one as JSON, and `role` what
+ * it needs (gn_link_connect_control). */
+int gn_ctl_ask(const char *connect, const char *query, json_t **ret, struct gn_error *err);
+int gn_ctl_ask_text(const char *connect, enum gn_role role, const char *text, json_t **ret, struct gn_error *err);
 /* The same on a connection that is there already: gn_link_connect_control. */
 struct gn_link;
 struct gn_control_wish;

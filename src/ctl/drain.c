@@ -161,7 +161,7 @@ static enum state move(const struct drain *d, const char *id, json_t **ret, bool
     json_t *about = NULL;
     struct gn_error ignored;
     wish.vgpu = id;
-    int rc = gn_link_connect_control(d->args->connect, &here, err);
+    int rc = gn_link_connect_control(d->args->connect, GN_ROLE_CONTROL, &here, err);
     if (rc)
         return STAYS;
     gn_link_set_patience(here, -1); /* gantryd gives up when it takes too long */
@@ -405,7 +405,7 @@ static int begin(struct drain *d, struct gn_error *err)
     if (!rc)
         rc = gn_ctl_tokens_read(&d->args->token_files, &d->tokens, err);
     if (!rc)
-        rc = gn_link_connect_control(d->args->connect, &d->here, err);
+        rc = gn_link_connect_control(d->args->connect, GN_ROLE_CONTROL, &d->here, err);
     if (!rc)
         rc = reach(d, &there, err);
     if (!rc)
@@ -469,7 +469,7 @@ static int undo(const struct gn_ctl_args *args)
 {
     struct gn_error err = {{0}, {0}};
     struct gn_link *here = NULL;
-    int rc = gn_link_connect_control(args->connect, &here, &err);
+    int rc = gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &here, &err);
     if (!rc)
         rc = set_draining(here, false, NULL, &err);
     if (here)

@@ -37,7 +37,7 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     struct gn_ctl_tokens tokens;
     int rc = gn_ctl_tokens_read(&args->token_files, &tokens, &err);
     if (!rc)
-        rc = gn_link_connect_control(args->connect, &here, &err);
+        rc = gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &here, &err);
     if (!rc) {
         const bool away = strchr(wish->to, ':') != NULL;
         gn_ctl_when_interrupted(args, failure, away ? "gantryd goes on with the move, or calls it off" : "gantryd goes on with it",

@@ -41,7 +41,8 @@ int gn_ctl_policy(const struct gn_ctl_args *args)
     char *text = name ? gn_control_policy_request(name) : gn_control_request("policy");
     struct gn_error err = {{0}, {0}};
     json_t *reply = NULL;
-    int rc = text ? gn_ctl_ask_text(args->connect, text, &reply, &err) : gn_fail(&err, ENOMEM, NULL, "out of memory");
+    int rc = text ? gn_ctl_ask_text(args->connect, name ? GN_ROLE_CONTROL : GN_ROLE_VIEW, text, &reply, &err)
+                  : gn_fail(&err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_is_array(json_object_get(reply, "policies")))
         rc = gn_fail(&err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"policies\"");

@@ -117,7 +117,7 @@ static int restore(const struct gn_ctl_args *args, int fd, const struct head *h,
     struct gn_link *link = NULL;
     bool absent = false;
     char *request = gn_control_restore_request(&h->wish);
-    int rc = request ? gn_link_connect_control(args->connect, &link, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    int rc = request ? gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &link, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     if (!rc) {
         gn_ctl_when_interrupted(args, failure, "its program waits on, unless that was the last moment", "gantry ls says which");
         gn_link_set_patience(link, -1);

@@ -118,8 +118,8 @@ static int send_change(const struct gn_ctl_args *args, const struct gn_control_c
     struct gn_error err = {{0}, {0}};
     json_t *reply = NULL;
     char *text = gn_control_change_request(c);
-    int rc =
-        text ? gn_ctl_ask_text(args->connect, text, &reply, &err) : gn_fail(&err, EINVAL, "use letters and digits", "a value is not text");
+    int rc = text ? gn_ctl_ask_text(args->connect, GN_ROLE_CONTROL, text, &reply, &err)
+                  : gn_fail(&err, EINVAL, "use letters and digits", "a value is not text");
     if (text)
         explicit_bzero(text, strlen(text));
     free(text);

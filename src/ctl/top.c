@@ -202,7 +202,7 @@ int gn_ctl_top(const struct gn_ctl_args *args)
     struct asker a = {.link = NULL};
     if (find_order(args->sort, &order, &err))
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
-    int rc = gn_link_connect_control(args->connect, &a.link, &err), status = GN_EXIT_OK;
+    int rc = gn_link_connect_control(args->connect, GN_ROLE_VIEW, &a.link, &err), status = GN_EXIT_OK;
     if (rc)
         return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
     if (args->once || args->json)

@@ -167,7 +167,7 @@ int gn_ctl_trace(const struct gn_ctl_args *args)
         gn_fail(&err, EINVAL, "-o FILE; - is stdout", "say where to write it");
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }
-    int rc = gn_link_connect_control(args->connect, &t.link, &err);
+    int rc = gn_link_connect_control(args->connect, GN_ROLE_VIEW, &t.link, &err);
     if (rc)
         return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
     sigaction(SIGINT, &how, NULL);

@@ -41,7 +41,7 @@ static bool look(const struct gn_ctl_watch *w, struct gn_link **link, struct gn_
     size_t i;
     *ret_n = 0;
     if (!*link) {
-        if (gn_link_connect_control(w->args->connect, link, &ignored))
+        if (gn_link_connect_control(w->args->connect, GN_ROLE_VIEW, link, &ignored))
             return false;
         gn_link_set_patience(*link, PATIENCE_MS);
     }

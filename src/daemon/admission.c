@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -36,7 +37,8 @@ static int judge(struct gn_conn *c, const struct gn_tenant_rules *rules)
                            .subject = c->peer.subject,
                            .uid = c->uid,
                            .gid = c->gid,
-                           .is_operator = c->is_operator,
+                           .is_operator = c->role == GN_ROLE_CONTROL,
+                           .is_default = !c->remote && (c->uid == geteuid() || c->uid == 0),
                            .token = c->token,
                            .n_token = c->n_token};
     gid_t *groups = rules->n_gids && !c->remote ? groups_of(c->socket.fd, &peer.n_groups) : NULL;
@@ -80,7 +82,7 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
         *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
         return NULL;
     }
-    if (t && c->n_token && t->rules.n_token && !c->is_operator && !gn_refusals_may_try(&d->refusals, c->quota->source, now)) {
+    if (t && c->n_token && t->rules.n_token && c->role != GN_ROLE_CONTROL && !gn_refusals_may_try(&d->refusals, c->quota->source, now)) {
         *ret_code = gn_fail(err, EAGAIN, "wait some seconds", "too many wrong tokens came from %s: none is looked at now",
                             gn_conn_name_user(c, who));
         return NULL;
@@ -90,7 +92,7 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     if (rc == 0)
         return t;
     bool wrong_token = rc == -EPERM;
-    if (!t && c->is_operator)
+    if (!t && c->role == GN_ROLE_CONTROL)
         rc = gn_fail(err, ENOENT, "gantry tenant add makes one, gantry tenant ls lists them", "there is no tenant \"%s\"", shown);
     else if (wrong_token)
         rc = gn_fail(err, EACCES, "correct GANTRY_TOKEN, or unset it", "the token is not that of the tenant \"%s\"", shown);

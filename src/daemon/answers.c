@@ -139,7 +139,7 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         const struct gn_platform_record *p = &d->machine.platforms[i];
         const struct gn_tenant *t = w->c->tenant;
-        const uint64_t his = w->c->is_operator ? UINT64_MAX : t ? gn_tenant_devices(&t->rules, &d->machine, i) : 0;
+        const uint64_t his = w->c->role >= GN_ROLE_VIEW ? UINT64_MAX : t ? gn_tenant_devices(&t->rules, &d->machine, i) : 0;
         for (uint32_t j = 0; j < p->n_devices; j++) {
             const struct gn_probe_device *f = &p->devices[j].facts;
             if (!(his >> j & 1))
@@ -229,6 +229,11 @@ static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t, vo
                                     .modes = modes,
                                     .n_devices = r->n_devices,
                                     .devices = devices};
+    const uint32_t unruled[] = {geteuid(), 0};
+    if (strcmp(r->name, GN_TENANT_DEFAULT) == 0 && !gn_tenant_has_rule(r)) {
+        out.uids = unruled;
+        out.n_uids = unruled[0] ? 2 : 1;
+    }
     for (uint32_t mode = 1; mode <= GN_MODE_PASSTHROUGH; mode <<= 1)
         if (allowed & mode)
             modes[out.n_modes++] = gn_mode_name(mode);
@@ -266,13 +271,6 @@ static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_con
                   .name = GN_POLICY_NONE, .about = "no turns: all at once, as the driver lets them", .in_force = !d->takes_turns});
     for (unsigned i = 0; (p = gn_sched_policy_at(i)); i++)
         each(arg, &(struct gn_control_policy){.name = p->name, .about = p->about, .in_force = d->takes_turns && p == now});
-}
-
-static int trace(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
-                 void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err)
-{
-    const struct gn_viewer *w = ctx;
-    return gn_tracing_do(w->d, w->c, what, vgpu, ret, each, arg, err);
 }
 
 /* By its id, or the beginning of it that no other has. 0 or -errno: -ENOENT: there is none. */
@@ -316,5 +314,4 @@ const struct gn_control_queries gn_daemon_queries = {.vgpus = list_vgpus,
                                                      .tenants = list_tenants,
                                                      .policies = list_policies,
                                                      .draining = draining,
-                                                     .trace = trace,
                                                      .about = about};

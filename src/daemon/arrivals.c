@@ -175,7 +175,7 @@ static int refuse_emptied(struct gn_error *err)
 /* For a program that finds itself on this machine. */
 static void say_near(const struct gn_daemon *d, struct gn_control_receipt *ret)
 {
-    char *path = d->at ? realpath(d->at->path, NULL) : NULL;
+    char *path = realpath(gn_sockets_path(&d->sockets), NULL);
     const int n = path ? snprintf(ret->near, sizeof ret->near, "unix:%s", path) : 0;
     if (n <= 0 || (size_t)n >= sizeof ret->near || !gn_kernel_id(ret->kernel))
         ret->near[0] = 0;

@@ -28,20 +28,25 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
     return 0;
 }
 
+static int trace(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
+                 void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err)
+{
+    const struct gn_viewer *w = ctx;
+    return gn_tracing_do(w->d, w->c, what, vgpu, ret, each, arg, err);
+}
+
 static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err)
 {
     const struct gn_viewer *w = ctx;
     struct gn_daemon *d = w->d;
     (void)err;
     if (d->draining != on)
-        gn_log(GN_LOG_INFO, on ? "no new programs are taken in: this gantryd is being emptied"
-                               : "new programs are taken in again");
+        gn_log(GN_LOG_INFO, on ? "no new programs are taken in: this gantryd is being emptied" : "new programs are taken in again");
     d->draining = on;
     if (on)
         gn_arrivals_turn_away(d);
     *ret = (struct gn_control_drain){.draining = on};
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming +=
-        v->conn && !v->booted && !v->ending;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) ret->n_coming += v->conn && !v->booted && !v->ending;
     return 0;
 }
 
@@ -58,21 +63,17 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
     while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
         to++;
     if (to == GN_MOVE_TO_N)
-        return gn_fail(err, EOPNOTSUPP,
-                       "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
+        return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
                        "this gantryd moves no vGPU to \"%.100s\"", wish->to);
     return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
 }
 
-static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret,
-                   struct gn_error *err)
+static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret, struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
     /* Who was admitted to the tenant over tcp could as well attach a program of his there. */
-    const bool may =
-        w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
-    return may || w->c->is_operator ? gn_arrival_announce(w->c, what, ret, err)
-                                    : gn_control_refuse_role(err);
+    const bool may = w->c->remote && w->c->tenant && strcmp(w->c->tenant->rules.name, what->tenant) == 0;
+    return may || w->c->role == GN_ROLE_CONTROL ? gn_arrival_announce(w->c, what, ret, err) : gn_control_refuse_role(err);
 }
 
 static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_error *err)
@@ -91,8 +92,7 @@ static int keep_checkpoint(void *ctx, struct gn_error *err)
     return gn_checkpoint_keep(w->c, w->c->request_seq, err);
 }
 
-static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent,
-                   struct gn_error *err)
+static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
     return gn_restore_start(w->c, w->c->request_seq, wish, ret_absent, err);
@@ -105,6 +105,7 @@ static int change_tenant(void *ctx, const struct gn_control_change *change, stru
 }
 
 static const struct gn_control_commands commands = {.set_policy = set_policy,
+                                                    .trace = trace,
                                                     .change = change_tenant,
                                                     .drain = drain,
                                                     .migrate = migrate,
@@ -113,14 +114,11 @@ static const struct gn_control_commands commands = {.set_policy = set_policy,
                                                     .keep = keep_checkpoint,
                                                     .restore = restore};
 
-char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n,
-                       struct gn_tenant **ret_wait_for)
+char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n, struct gn_tenant **ret_wait_for)
 {
     struct gn_viewer w = {.d = d, .c = c};
-    const struct gn_control_source source = {
-        .ctx = &w, .queries = &gn_daemon_queries, .commands = &commands};
-    char *reply =
-        gn_control_handle(&source, c->is_operator ? GN_ROLE_CONTROL : GN_ROLE_PROGRAM, request, n);
+    const struct gn_control_source source = {.ctx = &w, .queries = &gn_daemon_queries, .commands = &commands};
+    char *reply = gn_control_handle(&source, c->role, request, n);
     *ret_wait_for = w.wait_for;
     return reply;
 }

@@ -88,10 +88,7 @@ void gn_conn_close(struct gn_conn *c)
     gn_list_remove(&c->link);
     d->n_conns--;
     gn_loop_bury(&d->loop, &c->corpse, bury);
-    if (!d->listening && d->listener.fd >= 0) {
-        d->listening = true;
-        gn_loop_change(&d->loop, &d->listener, EPOLLIN);
-    }
+    gn_sockets_pause(&d->sockets, false);
 }
 
 void gn_conns_close(struct gn_daemon *d)
@@ -210,8 +207,10 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     c->n_token = who.n_token;
     memcpy(c->token, who.token, sizeof c->token);
     explicit_bzero(who.token, sizeof who.token);
-    /* An operator's questions need no tenant; he may be about to make one. */
-    if (!c->claims && (!c->control_only || !c->is_operator))
+    if (c->role == GN_ROLE_VIEW && !c->control_only)
+        code = gn_fail(&err, EACCES, "name the program socket in GANTRY_CONNECT",
+                       "gantryd's view socket is for queries, and programs cannot attach there");
+    else if (!c->claims && (!c->control_only || c->role == GN_ROLE_PROGRAM)) /* viewers' and operators' requests need no tenant */
         c->tenant = gn_admit(c, who.tenant, &code, &err);
     if (code) {
         c->closing = true;
@@ -319,7 +318,7 @@ static void take_control(struct gn_conn *c, const struct gn_frame *f)
 /* For the next control request. */
 static void take_file(struct gn_conn *c, const struct gn_frame *f)
 {
-    if (!c->control_only || !c->is_operator || f->n_payload || f->n_fds != 1) {
+    if (!c->control_only || f->n_payload || f->n_fds != 1) {
         fault(c, "sent a file that nobody asked for");
         return;
     }
@@ -477,7 +476,7 @@ static void ready(struct gn_source *s, uint32_t events)
         gn_conn_close(c);
 }
 
-static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred, uint64_t source)
+static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred, uint64_t source, enum gn_role role)
 {
     struct gn_conn *c = calloc(1, sizeof *c);
     struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source) : NULL;
@@ -491,7 +490,7 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     c->pid = cred->pid;
     c->uid = cred->uid;
     c->gid = cred->gid;
-    c->is_operator = cred->uid == geteuid() || cred->uid == 0;
+    c->role = role;
     c->process.fd = c->file_fd = -1;
     c->taken_ticks = gn_process_ticks_now();
     gn_list_init(&c->stranger.link);
@@ -510,14 +509,14 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     return c;
 }
 
-void gn_conns_take(struct gn_daemon *d, int fd)
+void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role)
 {
     struct ucred cred;
     socklen_t n = sizeof cred;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
         gn_quotas_close(&d->quotas, fd);
     else
-        (void)take_socket(d, fd, &cred, gn_quota_source_of_user(cred.uid));
+        (void)take_socket(d, fd, &cred, gn_quota_source_of_user(cred.uid), role);
 }
 
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
@@ -527,7 +526,7 @@ struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct g
         gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
-    struct gn_conn *c = take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address));
+    struct gn_conn *c = take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address), GN_ROLE_PROGRAM);
     if (c) {
         c->remote = true;
         c->peer = *peer;
@@ -545,24 +544,23 @@ static bool out_of_descriptors(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
-void gn_conns_accept(struct gn_source *listener, uint32_t events)
+void gn_conns_accept(struct gn_source *source, uint32_t events)
 {
-    struct gn_daemon *d = gn_container_of(listener, struct gn_daemon, listener);
+    const struct gn_socket *s = gn_container_of(source, struct gn_socket, source);
+    struct gn_daemon *d = s->daemon;
     bool room = gn_crowd_make_room(d);
-    int fd = room ? accept_one(listener) : -1;
+    int fd = room ? accept_one(source) : -1;
     if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d))
-        fd = accept_one(listener);
+        fd = accept_one(source);
     if (fd >= 0) {
-        gn_conns_take(d, fd);
+        gn_conns_take(d, fd, s->role);
         return;
     }
     if (!room || out_of_descriptors()) {
         gn_log(GN_LOG_WARN, "cannot take another connection (%u there): %s; new ones wait until one is closed", d->n_conns,
                room ? strerror(errno) : "all of them have vGPUs");
         /* With none to wait for, trying again is all that is left. */
-        if (d->n_conns) {
-            d->listening = false;
-            gn_loop_change(&d->loop, listener, 0);
-        }
+        if (d->n_conns)
+            gn_sockets_pause(&d->sockets, true);
     }
 }

@@ -12,6 +12,7 @@
 #include "daemon/quota.h"
 #include "daemon/refusals.h"
 #include "daemon/scheduler.h"
+#include "daemon/sockets.h"
 #include "daemon/strangers.h"
 #include "daemon/tenants.h"
 #include "daemon/tracing.h"
@@ -34,7 +35,6 @@ struct gn_tcp_listener;
 struct gn_move;
 struct gn_late_attach;
 struct gn_arrival;
-struct gn_listener;
 
 struct gn_host {
     struct gn_daemon *daemon;
@@ -73,7 +73,7 @@ struct gn_conn {
     pid_t pid;         /* of the program, in our namespace; 0: not visible from here */
     uid_t uid;         /* who connected, by the kernel's word */
     gid_t gid;
-    bool is_operator; /* gantryd's own user, or root: may change things, and is admitted everywhere */
+    enum gn_role role; /* of the socket that accepted it; it never changes */
     char program[GN_LINK_NAME_BYTES];
     bool remote; /* from another machine: `peer` says what is known, and the kernel nothing */
     bool bye;    /* the program has said that it ends */
@@ -173,8 +173,7 @@ struct gn_daemon {
     /* crowd.c */
     uint64_t n_held_bytes, crowd_told_ns;
     uint32_t n_crowd_untold, n_crowd_peak;
-    struct gn_source listener;
-    bool listening; /* false: too many connections or descriptors; goes on when one is closed */
+    struct gn_sockets sockets;
     struct gn_source signals;
     struct gn_source grace;      /* timerfd, armed only while a vGPU is on its way out */
     struct gn_tcp_listener *tcp; /* NULL: none */
@@ -195,39 +194,20 @@ struct gn_daemon {
     struct gn_scheduler *scheduler;
     bool takes_turns; /* there is a policy: vGPUs from now on have the device one after the other */
     struct gn_tracing tracing;
-    struct gn_source late;  /* eventfd: the scheduler waits for holders of devices */
-    struct gn_listener *at; /* whose socket others may use or not, as the tenants say; NULL: nobody's */
+    struct gn_source late; /* eventfd: the scheduler waits for holders of devices */
     bool stopping;
     bool draining;           /* no program gets a vGPU that has none */
     struct gn_list arrivals; /* arrivals.c */
 };
 
-/* listener.c: bound under a temporary name first, published when everything else stands. */
-struct gn_listener {
-    int dir_fd; /* of the socket's directory */
-    int fd;
-    bool made_dir;
-    bool published;
-    char path[512];
-    char temporary[64];
-    unsigned long long inode;
-};
-#define GN_LISTENER_NONE                                                                                                                   \
-    {                                                                                                                                      \
-        .dir_fd = -1, .fd = -1                                                                                                             \
-    }
-int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err);
-int gn_listener_publish(struct gn_listener *l, struct gn_error *err);
-/* Lets every user of the machine connect, or its owner alone. */
-int gn_listener_open_to_others(struct gn_listener *l, bool others, struct gn_error *err);
-/* Removes what open and publish have made; the socket only while it is still ours. Does not close fd. */
-void gn_listener_remove(struct gn_listener *l);
+/* listener.c: tells the service manager, if there is one (NOTIFY_SOCKET). */
 void gn_notify_ready(void);
 
 /* conns.c */
-void gn_conns_accept(struct gn_source *listener, uint32_t events);
+/* Of a struct gn_socket. */
+void gn_conns_accept(struct gn_source *source, uint32_t events);
 /* A connected Unix socket that does not block; gantryd's from now on. */
-void gn_conns_take(struct gn_daemon *d, int fd);
+void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role);
 /* One of another machine's program's; fd is as above. NULL: it is closed already. */
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);

@@ -62,7 +62,6 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
 #define LOG_END_MS      1000 /* for the last lines to be written */
 
 static struct gn_daemon gantryd;
-static struct gn_listener listener = GN_LISTENER_NONE;
 
 static int die(int rc, const struct gn_error *err, int status)
 {
@@ -95,8 +94,7 @@ static void signalled(struct gn_source *s, uint32_t events)
     if (!end || d->stopping)
         return;
     d->stopping = true;
-    gn_listener_remove(&listener);
-    gn_loop_close(&d->loop, &d->listener);
+    gn_sockets_close(&d->sockets);
     gn_tcp_listener_stop(d->tcp);
     d->tcp = NULL;
     gn_conns_close(d);
@@ -213,7 +211,7 @@ static int make_tenants(struct gn_daemon *d, const struct gn_config *config, str
     if (rc == 0)
         rc = check_floors(d, config, err);
     if (rc == 0)
-        rc = gn_listener_open_to_others(d->at, gn_tenants_admit_others(&d->tenants), err);
+        rc = gn_sockets_set_access(&d->sockets, gn_tenants_admit_others(&d->tenants), err);
     return rc;
 }
 
@@ -222,7 +220,6 @@ static int start(const struct gn_config *config, struct gn_error *err)
     struct gn_daemon *d = &gantryd;
     struct gn_address address;
     int end_fd;
-    d->at = &listener;
     d->closed.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (d->closed.fd < 0)
         return gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno));
@@ -234,11 +231,10 @@ static int start(const struct gn_config *config, struct gn_error *err)
     gn_list_init(&d->late_attaches);
     gn_breaches_init(&d->breaches);
     gn_list_init(&d->arrivals);
-    d->listener.fd = -1;
     if (config->socket[0])
-        rc = gn_listener_open(&listener, config->socket, false, err);
+        rc = gn_sockets_open(&d->sockets, config->socket, false, err);
     else if ((rc = gn_address_default_socket(geteuid(), getenv("XDG_RUNTIME_DIR"), &address, err)) == 0)
-        rc = gn_listener_open(&listener, address.path, true, err);
+        rc = gn_sockets_open(&d->sockets, address.path, true, err);
     if (rc || (rc = end_fd = end_signal_fd(err)) < 0)
         return rc;
     rc = gn_machine_probe(&d->machine, config, end_fd, err);
@@ -252,8 +248,6 @@ static int start(const struct gn_config *config, struct gn_error *err)
     if (rc)
         return rc;
     rc = gn_loop_init(&d->loop);
-    d->listener.fd = listener.fd;
-    d->listening = true;
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->signals, EPOLLIN, signalled);
     if (rc == 0)
@@ -267,8 +261,6 @@ static int start(const struct gn_config *config, struct gn_error *err)
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->closed, EPOLLIN, gn_conns_closed_some);
     if (rc == 0)
-        rc = gn_loop_add(&d->loop, &d->listener, EPOLLIN, gn_conns_accept);
-    if (rc == 0)
         rc = gn_hosts_init(d);
     if (rc)
         return gn_fail(err, -rc, NULL, "cannot start: %s", strerror(-rc));
@@ -277,7 +269,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     d->breach_pause_ns = config->breach_pause_set ? config->breach_pause_ns : BREACH_PAUSE_NS;
     if (config->listen[0] && (rc = gn_tcp_listener_start(d, config, &d->tcp, err)))
         return rc;
-    return gn_listener_publish(&listener, err);
+    return gn_sockets_publish(&d->sockets, err);
 }
 
 int main(int argc, char **argv)
@@ -299,6 +291,7 @@ int main(int argc, char **argv)
     if (action == GN_OPTIONS_VERSION)
         return printf("gantryd %s\n", GN_VERSION) < 0 || fflush(stdout) ? 1 : 0;
 
+    gn_sockets_init(&gantryd.sockets, &gantryd);
     gn_raise_descriptor_limit();
     gn_orphans_adopt();
     rc = watch_signals(&err);
@@ -306,7 +299,7 @@ int main(int argc, char **argv)
         rc = start(&config, &err);
     gn_config_fini(&config);
     if (rc) {
-        gn_listener_remove(&listener);
+        gn_sockets_close(&gantryd.sockets);
         gn_hosts_fini(&gantryd);
         stop_scheduler(&gantryd);
         gn_tenants_fini(&gantryd.tenants);
@@ -319,14 +312,14 @@ int main(int argc, char **argv)
         gn_tcp_listener_address(gantryd.tcp, address, sizeof address);
         fprintf(stderr, "listening %s\n", address);
     }
-    fprintf(stderr, "ready unix:%s\n", listener.path);
+    fprintf(stderr, "ready unix:%s\n", gn_sockets_path(&gantryd.sockets));
     gn_notify_ready();
 
     rc = gn_log_writer_start(&err);
     if (rc)
         gn_log(GN_LOG_WARN, "%s; who does not read this log may hold gantryd up", err.what);
     rc = gn_loop_run(&gantryd.loop);
-    gn_listener_remove(&listener);
+    gn_sockets_close(&gantryd.sockets);
     gn_hosts_fini(&gantryd);
     gn_log_writer_stop(LOG_END_MS);
     gn_loop_close(&gantryd.loop, &gantryd.grace);

@@ -27,6 +27,16 @@ def attach(platform=0, weight=0, memory=0, stdio=3, zero=0, tenant=b""):
     return struct.pack("<IIQII64s", platform, weight, memory, stdio, zero, tenant)
 
 
+def beside(path, role):
+    """The socket of a role beside the program socket at this path."""
+    return (path[:-len(".sock")] if path.endswith(".sock") else path) + "." + role
+
+
+def sockets(path):
+    """All that a gantryd listens at whose program socket this is."""
+    return [path, beside(path, "view"), beside(path, "control")]
+
+
 def count_fds(pid="self"):
     return len(os.listdir("/proc/%s/fd" % pid))
 
@@ -153,6 +163,9 @@ class Gantryd:
 
     def client(self, **how):
         return Client(self.path, **how)
+
+    def operator(self, **how):
+        return Client(beside(self.path, "control"), **how)
 
     def template(self):
         """The first template's pid. It is there when gantryd is ready, though it may not have called exec yet."""

@@ -57,7 +57,9 @@ class Attached:
         self.session = socket.socket(fileno=self.reply.fds[0])
         self.session.settimeout(PATIENCE)
         self.segments = self.reply.fds[1:]
-        self.worker = next(v["worker_pid"] for v in vgpus(self.client) if int(v["id"], 16) == self.id)
+        operator = gantryd.operator()
+        self.worker = next(v["worker_pid"] for v in vgpus(operator) if int(v["id"], 16) == self.id)
+        operator.close()
         self.pidfd = os.pidfd_open(self.worker)
 
     def close(self):
@@ -80,7 +82,7 @@ class Attaching(unittest.TestCase):
 
     def tenant(self, what, name, **settings):
         """A change of tenants; the reply."""
-        c = self.gantryd.client()
+        c = self.gantryd.operator()
         self.addCleanup(c.close)
         return change(c, what, name, **settings)
 
@@ -149,9 +151,11 @@ class Attaching(unittest.TestCase):
             self.assertEqual(a.client.ask(SEGMENT, struct.pack("<Q", bad)).op, ERROR)
 
     def test_ls_and_devices(self):
-        self.tenant("add", "blue.team-1")
+        self.tenant("add", "blue.team-1", uids=[os.getuid()])
         a = self.attached(tenant=b"blue.team-1", weight=7, memory=4096)
-        v = vgpus(a.client)
+        operator = self.gantryd.operator()
+        self.addCleanup(operator.close)
+        v = vgpus(operator)
         self.assertEqual(len(v), 1)
         nothing = {"device_ns": 0, "used_ns": 0, "waited_ns": 0, "grants": 0, "interactive": False, "used": False, "share": 0, "entitled": 0}
         self.assertEqual(v[0], {"id": "%08x" % a.id, "tenant": "blue.team-1", "program": "test", "pid": os.getpid(),
@@ -159,7 +163,7 @@ class Attaching(unittest.TestCase):
                                 "state": "idle", "weight": 7, "memory_bytes": 0, "leased_bytes": 0, "memory_limit_bytes": 4096,
                                 "calls": 0, "sync_calls": 0, "copies": {"two": 0, "mapped": 0, "bypass": 0},
                                 "devices": [dict(nothing, name="Fake Device One", index=0), dict(nothing, name="Fake Device Two", index=1)]})
-        d = json.loads(a.client.control(b'{"version":1,"request":"devices"}'))["devices"]
+        d = json.loads(operator.control(b'{"version":1,"request":"devices"}'))["devices"]
         self.assertEqual([(x["name"], x["type"], x["present_as"], x["vgpus"]) for x in d],
                          [("Fake Device One", "gpu", "gpu", 1), ("Fake Device Two", "accelerator", "accelerator", 1)])
         self.assertIn("error", json.loads(a.client.control(b"what?")))

@@ -58,7 +58,7 @@ class Grants(unittest.TestCase):
         policy = () if {"--policy", "--config"} & set(args) else ("--policy", "fair")
         self.gantryd = Gantryd(*args, *policy, env=FAKE)
         self.addCleanup(self.gantryd.__exit__)
-        self.operator = self.gantryd.client()
+        self.operator = self.gantryd.operator()
         self.addCleanup(self.operator.close)
 
     def player(self, **how):
@@ -131,7 +131,7 @@ class Grants(unittest.TestCase):
     def test_weights_reach_the_scheduler(self):
         """Of both levels, and a change at once: what one is entitled to comes from the scheduler's own."""
         self.start()
-        self.tenant("add", "blue", weight=300)
+        self.tenant("add", "blue", weight=300, uids=[os.getuid()])
         players = [self.player(weight=w, tenant=t) for w, t in ((100, b""), (300, b""), (0, b"blue"))]
         for p in players:
             self.assertIn(p.do(b"T"), (WANTED, HELD))
@@ -147,7 +147,7 @@ class Grants(unittest.TestCase):
     def test_a_cap_holds_even_alone(self):
         self.start()
         cap, window = 0.1, 0.1
-        self.tenant("add", "blue", cap=cap)
+        self.tenant("add", "blue", cap=cap, uids=[os.getuid()])
         p = self.player(tenant=b"blue")
         began = time.monotonic()
         for _ in range(8):

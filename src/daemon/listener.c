@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "daemon/daemon.h"
+#include "daemon/listener.h"
 #include "link/address.h"
 
 #define BACKLOG       4096
@@ -89,6 +90,8 @@ static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error 
 /* What gantryds that were killed while they started have left behind. */
 static void sweep(int dir_fd)
 {
+    char own[sizeof TEMPORARY + 16];
+    const size_t n_own = (size_t)snprintf(own, sizeof own, TEMPORARY "%d-", (int)getpid());
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir) {
@@ -98,12 +101,14 @@ static void sweep(int dir_fd)
     }
     for (const struct dirent *e; (e = readdir(dir));) {
         struct stat st;
-        if (strncmp(e->d_name, TEMPORARY, sizeof TEMPORARY - 1) == 0 && fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISSOCK(st.st_mode) && knock(dir_fd, e->d_name) == ECONNREFUSED)
+        if (strncmp(e->d_name, TEMPORARY, sizeof TEMPORARY - 1) == 0 && strncmp(e->d_name, own, n_own) != 0 &&
+            fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) && knock(dir_fd, e->d_name) == ECONNREFUSED)
             (void)unlinkat(dir_fd, e->d_name, 0);
     }
     closedir(dir);
 }
+
+static unsigned n_bound; /* by this process: each has a name of its own */
 
 /* With the directory locked: sweep() must not meet a socket that does not listen yet. */
 static int bind_temporary(struct gn_listener *l, struct gn_error *err)
@@ -111,7 +116,7 @@ static int bind_temporary(struct gn_listener *l, struct gn_error *err)
     struct sockaddr_un at;
     struct stat st;
     sweep(l->dir_fd);
-    snprintf(l->temporary, sizeof l->temporary, TEMPORARY "%d", (int)getpid());
+    snprintf(l->temporary, sizeof l->temporary, TEMPORARY "%d-%u", (int)getpid(), ++n_bound);
     socklen_t n = address_in(l->dir_fd, l->temporary, &at);
     mode_t mask = umask(0177);
     int rc = bind(l->fd, (struct sockaddr *)&at, n) < 0 ? errno : 0;
@@ -191,13 +196,17 @@ static int open_socket_file(const struct gn_listener *l)
     return -ESTALE;
 }
 
-int gn_listener_open_to_others(struct gn_listener *l, bool others, struct gn_error *err)
+int gn_listener_set_access(struct gn_listener *l, mode_t mode, gid_t group, struct gn_error *err)
 {
     char path[32];
+    if (l->dir_fd < 0)
+        return 0;
     int fd = open_socket_file(l), rc = fd < 0 ? fd : 0;
-    /* fchmod() takes no descriptor of O_PATH. */
+    /* The group first: it must not have the rights of the one before. fchmod() takes no descriptor of O_PATH. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (rc == 0 && chmod(path, others ? 0666 : 0600) < 0)
+    if (rc == 0 && group != (gid_t)-1 && fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH) < 0)
+        rc = -errno;
+    if (rc == 0 && chmod(path, mode) < 0)
         rc = -errno;
     if (fd >= 0)
         close(fd);

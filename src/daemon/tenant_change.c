@@ -24,6 +24,7 @@ static int change_rules(struct gn_tenant_rules *r, const struct gn_control_chang
         r->memory_limit_bytes = c->memory_limit_bytes;
     if (c->has_uids) {
         r->any_uid = c->any_uid;
+        r->no_uid = !c->any_uid && c->n_uids == 0;
         r->n_uids = c->n_uids;
         memcpy(r->uids, c->uids, c->n_uids * sizeof r->uids[0]);
     }
@@ -131,7 +132,7 @@ int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c, str
            c->what == GN_CONTROL_ADD   ? "added"
            : c->what == GN_CONTROL_SET ? "changed"
                                        : "removed");
-    if (d->at && gn_listener_open_to_others(d->at, gn_tenants_admit_others(&d->tenants), &ignored))
+    if (gn_sockets_set_access(&d->sockets, gn_tenants_admit_others(&d->tenants), &ignored))
         gn_log(GN_LOG_WARN, "%s, ignoring it", ignored.what);
     return 0;
 }

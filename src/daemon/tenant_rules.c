@@ -105,13 +105,20 @@ int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_er
 {
     const struct passwd *user;
     unsigned long long n;
+    const bool none = strcmp(value, "none") == 0;
+    if (none ? r->any_uid || r->n_uids : r->no_uid)
+        return gn_fail(err, EINVAL, "leave out one of them", "uid = none stands alone");
+    if (none) {
+        r->no_uid = true;
+        return 0;
+    }
     if (strcmp(value, "any") == 0) {
         r->any_uid = true;
         return 0;
     }
     if (!parse_number(value, UINT32_MAX - 1, &n)) {
         if (!(user = getpwnam(value)))
-            return gn_fail(err, EINVAL, "write a user's number or name, or any", "there is no user \"%.100s\"", value);
+            return gn_fail(err, EINVAL, "write a user's number or name, any or none", "there is no user \"%.100s\"", value);
         n = user->pw_uid;
     }
     if (r->n_uids == GN_TENANT_MAX_IDS)

@@ -25,8 +25,9 @@ struct gn_tenant_rules {
     uint32_t weight;
     uint32_t cap, floor;         /* of each device that it may use, in millionths (base/part.h); 0: none */
     uint64_t memory_limit_bytes; /* 0: none */
-    /* Who may attach, beside gantryd's own user and root: any of these. */
+    /* The users of this machine that may attach: any of these. */
     bool any_uid;
+    bool no_uid; /* said to be nobody; then there are none below */
     uint32_t n_uids, n_gids;
     uid_t uids[GN_TENANT_MAX_IDS];
     gid_t gids[GN_TENANT_MAX_IDS];
@@ -45,8 +46,8 @@ int gn_tenant_name_check(const char *name, struct gn_error *err);
 
 /*
  * One setting, as text: the keys of [tenant NAME]. Those that may be repeated add to what is there. "none"
- * for cap, floor, memory and token-file, "any" for uid and device mean no limit, no claim, no token, everybody, every device. Users
- * and groups go by number or by name (which asks this machine's user database, and may block). 0 or -errno.
+ * for cap, floor, memory, token-file and uid, "any" for uid and device mean no limit, no claim, no token, nobody; everybody, every device.
+ * Users and groups go by number or by name (which asks this machine's user database, and may block). 0 or -errno.
  */
 int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_cap(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
@@ -71,7 +72,13 @@ bool gn_tenant_token_is(const struct gn_tenant_rules *r, const void *token, size
 uint32_t gn_mode_parse(const char *text);
 const char *gn_mode_name(uint32_t mode);
 
-/* Does it admit anybody but gantryd's own user and root? */
+/* Does it say which users of this machine it admits? A token is no such rule: it admits whoever shows it. */
+static inline bool gn_tenant_has_rule(const struct gn_tenant_rules *r)
+{
+    return r->any_uid || r->no_uid || r->n_uids || r->n_gids;
+}
+
+/* Does it admit others than those that a `default` without a rule admits? */
 static inline bool gn_tenant_admits_others(const struct gn_tenant_rules *r)
 {
     return r->any_uid || r->n_uids || r->n_gids || r->n_token;

@@ -105,6 +105,8 @@ int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer
     }
     if (peer->is_operator || r->any_uid)
         return 0;
+    if (peer->is_default && strcmp(r->name, GN_TENANT_DEFAULT) == 0 && !gn_tenant_has_rule(r))
+        return 0;
     for (uint32_t i = 0; i < r->n_uids; i++)
         if (r->uids[i] == peer->uid)
             return 0;

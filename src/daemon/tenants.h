@@ -56,7 +56,7 @@ int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, st
 /* Not `default`, and nobody with vGPUs. */
 int gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant, struct gn_error *err);
 
-/* Whether any tenant admits anybody but gantryd's own user and root: then others must reach the socket. */
+/* Whether any tenant admits users beside those that `default` admits without a rule: then others must reach the socket. */
 bool gn_tenants_admit_others(const struct gn_tenants *t);
 
 /* Who asks. On this machine the kernel names him. */
@@ -68,7 +68,8 @@ struct gn_peer {
     gid_t gid;
     uint32_t n_groups; /* supplementary ones */
     const gid_t *groups;
-    bool is_operator;  /* gantryd's own user, or root */
+    bool is_operator;  /* came by the control socket */
+    bool is_default;   /* gantryd's own user, or uid 0: `default` admits both while it has no rule */
     const void *token; /* n_token 0: none was shown */
     size_t n_token;
 };

@@ -12,6 +12,7 @@
 
 #define SYSTEM_SOCKET "/run/gantry/gantry.sock"
 #define USER_SOCKET   "/gantry/gantry.sock"
+#define PROGRAM_END   ".sock"
 
 static int set_path(const char *prefix, const char *path, struct gn_address *ret, struct gn_error *err)
 {
@@ -74,6 +75,19 @@ int gn_address_resolve(const char *text, struct gn_address *ret, struct gn_error
     if (xdg && xdg[0] == '/' && set_path(xdg, USER_SOCKET, ret, NULL) == 0 && access(ret->path, F_OK) == 0)
         return 0;
     return set_path("", SYSTEM_SOCKET, ret, err);
+}
+
+int gn_address_of_role(const char *path, enum gn_role role, char ret[static GN_ADDRESS_MAX_PATH + 1], struct gn_error *err)
+{
+    static const char *const ends[GN_ROLE_N] = {PROGRAM_END, ".view", ".control"};
+    const size_t n = strlen(path), n_end = strlen(PROGRAM_END);
+    const bool ends_so = n > n_end && strcmp(path + n - n_end, PROGRAM_END) == 0;
+    const int n_stem = (int)(ends_so ? n - n_end : n);
+    const char *end = role == GN_ROLE_PROGRAM && !ends_so ? "" : ends[role];
+    if ((size_t)snprintf(ret, GN_ADDRESS_MAX_PATH + 1, "%.*s%s", n_stem, path, end) > GN_ADDRESS_MAX_PATH)
+        return gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %.*s%s is too long: at most %d bytes fit", n_stem, path,
+                       end, GN_ADDRESS_MAX_PATH);
+    return 0;
 }
 
 int gn_address_default_socket(unsigned uid, const char *xdg_runtime_dir, struct gn_address *ret, struct gn_error *err)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "link/link_wire.h"
+#include "link/role.h"
 
 /*
  * A program's end of its connection with gantryd: one a vGPU. It lists platforms, attaches to one, asks for
@@ -87,11 +88,16 @@ struct gn_link {
  * this user or token. The tenant and the token that gantryd is shown are $GANTRY_TENANT and $GANTRY_TOKEN.
  */
 int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *err);
-/* The same, for control requests only: an operator need be no tenant's, and no platforms are listed. */
-int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err);
+/*
+ * The same, for control requests only: no platforms are listed. On this machine it tries the sockets beside `address`: for
+ * queries (GN_ROLE_VIEW) control, view, then the program socket, which knows the caller's tenant alone; for commands
+ * (GN_ROLE_CONTROL) control, then the program socket, where owners have commands.
+ */
+int gn_link_connect_control(const char *address, enum gn_role role, struct gn_link **ret, struct gn_error *err);
 /* As the one that `who` says; what it leaves NULL is the environment's. */
 struct gn_link_who {
     const char *tenant, *token;
+    enum gn_role role; /* of control requests, as above; a program's is GN_ROLE_PROGRAM */
 };
 int gn_link_connect_control_as(const char *address, const struct gn_link_who *who, struct gn_link **ret, struct gn_error *err);
 

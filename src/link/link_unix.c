@@ -420,6 +420,19 @@ static int connect_unix(const char *path, struct gn_error *err)
     return fd;
 }
 
+/* The first socket that lets this process in, by falling role; the error is that of the program socket. */
+static int connect_for_role(const char *path, enum gn_role least, struct gn_error *err)
+{
+    char beside[GN_ADDRESS_MAX_PATH + 1];
+    for (int role = GN_ROLE_CONTROL; least != GN_ROLE_PROGRAM && role >= (int)least; role--) {
+        int fd = gn_address_of_role(path, (enum gn_role)role, beside, err);
+        fd = fd ? fd : connect_unix(beside, err);
+        if (fd != -ENOENT && fd != -ECONNREFUSED && fd != -EACCES && fd != -ENAMETOOLONG)
+            return fd;
+    }
+    return connect_unix(path, err);
+}
+
 int gn_link_connect_for(const char *address, uint64_t features, const struct gn_link_who *who, const struct gn_link_move *ticket,
                         struct gn_link **ret, struct gn_error *err)
 {
@@ -442,12 +455,12 @@ int gn_link_connect_for(const char *address, uint64_t features, const struct gn_
         rc = gn_link_tcp_open(u, err);
     } else {
         u->base.ops = &unix_ops;
-        rc = u->socket.fd = connect_unix(a.path, err);
+        rc = u->socket.fd = connect_for_role(a.path, u->who.role, err);
         gn_frame_reader_init(&u->reader, rc);
         rc = rc < 0 ? rc : gn_link_hello_exchange(u, err);
     }
     u->ticket = NULL;
-    u->who = (struct gn_link_who){NULL, NULL};
+    u->who = (struct gn_link_who){NULL, NULL, GN_ROLE_PROGRAM};
     if (rc) {
         gn_link_end_close(&u->base);
         return rc;
@@ -461,9 +474,9 @@ int gn_link_connect(const char *address, struct gn_link **ret, struct gn_error *
     return gn_link_connect_for(address, GN_LINK_FEATURE_NEAR, NULL, NULL, ret, err);
 }
 
-int gn_link_connect_control(const char *address, struct gn_link **ret, struct gn_error *err)
+int gn_link_connect_control(const char *address, enum gn_role role, struct gn_link **ret, struct gn_error *err)
 {
-    return gn_link_connect_control_as(address, NULL, ret, err);
+    return gn_link_connect_control_as(address, &(struct gn_link_who){.role = role}, ret, err);
 }
 
 int gn_link_connect_control_as(const char *address, const struct gn_link_who *who, struct gn_link **ret, struct gn_error *err)

@@ -37,7 +37,7 @@ class Drain(CommandTest):
             os.chmod(d.dir, 0o755)
         self.addCleanup(self.prefix.run, "tenant", "set", "default", "--uid", "none", address=self.address)
         self.addCleanup(os.chmod, self.gantryd.dir, 0o700)
-        says = "only gantryd's own user and root may"
+        says = "only operators may, by gantryd's control socket"
         self.refused(1, says, "drain", self.there, address=self.address, before=nobody)
         self.assertEqual(self.prefix.run("ls", address=self.address).stderr, "")
         self.drained(self.there)

@@ -44,8 +44,8 @@ class Listings(CommandTest):
         return "%08x" % struct.unpack("<I", reply.payload[:4])
 
     def add_tenant(self, name):
-        client = self.gantryd.client()
-        request = {"version": 1, "request": "tenant-add", "name": name}
+        client = self.gantryd.operator()
+        request = {"version": 1, "request": "tenant-add", "name": name, "uids": [os.getuid()]}
         self.assertEqual(json.loads(client.control(json.dumps(request).encode()))["tenants"][0]["name"], name)
         client.close()
 

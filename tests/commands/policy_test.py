@@ -68,7 +68,7 @@ class Policies(CommandTest):
         self.addCleanup(os.chmod, self.gantryd.dir, 0o700)
         os.chmod(self.gantryd.dir, 0o755)
         before = self.policy()
-        self.refused(1, "only gantryd's own user and root may; ask him who runs gantryd", "policy", "rr", address=self.address, before=nobody)
+        self.refused(1, "only operators may, by gantryd's control socket; run it as gantryd's own user, as root or as a member of the group gantry-operator", "policy", "rr", address=self.address, before=nobody)
         p = self.prefix.run("policy", "--json", address=self.address, before=nobody)
         self.assertEqual((p.returncode, json.loads(p.stdout)), (0, before))
 

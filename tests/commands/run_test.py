@@ -96,7 +96,7 @@ class Run(CommandTest):
 
     def test_options_become_the_programs_environment(self):
         for name in ("team.a", "mine"):
-            self.assertEqual(self.prefix.run("tenant", "add", name, address=self.address).returncode, 0)
+            self.assertEqual(self.prefix.run("tenant", "add", name, "--uid", str(os.getuid()), address=self.address).returncode, 0)
         env = self.environment("--tenant", "team.a", "--weight", "250", "--memory=3G", "--mode", "remote")
         self.assertEqual([env["GANTRY_" + name] for name in ("TENANT", "WEIGHT", "MEMORY", "MODE")],
                          ["team.a", "250", str(3 << 30), "remote"])
@@ -113,7 +113,7 @@ class Run(CommandTest):
         for args, says in ((["--token-file", self.file("wrong", "0123456789abcdef"), "--tenant", "guarded"], "the token is not that of"),
                            (["--token-file", self.file("short", "0123")], "16 to 255 characters, not 4"),
                            (["--token-file", self.file("empty")], "is empty"),
-                           (["--token-file", "/nonexistent"], "No such file"), (["--tenant", "nobody"], 'there is no tenant "nobody"')):
+                           (["--token-file", "/nonexistent"], "No such file"), (["--tenant", "nobody"], 'may not attach to the tenant "nobody"')):
             self.refused(125, says, "run", *args, *touch, address=self.address)
 
     def test_a_relative_address_still_holds_elsewhere(self):

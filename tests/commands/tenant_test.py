@@ -30,9 +30,13 @@ class Tenants(CommandTest):
     def listed(self):
         return {t["name"]: t for t in self.tenant("ls")["tenants"]}
 
+    def admitted(self):
+        """Those that `default` admits while it has no rule."""
+        return ["uid:{}".format(uid) for uid in sorted({os.getuid(), 0}, reverse=True)]
+
     def test_default_is_there(self):
         self.assertEqual(self.listed()["default"], {"name": "default", "weight": 100, "vgpus": 0, "memory_bytes": 0, "leased_bytes": 0,
-                                                    "uids": [], "gids": [], "token": False, "modes": ["remote"], "devices": []})
+                                                    "uids": sorted({os.getuid(), 0}, reverse=True), "gids": [], "token": False, "modes": ["remote"], "devices": []})
         self.assertIn("is there always", self.tenant("rm", "default", status=1)["error"]["why"])
 
     def test_every_option(self):
@@ -72,7 +76,7 @@ class Tenants(CommandTest):
         p = self.prefix.run("tenant", "ls", address=self.address)
         lines = p.stdout.splitlines()
         self.assertEqual(lines[0].split(), ["TENANT", "WEIGHT", "CAP", "FLOOR", "VGPUS", "MEMORY", "LEASED", "LIMIT", "WHO", "MODES", "DEVICES"])
-        self.assertEqual(lines[1].split(), ["default", "100", "-", "-", "0", "0", "0", "-", "-", "remote", "any"])
+        self.assertEqual(lines[1].split(), ["default", "100", "-", "-", "0", "0", "0", "-", *self.admitted(), "remote", "any"])
         self.assertEqual(lines[2].split(), ["blue", "100", "75%", "12.5%", "0", "0", "0", "1.5G", "uid:0", "gid:5", "remote", "One"])
 
     def test_a_change_that_is_wrong_in_part_changes_nothing(self):

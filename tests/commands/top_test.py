@@ -42,7 +42,8 @@ class Top(CommandTest):
         os.write(fd, b"T")
 
     def tenant(self, name, **settings):
-        client = self.gantryd.client()
+        client = self.gantryd.operator()
+        settings.setdefault("uids", [os.getuid()])
         client.control(json.dumps(dict(settings, version=1, request="tenant-add", name=name)).encode())
         client.close()
 

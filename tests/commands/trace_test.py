@@ -24,7 +24,7 @@ class Trace(CommandTest):
         self.gantryd = Gantryd("--policy", "fair", env={"OCL_ICD_VENDORS": FAKE})
         self.addCleanup(self.gantryd.__exit__)
         self.address = "unix:" + self.gantryd.path
-        self.operator = self.gantryd.client()
+        self.operator = self.gantryd.operator()
         self.addCleanup(self.operator.close)
         self.path = os.path.join(self.dir, "turns.json")
 
@@ -186,7 +186,7 @@ class Trace(CommandTest):
         self.assertIn("trace", self.ask("trace-stop"))
         self.assertEqual(self.ask("trace-read")["trace"]["events"], [])
         # Somebody else's connection has no part in it.
-        other = self.gantryd.client()
+        other = self.gantryd.operator()
         self.addCleanup(other.close)
         self.assertIn("has not begun", self.ask("trace-read", other)["error"]["why"])
 
@@ -234,7 +234,7 @@ class Trace(CommandTest):
         if not before:
             self.skipTest("nobody else is here")
         p = self.prefix.run("trace", "-o", "-", before=before, address=self.address)
-        self.sentence(p, 1, "gantry trace", "only gantryd's own user and root may")
+        self.sentence(p, 1, "gantry trace", "only operators may, by gantryd's control socket")
 
 
 if __name__ == "__main__":

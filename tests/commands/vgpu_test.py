@@ -31,7 +31,7 @@ class VGpu(unittest.TestCase):
         return json.loads(p.stdout)[{"ls": "vgpus"}.get(command, command)]
 
     def add_tenant(self, name):
-        p = self.prefix.run("tenant", "add", name, address=self.address)
+        p = self.prefix.run("tenant", "add", name, "--uid", str(os.getuid()), address=self.address)
         self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
 
     def hold(self, *args, **env):

@@ -88,7 +88,7 @@ class Gantry(Daemon):
         return self
 
     def control(self, request):
-        client = gantryd_harness.Client(self.socket)
+        client = gantryd_harness.Client(gantryd_harness.beside(self.socket, "control"))
         try:
             return json.loads(client.control(json.dumps({"version": 1, "request": request}).encode()))
         finally:

@@ -85,8 +85,8 @@ static void set_up(void)
     gn_list_init(&d.vgpus);
     gn_breaches_init(&d.breaches);
     FUZZ_CHECK(gn_loop_init(&d.loop) == 0);
-    d.listener.fd = d.signals.fd = -1;
-    d.listening = true;
+    d.signals.fd = -1;
+    gn_sockets_init(&d.sockets, &d);
     d.machine.n_drivers = 1;
     strcpy(d.machine.drivers[0].api, "opencl");
     strcpy(d.machine.drivers[0].library, "libnone.so");
@@ -169,7 +169,8 @@ static void connect_client(int i)
         const struct gn_remote_peer peer = {.secure = true, .subject = "limited", .address = "somewhere"};
         gn_conns_take_remote(&d, ends[0], &peer);
     } else {
-        gn_conns_take(&d, ends[0]);
+        static const enum gn_role roles[N - 1] = {GN_ROLE_CONTROL, GN_ROLE_PROGRAM, GN_ROLE_VIEW};
+        gn_conns_take(&d, ends[0], roles[i]);
     }
 }
 

@@ -17,7 +17,7 @@ import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
-from gantryd_harness import Client, frame  # noqa: E402
+from gantryd_harness import Client, beside, frame  # noqa: E402
 from moves_harness import BetweenTwo, MovesCase, STEPS, TIMEOUT_S, command, gantry, telling, start_again, wait_until  # noqa: E402
 
 HELLO, WELCOME, CONTROL, ERROR, CLAIM, CLAIMED, GO, FILE = 1, 2, 7, 8, 20, 21, 23, 24
@@ -32,7 +32,7 @@ def hello_for(features):
 
 
 def control(daemon, request):
-    c = Client(daemon.socket, greet=False)
+    c = Client(beside(daemon.socket, "control"), greet=False)
     c.ask(HELLO, hello_for(CONTROL_ONLY))
     reply = json.loads(c.control(json.dumps(dict(request, version=1)).encode()))
     c.socket.close()
@@ -120,7 +120,7 @@ class Daemons(BetweenTwo, MovesCase):
         self.assertEqual(program.at(), STEPS[0])
         vgpu = a.vgpus()[0]["id"]
         _, ticket, _ = self.announced(a, b)
-        mover = Client(a.socket, greet=False)
+        mover = Client(beside(a.socket, "control"), greet=False)
         self.addCleanup(mover.socket.close)
         mover.socket.settimeout(TIMEOUT_S)
         self.assertEqual(mover.ask(HELLO, hello_for(CONTROL_ONLY)).op, WELCOME)
@@ -133,7 +133,7 @@ class Daemons(BetweenTwo, MovesCase):
 
     def announced(self, a, b):
         """A ticket of b's for a's vGPU, and the connection that has it."""
-        asker = Client(b.socket, greet=False)
+        asker = Client(beside(b.socket, "control"), greet=False)
         self.addCleanup(asker.socket.close)
         self.assertEqual(asker.ask(HELLO, hello_for(CONTROL_ONLY)).op, WELCOME)
         about = control(a, {"request": "about", "vgpu": a.vgpus()[0]["id"]})["about"]
@@ -201,7 +201,7 @@ class Daemons(BetweenTwo, MovesCase):
         self.assertEqual(program.at(), STEPS[0])
         about = control(a, {"request": "about", "vgpu": a.vgpus()[0]["id"]})["about"]
         control(b, {"request": "tenant-add", "name": "other"})
-        asker = Client(b.socket, greet=False)
+        asker = Client(beside(b.socket, "control"), greet=False)
         self.addCleanup(asker.socket.close)
         self.assertEqual(asker.ask(HELLO, hello_for(CONTROL_ONLY)).op, WELCOME)
 

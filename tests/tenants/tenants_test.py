@@ -83,8 +83,8 @@ class TenantTest(unittest.TestCase):
         return json.loads(p.stdout)
 
     def tenant(self, *args):
-        """A tenant of this test's own."""
-        self.ctl("tenant", "add", self.name, *args)
+        """A tenant of this test's own; this user may attach unless the test says which users may."""
+        self.ctl("tenant", "add", self.name, *([] if "--uid" in args else ["--uid", str(os.getuid())]), *args)
         self.addCleanup(self.remove)
 
     def remove(self):
@@ -333,7 +333,7 @@ class Together(TenantTest):
     def test_two_tenants_do_not_meet(self):
         self.tenant("--memory", "16M")
         second = self.name + "b"
-        self.ctl("tenant", "add", second, "--memory", "16M")
+        self.ctl("tenant", "add", second, "--uid", str(os.getuid()), "--memory", "16M")
         p, q = self.program(), self.program(second)
         p.make("buffer", 16 * MIB)
         held = q.make("buffer", 16 * MIB)
@@ -510,7 +510,7 @@ class Admission(TenantTest):
                          (["platforms 1 1", "info {0} {0}".format(8 * MIB), "made 0", "same", FAILED], ""))
 
     def test_strangers_see_their_own_and_change_nothing(self):
-        self.tenant("--uid", str(NOBODY))
+        self.tenant("--uid", str(NOBODY), "--uid", str(os.getuid()))
         mine, other = self.program(self.name), self.program("default")
         for p in (mine, other):
             p.do("info")
@@ -521,8 +521,8 @@ class Admission(TenantTest):
         for args in (("set", self.name, "--memory", "none"), ("add", "mine"), ("rm", self.name)):
             p = self.as_nobody(command, "tenant", *args, "--json", GANTRY_TENANT=self.name)
             self.assertEqual(p.returncode, 1)
-            self.assertIn("only gantryd's own user and root may", json.loads(p.stdout)["error"]["why"])
-        self.assertEqual(self.seen()["uids"], [NOBODY])
+            self.assertIn("only operators may, by gantryd's control socket", json.loads(p.stdout)["error"]["why"])
+        self.assertEqual(self.seen()["uids"], [NOBODY, os.getuid()])
 
 
 class Configured(TenantTest):

@@ -24,7 +24,7 @@ OPEN, MKDIR, KILL, SOCKET, PTRACE, VM_READV, TKILL, RENAME, MMAP, MREMAP, MEMFD_
 O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_DIRECTORY = 0, 1, 0o100, 0o1000, 0o200000
 SECRET = "the-others-secret"
 STRANGER = 54321  # a user that nobody is
-TENANTS = "[tenant alice]\n[tenant bob]\n"
+TENANTS = "[tenant alice]\nuid = {0}\n[tenant bob]\nuid = {0}\n".format(os.getuid())
 
 
 class Skip(Exception):
@@ -320,7 +320,7 @@ def users(case):
     command = ["setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--groups", str(STRANGER + 1)]
     if subprocess.run([*command, "test", "-x", case.intruder], check=False).returncode:
         raise Skip("an ordinary user cannot run what is built here")
-    with case.gantry("[tenant alice]\nuid = {}\n[tenant bob]\n".format(STRANGER)) as gantry:
+    with case.gantry("[tenant alice]\nuid = {}\n[tenant bob]\nuid = 0\n".format(STRANGER)) as gantry:
         os.chmod(gantry.socket_dir, 0o711)
         with case.start(gantry, "alice", command) as p, case.start(gantry, "bob") as other:
             status = read_file("/proc/{}/status".format(gantry.worker_of(p)))

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which Unix sockets gantryd listens at, and with which permissions (sockets.h). Called by
+ * gantryd's start and end, and when a change of tenants changes the users that may attach. It
+ * accepts nothing itself: conns.c does. gantryd's thread.
+ */
+#include "daemon/sockets.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "daemon/daemon.h"
+#include "link/address.h"
+
+#define NO_GROUP ((gid_t)-1)
+
+/* The group whose members may open the socket of a role, where gantryd runs as root and the machine
+ * has that group. */
+static const char *const group_names[GN_ROLE_N] = {NULL, "gantry-view", "gantry-operator"};
+
+/* The program socket last, by which programs find gantryd. */
+static const enum gn_role in_order[] = {GN_ROLE_CONTROL, GN_ROLE_VIEW, GN_ROLE_PROGRAM};
+
+void gn_sockets_init(struct gn_sockets *s, struct gn_daemon *d)
+{
+    memset(s, 0, sizeof *s);
+    for (enum gn_role role = 0; role < GN_ROLE_N; role++)
+        s->of[role] = (struct gn_socket){.daemon = d, .source = {.fd = -1}, .at = GN_LISTENER_NONE, .role = role};
+}
+
+int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struct gn_error *err)
+{
+    char beside[GN_ADDRESS_MAX_PATH + 1];
+    int rc = gn_listener_open(&s->of[GN_ROLE_PROGRAM].at, path, make_dir, err);
+    for (enum gn_role role = GN_ROLE_PROGRAM + 1; role < GN_ROLE_N && rc == 0; role++) {
+        rc = gn_address_of_role(path, role, beside, err);
+        if (rc == 0)
+            rc = gn_listener_open(&s->of[role].at, beside, false, err);
+    }
+    return rc;
+}
+
+int gn_sockets_publish(struct gn_sockets *s, struct gn_error *err)
+{
+    for (size_t i = 0; i < GN_ARRAY_SIZE(in_order); i++) {
+        struct gn_socket *it = &s->of[in_order[i]];
+        it->source.fd = it->at.fd;
+        int rc = gn_loop_add(&it->daemon->loop, &it->source, EPOLLIN, gn_conns_accept);
+        if (rc)
+            return gn_fail(err, -rc, NULL, "cannot listen at %s: %s", it->at.path, strerror(-rc));
+        rc = gn_listener_publish(&it->at, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static gid_t group_of(enum gn_role role)
+{
+    const struct group *g = group_names[role] && geteuid() == 0 ? getgrnam(group_names[role]) : NULL;
+    return g ? g->gr_gid : NO_GROUP;
+}
+
+int gn_sockets_set_access(struct gn_sockets *s, bool others, struct gn_error *err)
+{
+    int rc = gn_listener_set_access(&s->of[GN_ROLE_PROGRAM].at, others ? 0666 : 0600, NO_GROUP, err);
+    for (enum gn_role role = GN_ROLE_PROGRAM + 1; role < GN_ROLE_N && rc == 0; role++) {
+        const gid_t group = group_of(role);
+        rc = gn_listener_set_access(&s->of[role].at, group == NO_GROUP ? 0600 : 0660, group, err);
+    }
+    return rc;
+}
+
+void gn_sockets_pause(struct gn_sockets *s, bool pause)
+{
+    if (s->paused == pause)
+        return;
+    s->paused = pause;
+    for (enum gn_role role = 0; role < GN_ROLE_N; role++)
+        if (s->of[role].source.fd >= 0)
+            gn_loop_change(&s->of[role].daemon->loop, &s->of[role].source, pause ? 0 : EPOLLIN);
+}
+
+void gn_sockets_close(struct gn_sockets *s)
+{
+    for (enum gn_role role = GN_ROLE_N; role-- > 0;) {
+        struct gn_socket *it = &s->of[role];
+        gn_listener_remove(&it->at);
+        if (it->source.fd >= 0)
+            gn_loop_close(&it->daemon->loop, &it->source);
+        else if (it->at.fd >= 0)
+            close(it->at.fd);
+        it->at.fd = -1;
+    }
+}
+
+const char *gn_sockets_path(const struct gn_sockets *s)
+{
+    return s->of[GN_ROLE_PROGRAM].at.path;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_SOCKETS_H
+#define GN_DAEMON_SOCKETS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/list.h"
+#include "daemon/listener.h"
+#include "daemon/loop.h"
+#include "link/role.h"
+
+/*
+ * gantryd's Unix sockets: the program socket at the path of --socket, and beside it those for viewers and for operators. The
+ * socket that accepts a connection sets its role. gantryd's thread.
+ */
+struct gn_daemon;
+
+struct gn_socket {
+    struct gn_daemon *daemon;
+    struct gn_source source; /* its descriptor is the listener's */
+    struct gn_listener at;
+    enum gn_role role;
+};
+
+struct gn_sockets {
+    struct gn_socket of[GN_ROLE_N];
+    bool paused; /* too many connections or descriptors; goes on when one is closed */
+};
+
+/* Before anything else of this struct is used. */
+void gn_sockets_init(struct gn_sockets *s, struct gn_daemon *d);
+/* Binds all of them under temporary names: none is reached yet. path: the program socket's. 0 or -errno. */
+int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struct gn_error *err);
+/* Begins to accept, then puts them in their places, the program socket last: once it is there, all are. 0 or -errno. */
+int gn_sockets_publish(struct gn_sockets *s, struct gn_error *err);
+/* Sets the modes and groups of all. others: the program socket is for every user of the machine. 0 or -errno. */
+int gn_sockets_set_access(struct gn_sockets *s, bool others, struct gn_error *err);
+/* Accepts no more, or again. */
+void gn_sockets_pause(struct gn_sockets *s, bool pause);
+/* Removes them from the file system and closes them. May be called twice. */
+void gn_sockets_close(struct gn_sockets *s);
+/* The program socket's, as it was given; "" when there is none. */
+const char *gn_sockets_path(const struct gn_sockets *s);
+
+#endif
