@@ -19,7 +19,7 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "output and its exit status are its own.\n"
      "\n"
      "  --tenant T      the tenant that the vGPU belongs to; otherwise $GANTRY_TENANT,\n"
-     "                  or default\n"
+     "                  default, or the only tenant that admits this user\n"
      "  --token-file F  the file with the tenant's token, if it needs one; otherwise\n"
      "                  $GANTRY_TOKEN is the token\n"
      "  --weight N      the vGPU's weight inside its tenant, 1 to 1000000; otherwise 100\n"
@@ -102,9 +102,10 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      GN_OPTION_CONNECT | GN_OPTION_JSON, 0, gn_ctl_devices},
     {"tenant", "add|set NAME [OPTION]... | rm NAME | ls", "list tenants, and change what they may have",
      "A tenant is who pays: limits hold for all programs of a tenant together. A program\n"
-     "that names none belongs to the tenant default, which is there always. A change holds\n"
-     "at once, for running programs too, and until gantryd ends; gantry.conf(5) is for\n"
-     "what is to last. Only operators may change tenants.\n"
+     "that names none belongs to the tenant default, which is there always, or else to the\n"
+     "only tenant that admits its user. A change holds at once, for running programs too,\n"
+     "and until gantryd ends; gantry.conf(5) is for what is to last. Only operators may\n"
+     "change tenants.\n"
      "\n"
      "  gantry tenant add NAME    make one\n"
      "  gantry tenant set NAME    change what the options say, and nothing else\n"

@@ -48,11 +48,10 @@ static void set_number(const char *name, uint64_t n)
 /* A program that may not gets no device, and no word on it: so it is said here. */
 static int may_host(struct gn_link *link, const char *address, struct gn_error *err)
 {
-    const char *name = getenv("GANTRY_TENANT");
     char *request = gn_control_request("tenants");
-    json_t *reply = NULL, *tenant, *mode;
-    size_t i, j;
-    bool known = false, may = false;
+    json_t *reply = NULL, *mode;
+    size_t i;
+    bool may = false;
     int rc = strncmp(address, "tcp:", 4) == 0
                  ? gn_fail(err, EOPNOTSUPP, "use --mode remote", "passthrough needs a gantryd on the program's own machine")
              : request ? gn_ctl_ask_on(link, request, &reply, err)
@@ -60,22 +59,18 @@ static int may_host(struct gn_link *link, const char *address, struct gn_error *
     free(request);
     if (rc)
         return rc;
-    name = name && *name ? name : "default";
-    json_array_foreach(json_object_get(reply, "tenants"), i, tenant)
+    /* Over the control socket all are listed, and gantryd judges when the program attaches. */
+    const json_t *tenants = json_object_get(reply, "tenants"), *own = json_array_get(tenants, 0);
+    const char *name = json_string_value(json_object_get(own, "name"));
+    json_array_foreach(json_object_get(own, "modes"), i, mode)
     {
-        const char *this = json_string_value(json_object_get(tenant, "name"));
-        if (!this || strcmp(this, name) != 0)
-            continue;
-        known = true;
-        json_array_foreach(json_object_get(tenant, "modes"), j, mode)
-        {
-            may |= json_is_string(mode) && strcmp(json_string_value(mode), "passthrough") == 0;
-        }
+        may |= json_is_string(mode) && strcmp(json_string_value(mode), "passthrough") == 0;
     }
+    if (!may && json_array_size(tenants) == 1)
+        rc = gn_fail(err, EACCES, "use --mode remote, or have gantry tenant set --mode remote --mode passthrough allow it",
+                     "the tenant \"%s\" may not use the mode passthrough", name ? name : "");
     json_decref(reply);
-    return may || !known ? 0
-                         : gn_fail(err, EACCES, "use --mode remote, or have gantry tenant set --mode remote --mode passthrough allow it",
-                                   "the tenant \"%s\" may not use the mode passthrough", name);
+    return rc;
 }
 
 /* 0, or gantryd takes in no new programs: better said here than found out by the program. */

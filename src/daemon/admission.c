@@ -30,7 +30,8 @@ static gid_t *groups_of(int socket, uint32_t *ret_n)
     return groups;
 }
 
-static int judge(struct gn_conn *c, const struct gn_tenant_rules *rules)
+/* The peer as the tenants' rules judge it, with its groups; free(*ret_groups). */
+static struct gn_peer peer_of(struct gn_conn *c, gid_t **ret_groups)
 {
     struct gn_peer peer = {.remote = c->remote,
                            .anybody = c->remote && c->daemon->insecure,
@@ -41,11 +42,37 @@ static int judge(struct gn_conn *c, const struct gn_tenant_rules *rules)
                            .is_default = !c->remote && (c->uid == geteuid() || c->uid == 0),
                            .token = c->token,
                            .n_token = c->n_token};
-    gid_t *groups = rules->n_gids && !c->remote ? groups_of(c->socket.fd, &peer.n_groups) : NULL;
-    peer.groups = groups;
-    int rc = gn_tenant_admits(rules, &peer);
-    free(groups);
-    return rc;
+    *ret_groups = c->remote ? NULL : groups_of(c->socket.fd, &peer.n_groups);
+    peer.groups = *ret_groups;
+    return peer;
+}
+
+/*
+ * For a peer that names no tenant and that `default` does not admit: the only tenant that admits it without a token. NULL: none,
+ * or several, whose names are then in `names`.
+ */
+static struct gn_tenant *only_tenant(struct gn_daemon *d, struct gn_peer peer, char *names, size_t n)
+{
+    struct gn_tenant *found = NULL;
+    unsigned n_found = 0, n_left_out = 0;
+    size_t at = 0;
+    peer.n_token = 0; /* one that is shown is not to be tried at every tenant */
+    names[0] = 0;
+    gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
+    {
+        const char *name = t->rules.name;
+        if (gn_tenant_admits(&t->rules, &peer))
+            continue;
+        found = t;
+        n_found++;
+        if (n_left_out || at + strlen(name) + sizeof ", and 4294967295 more" > n)
+            n_left_out++;
+        else
+            at += (size_t)snprintf(names + at, n - at, "%s%s", at ? ", " : "", name);
+    }
+    if (n_left_out)
+        snprintf(names + at, n - at, " and %u more", n_left_out);
+    return n_found == 1 ? found : NULL;
 }
 
 const char *gn_conn_name_user(const struct gn_conn *c, char ret[static GN_CONN_USER_BYTES])
@@ -68,15 +95,25 @@ void gn_admit_refused(struct gn_conn *c, bool wrong_token, const struct gn_error
     gn_log(GN_LOG_WARN, "refused \"%s\" (pid %d, %s)%s: %s", c->program, (int)c->pid, gn_conn_name_user(c, who), before, err->what);
 }
 
+/* The sentence for a peer that may not attach to this tenant; the same for a tenant that is not there, of which others need not know. */
+static int refuse(const struct gn_conn *c, const char *shown, const char *others, struct gn_error *err)
+{
+    char who[GN_CONN_USER_BYTES], fix[sizeof err->fix];
+    gn_conn_name_user(c, who);
+    if (*others)
+        snprintf(fix, sizeof fix, "set GANTRY_TENANT to one of: %s", others);
+    else
+        snprintf(fix, sizeof fix, "ask an operator for the right (gantry tenant set), or set GANTRY_TENANT and GANTRY_TOKEN");
+    return gn_fail(err, EACCES, fix, "%s may not attach to \"%s\"", who, shown);
+}
+
 struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err)
 {
-    static const char ask[] = "ask who runs gantryd for the right (gantry tenant set), or set GANTRY_TENANT and "
-                              "GANTRY_TOKEN to those you have";
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = gn_tenants_find(&d->tenants, name);
     const uint64_t now = gn_now_ns();
     const char *shown = *name ? name : GN_TENANT_DEFAULT;
-    char who[GN_CONN_USER_BYTES];
+    char who[GN_CONN_USER_BYTES], others[200] = "";
     int rc = -EACCES;
     if (*name && gn_tenant_name_check(name, NULL)) {
         *ret_code = gn_fail(err, EINVAL, "use letters, digits, _ . and -", "the tenant's name is malformed");
@@ -87,17 +124,22 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
                             gn_conn_name_user(c, who));
         return NULL;
     }
+    gid_t *groups;
+    const struct gn_peer peer = peer_of(c, &groups);
     if (t)
-        rc = judge(c, &t->rules);
+        rc = gn_tenant_admits(&t->rules, &peer);
+    if (rc == -EACCES && !*name && (t = only_tenant(d, peer, others, sizeof others)))
+        rc = 0;
+    free(groups);
     if (rc == 0)
         return t;
-    bool wrong_token = rc == -EPERM;
-    if (!t && c->role == GN_ROLE_CONTROL)
+    const bool wrong_token = rc == -EPERM;
+    if (!t && *name && c->role == GN_ROLE_CONTROL)
         rc = gn_fail(err, ENOENT, "gantry tenant add makes one, gantry tenant ls lists them", "there is no tenant \"%s\"", shown);
     else if (wrong_token)
         rc = gn_fail(err, EACCES, "correct GANTRY_TOKEN, or unset it", "the token is not that of the tenant \"%s\"", shown);
-    else /* the same for one that is not there: who may not use it need not know */
-        rc = gn_fail(err, EACCES, ask, "%s may not attach to the tenant \"%s\"", gn_conn_name_user(c, who), shown);
+    else
+        rc = refuse(c, shown, others, err);
     *ret_code = rc;
     gn_admit_refused(c, wrong_token, err);
     return NULL;

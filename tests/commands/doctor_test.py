@@ -113,7 +113,7 @@ class Doctor(CommandTest):
             os.chmod(g.path, 0o666)
             found = self.doctor(address, 1, before=nobody)
             self.one(found, "socket", "ok", "mode 0666")
-            self.one(found, "daemon", "fail", 'may not attach to the tenant "default"', "ask who runs gantryd")
+            self.one(found, "daemon", "fail", 'may not attach to "default"', "ask an operator")
 
     def fake(self, reply):
         def answer(op, seq):

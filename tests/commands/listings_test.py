@@ -157,7 +157,7 @@ class Listings(CommandTest):
         self.refused(1, "Permission denied; ask for the right", "ls", address=self.address, before=nobody)
         self.addCleanup(os.chmod, self.gantryd.path, 0o600)
         os.chmod(self.gantryd.path, 0o666)
-        self.refused(1, 'may not attach to the tenant "default"; ask', "ls", address=self.address, before=nobody)
+        self.refused(1, 'may not attach to "default"; ask', "ls", address=self.address, before=nobody)
 
 
 class NoDaemon(CommandTest):

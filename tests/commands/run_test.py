@@ -113,7 +113,7 @@ class Run(CommandTest):
         for args, says in ((["--token-file", self.file("wrong", "0123456789abcdef"), "--tenant", "guarded"], "the token is not that of"),
                            (["--token-file", self.file("short", "0123")], "16 to 255 characters, not 4"),
                            (["--token-file", self.file("empty")], "is empty"),
-                           (["--token-file", "/nonexistent"], "No such file"), (["--tenant", "nobody"], 'may not attach to the tenant "nobody"')):
+                           (["--token-file", "/nonexistent"], "No such file"), (["--tenant", "nobody"], 'may not attach to "nobody"')):
             self.refused(125, says, "run", *args, *touch, address=self.address)
 
     def test_a_relative_address_still_holds_elsewhere(self):

@@ -283,8 +283,8 @@ class Tokens(TokenCase):
         with self.gantry("--config", self.config) as gantry:
             for n, (env, says) in enumerate(((dict(GANTRY_TENANT="alice", GANTRY_TOKEN=self.token + "x"), "refuses the TLS handshake"),
                                              (dict(GANTRY_TENANT="alice"), "without credentials"),
-                                             (dict(GANTRY_TOKEN=self.token), "may not attach to the tenant"),
-                                             (dict(GANTRY_TENANT="bob", GANTRY_TOKEN=self.token), "may not attach to the tenant"),
+                                             (dict(GANTRY_TOKEN=self.token), "may not attach to"),
+                                             (dict(GANTRY_TENANT="bob", GANTRY_TOKEN=self.token), "may not attach to"),
                                              ), 1):
                 done = subprocess.run([os.path.join(STAGE, "bin/gantry"), "ls", "--connect", gantry.tcp_address],
                                       env={**daemon.clean_env(), **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
