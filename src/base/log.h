@@ -6,7 +6,7 @@
 
 /*
  * Lines on stderr of the programs that are Gantry's own (gantryd, workers, gantry). Libraries log at DEBUG only. In a
- * user's program nothing is printed unless GANTRY_LOG asks for it. A line is written with one write(2), so lines of
+ * user's program nothing is logged unless GANTRY_LOG asks for it. A line is written with one write(2), so lines of
  * several processes on one descriptor do not mix. Whatever a line quotes is cleaned (base/text.h).
  */
 enum gn_log_level { GN_LOG_NONE, GN_LOG_ERROR, GN_LOG_WARN, GN_LOG_INFO, GN_LOG_DEBUG };

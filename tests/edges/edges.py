@@ -265,6 +265,14 @@ def turns(case):
             gantry.settle(before)
 
 
+def nobody_listens(address):
+    return "gantry: no gantryd listens at {}; start gantryd, or say where it is with --connect or GANTRY_CONNECT\n".format(address).encode()
+
+
+def does_not_accept(address):
+    return "gantry: gantryd does not answer; see whether gantryd is stuck or stopped\n".encode()
+
+
 def lost_daemon(case):
     for program in ("lost_waits", "lost_kernel"):
         gantry = case.gantry()
@@ -293,7 +301,7 @@ def lost_daemon(case):
                 p.end()
             began = monotonic_ns()
             with gantry.program([case.edges, "no_daemon"]) as p:
-                p.end()
+                p.end(errors=nobody_listens(gantry.address))
             if monotonic_ns() - began > NOBODY_S * 10**9:
                 raise Wrong("it took {} ms to say that there is no daemon".format((monotonic_ns() - began) // 10**6))
             # A new gantryd takes the dead one's place.
@@ -310,7 +318,7 @@ def lost_daemon(case):
 
 
 def no_daemon(case):
-    """Nobody there, a socket of the dead, a socket of somebody who does not answer: no platform, no word, no delay."""
+    """No socket, one of a dead gantryd, one that accepts nothing: no platform, one line that says why, no delay."""
     folder = os.path.join(case.work, "no")
     os.makedirs(folder)
     import socket
@@ -325,7 +333,7 @@ def no_daemon(case):
         gantry.address = "unix:" + os.path.join(folder, name)
         began = monotonic_ns()
         with gantry.program([case.edges, "no_daemon"]) as p:
-            p.end()
+            p.end(errors=does_not_accept(gantry.address) if name == "deaf" else nobody_listens(gantry.address))
         if name != "deaf" and monotonic_ns() - began > NOBODY_S * 10**9:
             raise Wrong("{}: it took {} ms".format(name, (monotonic_ns() - began) // 10**6))
     deaf.close()

@@ -15,7 +15,7 @@
 
 /*
  * A program's end of a vGPU, whatever its API: the session, handles, the data area, calls. Any thread of the program may
- * be in here at any time. Nothing is printed unless GANTRY_LOG asks for it.
+ * be in here at any time. Nothing is printed but report.h's line.
  *
  * Lock order: an API's own locks, then session->ids_lock, area->lock, slabs. No lock is held while waiting for a vGPU.
  */

@@ -12,6 +12,7 @@
 #include "guest/core/host_here.h"
 #include "guest/core/process_end.h"
 #include "guest/core/remote.h"
+#include "guest/core/report.h"
 
 #include "link/frame.h"
 
@@ -181,8 +182,10 @@ int gn_session_platforms(struct gn_platform_list *ret)
     struct gn_error err;
     gn_fd_in_program();
     int r = gn_link_connect(NULL, &link, &err);
-    if (r)
+    if (r) {
+        gn_session_report(&err);
         return r;
+    }
     r = gn_link_platforms(link, ret);
     gn_link_close(link);
     return r;

@@ -6,6 +6,8 @@
 #include "opencl_guest.h"
 #include "opencl_carried.h"
 
+#include "guest/core/report.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +44,10 @@ static struct gn_cl_device *device_new(struct gn_session *s, struct gn_cl_root *
 
 static struct gn_session *open_session(uint32_t index)
 {
-    struct gn_error err;
+    struct gn_error err = {"there is no memory for a vGPU", ""};
     struct gn_session *s = gn_session_open(&gn_opencl_api, index, &err);
+    if (!s)
+        gn_session_report(&err);
     struct gn_cl_session *detail = s ? calloc(1, sizeof *detail) : NULL;
     if (!detail)
         return NULL;

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one line on a program's stderr when Gantry gives it no vGPU: an ICD loader passes no reason on, and the program goes on with
+ * another platform or with none. Called by the first look for platforms, on a thread of the program's, with any locks of an API's
+ * front end held. It never waits, raises no signal, opens no descriptor, and says nothing a second time.
+ */
+#include "guest/core/report.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "link/address.h"
+
+#define CONFIGURATION "/etc/gantry"
+#define VARIABLES     "GANTRY_"
+
+extern char **environ;
+
+/* Gantry's ICD may be installed where nobody uses Gantry: then a program that finds no gantryd is told nothing. */
+static bool is_expected(void)
+{
+    struct gn_address address;
+    for (char **e = environ; e && *e; e++)
+        if (strncmp(*e, VARIABLES, strlen(VARIABLES)) == 0)
+            return true;
+    return access(CONFIGURATION, F_OK) == 0 ||
+           (gn_address_resolve(NULL, &address, NULL) == 0 && !address.tcp && access(address.path, F_OK) == 0);
+}
+
+/* Without waiting for a reader: a line that does not fit now is lost. */
+static ssize_t write_at_once(const char *line, size_t n)
+{
+    struct iovec iov = {(void *)(uintptr_t)line, n};
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct stat st;
+    if (fstat(STDERR_FILENO, &st) < 0)
+        return -1;
+    if (S_ISSOCK(st.st_mode))
+        return send(STDERR_FILENO, line, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (S_ISREG(st.st_mode))
+        return write(STDERR_FILENO, line, n);
+    ssize_t done = pwritev2(STDERR_FILENO, &iov, 1, -1, RWF_NOWAIT);
+    if (done >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE))
+        return done;
+    /* What says that it is ready takes a line at once. */
+    return poll(&p, 1, 0) == 1 && p.revents == POLLOUT ? write(STDERR_FILENO, line, n) : -1;
+}
+
+/* A pipe without a reader and a limit of a file's size raise signals that would end the program. */
+static void write_quietly(const char *line, size_t n)
+{
+    const int saved = errno;
+    sigset_t raised, before, pending;
+    sigemptyset(&raised);
+    sigaddset(&raised, SIGPIPE);
+    sigaddset(&raised, SIGXFSZ);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &raised, &before);
+    if (write_at_once(line, n) < 0) {
+        const int number = errno == EPIPE ? SIGPIPE : errno == EFBIG ? SIGXFSZ : 0;
+        sigemptyset(&raised);
+        if (number && !sigismember(&pending, number)) {
+            sigaddset(&raised, number);
+            (void)sigtimedwait(&raised, NULL, &(struct timespec){0});
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+}
+
+void gn_session_report(const struct gn_error *err)
+{
+    static _Atomic bool said;
+    char line[sizeof err->what + sizeof err->fix + 16];
+    const char *log = getenv("GANTRY_LOG");
+    if ((log && strcmp(log, "none") == 0) || !is_expected() || atomic_exchange_explicit(&said, true, memory_order_relaxed))
+        return;
+    int n = snprintf(line, sizeof line - 1, "gantry: %s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
+    for (int i = 0; i < n; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?';
+    line[n++] = '\n';
+    write_quietly(line, (size_t)n);
+}
