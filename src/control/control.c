@@ -227,6 +227,8 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     json_object_set_new(o, "uids", t->any_uid ? gn_json_string("any") : numbers(t->n_uids, t->uids));
     json_object_set_new(o, "gids", numbers(t->n_gids, t->gids));
     json_object_set_new(o, "token", json_boolean(t->token));
+    if (t->socket)
+        json_object_set_new(o, "socket", gn_json_string(t->socket));
     json_object_set_new(o, "modes", texts(t->n_modes, t->modes));
     json_object_set_new(o, "devices", texts(t->n_devices, t->devices));
     json_array_append_new(to->list, o);

@@ -110,6 +110,7 @@ struct gn_control_tenant {
     uint64_t memory_limit_bytes;         /* 0: none; left out then */
     bool any_uid;                        /* "uids":"any" */
     bool token;                          /* one lets in */
+    const char *socket;                  /* its own socket's path; NULL: it has none; left out then */
     uint32_t n_uids, n_gids, n_modes, n_devices;
     const uint32_t *uids, *gids;
     const char *const *modes;
@@ -123,17 +124,17 @@ struct gn_control_tenant {
 /*
  * {"version":1,"request":"tenant-add"|"tenant-set"|"tenant-rm","name":NAME, ...}, with, but for tenant-rm,
  * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "uids" (a list, empty for nobody, or "any"),
- * "gids", "token" ("": none), "modes", "devices". A list takes the place of the one before; what is not named stays as it is. The reply is
- * "tenants": the one changed.
+ * "gids", "token" ("": none), "socket" (true or false), "modes", "devices". A list takes the place of the one before; what is not named
+ * stays as it is. The reply is "tenants": the one changed.
  */
 struct gn_control_change {
     enum gn_control_what { GN_CONTROL_ADD = 1, GN_CONTROL_SET, GN_CONTROL_REMOVE } what;
     const char *name;
-    bool has_weight, has_cap, has_floor, has_memory, has_uids, has_gids, has_token, has_modes, has_devices;
+    bool has_weight, has_cap, has_floor, has_memory, has_uids, has_gids, has_token, has_socket, has_modes, has_devices;
     uint32_t weight;
     uint32_t cap, floor; /* in millionths */
     uint64_t memory_limit_bytes;
-    bool any_uid;
+    bool any_uid, socket;
     uint32_t n_uids, n_gids, n_modes, n_devices;
     uint32_t uids[GN_CONTROL_MAX_IDS], gids[GN_CONTROL_MAX_IDS];
     const char *token;

@@ -27,7 +27,7 @@ int gn_ctl_check_tenant(const char *name, struct gn_error *err)
     for (const char *p = name; *p; p++)
         if (!isascii(*p) || !(isalnum(*p) || strchr("_.-", *p)))
             n = 0;
-    if (n == 0 || n > MAX_TENANT_BYTES)
+    if (n == 0 || n > MAX_TENANT_BYTES || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -", "\"%.100s\" is not a tenant's name", name);
     return 0;
 }
@@ -152,6 +152,19 @@ static int set_bandwidth(struct gn_ctl_args *args, const char *value, struct gn_
     if (rc == 0 && (args->bandwidth_bytes == 0 || args->bandwidth_bytes > INT64_MAX))
         rc = gn_fail(err, EINVAL, "leave --bandwidth out for no limit", "\"%.100s\" is no bandwidth", value);
     return rc;
+}
+
+static int set_socket(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->has_socket = args->socket = true;
+    return 0;
+}
+
+static int set_no_socket(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->has_socket = true;
+    args->socket = false;
+    return 0;
 }
 
 static int set_cap(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -343,6 +356,8 @@ static const struct option {
     {"mode", GN_OPTION_TENANT, true, add_mode},
     {"uid", GN_OPTION_TENANT, true, add_uid},
     {"gid", GN_OPTION_TENANT, true, add_gid},
+    {"socket", GN_OPTION_TENANT, false, set_socket},
+    {"no-socket", GN_OPTION_TENANT, false, set_no_socket},
     {"device", GN_OPTION_TENANT, true, add_device},
     {"device", GN_OPTION_DEVICE, true, set_device},
     {"tenant", GN_OPTION_SIM, true, add_sim_tenant},

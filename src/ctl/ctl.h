@@ -45,7 +45,8 @@ struct gn_ctl_args {
     const char *token_file;
     bool no_memory_limit;
     bool has_cap, has_floor;
-    uint32_t cap, floor; /* in millionths; 0: none */
+    bool has_socket, socket; /* of tenant */
+    uint32_t cap, floor;     /* in millionths; 0: none */
     struct gn_ctl_words uids, gids, modes, devices;
     struct gn_ctl_sim_args sim;
     bool once;

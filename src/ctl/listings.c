@@ -181,8 +181,10 @@ static void add_tenant(struct gn_table *t, const json_t *o)
         snprintf(who, sizeof who, "any");
     append_list(who, sizeof who, uids, "uid:");
     append_list(who, sizeof who, json_object_get(o, "gids"), "gid:");
-    if (json_is_true(json_object_get(o, "token")) && strlen(who) < sizeof who - 7)
+    if (json_is_true(json_object_get(o, "token")) && strlen(who) < sizeof who - 16)
         strcat(who, who[0] ? " token" : "token");
+    if (json_object_get(o, "socket") && strlen(who) < sizeof who - 8)
+        strcat(who, who[0] ? " socket" : "socket");
     append_list(modes, sizeof modes, json_object_get(o, "modes"), "");
     append_list(devices, sizeof devices, json_object_get(o, "devices"), "");
     gn_table_add(t, who);

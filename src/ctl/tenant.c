@@ -78,6 +78,8 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
     c->weight = args->weight;
     c->has_cap = args->has_cap;
     c->cap = args->cap;
+    c->has_socket = args->has_socket;
+    c->socket = args->socket;
     c->has_floor = args->has_floor;
     c->floor = args->floor;
     c->has_memory = args->memory_bytes || args->no_memory_limit;
@@ -104,8 +106,8 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
 
 static bool says_something(const struct gn_control_change *c)
 {
-    return c->has_weight || c->has_cap || c->has_floor || c->has_memory || c->has_uids || c->has_gids || c->has_token || c->has_modes ||
-           c->has_devices;
+    return c->has_weight || c->has_cap || c->has_floor || c->has_memory || c->has_uids || c->has_gids || c->has_token || c->has_socket ||
+           c->has_modes || c->has_devices;
 }
 
 static int usage(const struct gn_ctl_args *args, const struct gn_error *err)

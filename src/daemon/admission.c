@@ -102,13 +102,33 @@ static int refuse(const struct gn_conn *c, const char *shown, const char *others
     gn_conn_name_user(c, who);
     if (*others)
         snprintf(fix, sizeof fix, "set GANTRY_TENANT to one of: %s", others);
+    else if (c->remote)
+        snprintf(fix, sizeof fix, "set GANTRY_TENANT to your tenant, and GANTRY_TOKEN to its token");
     else
-        snprintf(fix, sizeof fix, "ask an operator for the right (gantry tenant set), or set GANTRY_TENANT and GANTRY_TOKEN");
+        snprintf(fix, sizeof fix, "ask an operator for the right (gantry tenant set %s --uid %u), or set GANTRY_TENANT and GANTRY_TOKEN",
+                 shown, (unsigned)c->uid);
     return gn_fail(err, EACCES, fix, "%s may not attach to \"%s\"", who, shown);
+}
+
+/* A connection of a tenant's socket belongs to that tenant, and whichever user its peer is does not matter. */
+static struct gn_tenant *admit_bound(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err)
+{
+    struct gn_tenant *t = c->bound_to;
+    if (t && (!*name || strcmp(name, t->rules.name) == 0))
+        return t;
+    if (!t)
+        *ret_code = gn_fail(err, EACCES, "connect anew", "the tenant of this socket has it no more");
+    else
+        *ret_code =
+            gn_fail(err, EACCES, "unset GANTRY_TENANT", "this socket is that of the tenant \"%s\", and admits to no other", t->rules.name);
+    gn_admit_refused(c, false, err);
+    return NULL;
 }
 
 struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, struct gn_error *err)
 {
+    if (c->is_bound)
+        return admit_bound(c, name, ret_code, err);
     struct gn_daemon *d = c->daemon;
     struct gn_tenant *t = gn_tenants_find(&d->tenants, name);
     const uint64_t now = gn_now_ns();

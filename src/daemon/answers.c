@@ -222,6 +222,7 @@ static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t, vo
                                     .memory_limit_bytes = r->memory_limit_bytes,
                                     .any_uid = r->any_uid,
                                     .token = r->n_token != 0,
+                                    .socket = t->socket ? t->socket->at.path : NULL,
                                     .n_uids = r->n_uids,
                                     .n_gids = r->n_gids,
                                     .uids = r->uids,

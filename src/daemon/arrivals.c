@@ -346,6 +346,8 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
         .vgpu_id = a->id, .platform = a->platform, .weight = a->weight, .n_segments = claim->n_segments, .memory_bytes = a->limit_bytes};
     if (!t)
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
+    if (c->is_bound && c->bound_to != t)
+        return gn_fail(err, EACCES, NULL, "it is another tenant's than the one whose socket it comes by");
     if (a->daemon->draining)
         return refuse_emptied(err);
     if (a->stream_fd < 0)

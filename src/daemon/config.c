@@ -320,6 +320,7 @@ static const struct {
     {"uid", gn_tenant_add_uid, true},
     {"gid", gn_tenant_add_gid, true},
     {"token-file", NULL, false},
+    {"socket", gn_tenant_set_socket, false},
     {"mode", gn_tenant_add_mode, true},
     {"device", gn_tenant_add_device, true},
 };
@@ -342,8 +343,8 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
     }
-    return complain(p, "the keys of [tenant NAME] are weight, cap, floor, memory, uid, gid, token-file, mode and device", "unknown key",
-                    key);
+    return complain(p, "the keys of [tenant NAME] are weight, cap, floor, memory, uid, gid, token-file, socket, mode and device",
+                    "unknown key", key);
 }
 
 static int set_key(struct gn_ini *ini, const char *key, const char *value)

@@ -509,14 +509,19 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     return c;
 }
 
-void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role)
+void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to)
 {
     struct ucred cred;
     socklen_t n = sizeof cred;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
         gn_quotas_close(&d->quotas, fd);
-    else
-        (void)take_socket(d, fd, &cred, gn_quota_source_of_user(cred.uid), role);
+        return;
+    }
+    struct gn_conn *c = take_socket(d, fd, &cred, gn_quota_source_of_user(cred.uid), role);
+    if (c) {
+        c->is_bound = bound_to != NULL;
+        c->bound_to = bound_to;
+    }
 }
 
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
@@ -553,7 +558,7 @@ void gn_conns_accept(struct gn_source *source, uint32_t events)
     if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d))
         fd = accept_one(source);
     if (fd >= 0) {
-        gn_conns_take(d, fd, s->role);
+        gn_conns_take(d, fd, s->role, s->tenant);
         return;
     }
     if (!room || out_of_descriptors()) {

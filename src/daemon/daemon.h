@@ -80,6 +80,8 @@ struct gn_conn {
     struct gn_remote_peer peer;
     struct gn_stranger stranger; /* over tcp, until its greeting is admitted */
     struct gn_tenant *tenant;    /* that the greeting was admitted to; NULL: none */
+    bool is_bound;               /* it came by a tenant's socket, and is admitted to nothing else */
+    struct gn_tenant *bound_to;  /* that tenant; NULL: its socket is no more */
     uint32_t n_token;
     char token[GN_LINK_TOKEN_BYTES];
     struct gn_vgpu_record *vgpu;
@@ -207,7 +209,7 @@ void gn_notify_ready(void);
 /* Of a struct gn_socket. */
 void gn_conns_accept(struct gn_source *source, uint32_t events);
 /* A connected Unix socket that does not block; gantryd's from now on. */
-void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role);
+void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to);
 /* One of another machine's program's; fd is as above. NULL: it is closed already. */
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);

@@ -33,6 +33,12 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Its name as seen from the directory of dir_fd. */
+static const char *own_name(const struct gn_listener *l)
+{
+    return l->path + l->name_at;
+}
+
 /* The directory's descriptor instead of its path: a temporary name may be longer than the one asked for. */
 static socklen_t address_in(int dir_fd, const char *name, struct sockaddr_un *ret)
 {
@@ -56,14 +62,15 @@ static int knock(int dir_fd, const char *name)
 }
 
 /* Nothing at the path, or a socket that nobody listens at: 0. */
-static int check_free(int dir_fd, const char *path, struct gn_error *err)
+static int check_free(const struct gn_listener *l, struct gn_error *err)
 {
+    const char *path = l->path;
     struct stat st;
-    if (fstatat(dir_fd, name_of(path), &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(l->dir_fd, own_name(l), &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : gn_fail(err, errno, NULL, "cannot look at %s: %s", path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
         return gn_fail(err, EEXIST, "choose another path", "%s exists and is no socket", path);
-    int rc = knock(dir_fd, name_of(path));
+    int rc = knock(l->dir_fd, own_name(l));
     if (rc == ECONNREFUSED || rc == ENOENT)
         return 0;
     if (rc == 0 || rc == EAGAIN)
@@ -74,7 +81,7 @@ static int check_free(int dir_fd, const char *path, struct gn_error *err)
 static int open_directory(struct gn_listener *l, bool make_dir, struct gn_error *err)
 {
     char dir[sizeof l->path];
-    size_t n = (size_t)(name_of(l->path) - l->path);
+    const size_t n = l->name_at;
     if (n == 0)
         snprintf(dir, sizeof dir, ".");
     else
@@ -144,17 +151,22 @@ static int lock_directory(const struct gn_listener *l, struct gn_error *err)
     return rc ? gn_fail(err, rc, NULL, "cannot lock the directory of %s: %s", l->path, strerror(rc)) : 0;
 }
 
-int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err)
+static int set_path(struct gn_listener *l, const char *path, size_t name_at, struct gn_error *err)
 {
-    size_t n = strlen(path);
-    int rc;
+    const size_t n = strlen(path);
     if (n > GN_ADDRESS_MAX_PATH)
         return gn_fail(err, ENAMETOOLONG, "use a shorter path", "the socket path %s is too long: at most %d bytes fit", path,
                        GN_ADDRESS_MAX_PATH);
     memcpy(l->path, path, n + 1);
-    if (!*name_of(path))
-        return gn_fail(err, EINVAL, "name a file in it", "the socket path %s is a directory", path);
-    if ((rc = open_directory(l, make_dir, err)) || (rc = check_free(l->dir_fd, path, err)))
+    l->name_at = name_at;
+    return 0;
+}
+
+/* With dir_fd and the path set. */
+static int bind_and_listen(struct gn_listener *l, struct gn_error *err)
+{
+    int rc = check_free(l, err);
+    if (rc)
         return rc;
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->fd < 0)
@@ -166,13 +178,34 @@ int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, str
     return rc;
 }
 
+int gn_listener_open(struct gn_listener *l, const char *path, bool make_dir, struct gn_error *err)
+{
+    int rc = set_path(l, path, (size_t)(name_of(path) - path), err);
+    if (!rc && !*own_name(l))
+        rc = gn_fail(err, EINVAL, "name a file in it", "the socket path %s is a directory", path);
+    if (!rc)
+        rc = open_directory(l, make_dir, err);
+    return rc ? rc : bind_and_listen(l, err);
+}
+
+int gn_listener_open_at(struct gn_listener *l, int dir_fd, const char *path, size_t name_at, struct gn_error *err)
+{
+    int rc = set_path(l, path, name_at, err);
+    if (rc) {
+        close(dir_fd);
+        return rc;
+    }
+    l->dir_fd = dir_fd;
+    return bind_and_listen(l, err);
+}
+
 int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
 {
     int rc = lock_directory(l, err);
     if (rc)
         return rc;
-    rc = check_free(l->dir_fd, l->path, err);
-    if (rc == 0 && renameat(l->dir_fd, l->temporary, l->dir_fd, name_of(l->path)) < 0)
+    rc = check_free(l, err);
+    if (rc == 0 && renameat(l->dir_fd, l->temporary, l->dir_fd, own_name(l)) < 0)
         rc = gn_fail(err, errno, NULL, "cannot make the socket %s: %s", l->path, strerror(errno));
     flock(l->dir_fd, LOCK_UN);
     if (rc == 0) {
@@ -187,7 +220,7 @@ int gn_listener_publish(struct gn_listener *l, struct gn_error *err)
 static int open_socket_file(const struct gn_listener *l)
 {
     struct stat st;
-    int fd = openat(l->dir_fd, l->published ? name_of(l->path) : l->temporary, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(l->dir_fd, l->published ? own_name(l) : l->temporary, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == l->inode)
@@ -215,6 +248,12 @@ int gn_listener_set_access(struct gn_listener *l, mode_t mode, gid_t group, stru
     return rc ? gn_fail(err, -rc, NULL, "cannot set permissions of the socket %s: %s", l->path, strerror(-rc)) : 0;
 }
 
+void gn_listener_sweep(int dir_fd, const char *name)
+{
+    if (knock(dir_fd, name) == ECONNREFUSED)
+        (void)unlinkat(dir_fd, name, 0);
+}
+
 void gn_listener_remove(struct gn_listener *l)
 {
     struct stat st;
@@ -222,13 +261,13 @@ void gn_listener_remove(struct gn_listener *l)
         return;
     if (l->temporary[0])
         (void)unlinkat(l->dir_fd, l->temporary, 0);
-    if (l->published && fstatat(l->dir_fd, name_of(l->path), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == l->inode)
-        (void)unlinkat(l->dir_fd, name_of(l->path), 0);
+    if (l->published && fstatat(l->dir_fd, own_name(l), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == l->inode)
+        (void)unlinkat(l->dir_fd, own_name(l), 0);
     close(l->dir_fd);
     l->dir_fd = -1;
     if (l->made_dir) {
         char dir[sizeof l->path];
-        snprintf(dir, sizeof dir, "%.*s", (int)(name_of(l->path) - l->path), l->path);
+        snprintf(dir, sizeof dir, "%.*s", (int)l->name_at, l->path);
         (void)rmdir(dir); /* stays when somebody else has put something there */
     }
 }

@@ -46,10 +46,13 @@ int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struc
 
 int gn_sockets_publish(struct gn_sockets *s, struct gn_error *err)
 {
+    int rc = gn_tenant_sockets_open(s->of[0].daemon, err);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < GN_ARRAY_SIZE(in_order); i++) {
         struct gn_socket *it = &s->of[in_order[i]];
         it->source.fd = it->at.fd;
-        int rc = gn_loop_add(&it->daemon->loop, &it->source, EPOLLIN, gn_conns_accept);
+        rc = gn_loop_add(&it->daemon->loop, &it->source, EPOLLIN, gn_conns_accept);
         if (rc)
             return gn_fail(err, -rc, NULL, "cannot listen at %s: %s", it->at.path, strerror(-rc));
         rc = gn_listener_publish(&it->at, err);
@@ -83,10 +86,12 @@ void gn_sockets_pause(struct gn_sockets *s, bool pause)
     for (enum gn_role role = 0; role < GN_ROLE_N; role++)
         if (s->of[role].source.fd >= 0)
             gn_loop_change(&s->of[role].daemon->loop, &s->of[role].source, pause ? 0 : EPOLLIN);
+    gn_tenant_sockets_pause(s->of[0].daemon, pause);
 }
 
 void gn_sockets_close(struct gn_sockets *s)
 {
+    gn_tenant_sockets_end(s->of[0].daemon);
     for (enum gn_role role = GN_ROLE_N; role-- > 0;) {
         struct gn_socket *it = &s->of[role];
         gn_listener_remove(&it->at);

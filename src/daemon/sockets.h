@@ -12,16 +12,20 @@
 #include "link/role.h"
 
 /*
- * gantryd's Unix sockets: the program socket at the path of --socket, and beside it those for viewers and for operators. The
- * socket that accepts a connection sets its role. gantryd's thread.
+ * gantryd's Unix sockets: the program socket at the path of --socket, beside it those for viewers and for operators, and below it,
+ * at tenants/NAME/gantry.sock, one for each tenant that wants one. The socket that accepts a connection sets its role, and a
+ * tenant's socket its tenant. gantryd's thread.
  */
 struct gn_daemon;
+struct gn_tenant;
 
 struct gn_socket {
+    struct gn_corpse corpse; /* of a tenant's */
     struct gn_daemon *daemon;
     struct gn_source source; /* its descriptor is the listener's */
     struct gn_listener at;
     enum gn_role role;
+    struct gn_tenant *tenant; /* that its peers belong to; NULL: they name one */
 };
 
 struct gn_sockets {
@@ -31,17 +35,33 @@ struct gn_sockets {
 
 /* Before anything else of this struct is used. */
 void gn_sockets_init(struct gn_sockets *s, struct gn_daemon *d);
-/* Binds all of them under temporary names: none is reached yet. path: the program socket's. 0 or -errno. */
+/* Binds all but tenants' under temporary names: none is reached yet. path: the program socket's. 0 or -errno. */
 int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struct gn_error *err);
-/* Begins to accept, then puts them in their places, the program socket last: once it is there, all are. 0 or -errno. */
+/*
+ * Makes the tenants' sockets, removes folders of tenants that are no more, begins to accept, and puts all in their places, the
+ * program socket last: once it is there, all are. 0 or -errno.
+ */
 int gn_sockets_publish(struct gn_sockets *s, struct gn_error *err);
-/* Sets the modes and groups of all. others: the program socket is for every user of the machine. 0 or -errno. */
+/* Sets the modes and groups of all but tenants'. others: the program socket is for every user of the machine. 0 or -errno. */
 int gn_sockets_set_access(struct gn_sockets *s, bool others, struct gn_error *err);
 /* Accepts no more, or again. */
 void gn_sockets_pause(struct gn_sockets *s, bool pause);
-/* Removes them from the file system and closes them. May be called twice. */
+/* Removes them from the file system and closes them. The folders of tenants stay: containers that mount them find the next gantryd's
+ * sockets there. May be called twice. */
 void gn_sockets_close(struct gn_sockets *s);
 /* The program socket's, as it was given; "" when there is none. */
 const char *gn_sockets_path(const struct gn_sockets *s);
+
+/*
+ * tenant_sockets.c. The socket of a tenant that has none: made, accepting and in its place. 0, or -errno and a sentence. Its end: its
+ * folder goes, too, so that what has it mounted reaches no later tenant of that name; its connections stay, and are admitted to
+ * nothing more.
+ */
+int gn_tenant_socket_open(struct gn_daemon *d, struct gn_tenant *t, struct gn_error *err);
+void gn_tenant_socket_close(struct gn_tenant *t);
+/* Of all tenants at once, for gn_sockets_*. */
+int gn_tenant_sockets_open(struct gn_daemon *d, struct gn_error *err);
+void gn_tenant_sockets_pause(struct gn_daemon *d, bool pause);
+void gn_tenant_sockets_end(struct gn_daemon *d);
 
 #endif

@@ -34,6 +34,8 @@ static int change_rules(struct gn_tenant_rules *r, const struct gn_control_chang
     }
     if (c->has_token)
         rc = gn_tenant_set_token(r, c->token, c->n_token, err);
+    if (c->has_socket)
+        r->socket = c->socket;
     if (c->has_modes)
         r->modes = 0;
     for (uint32_t i = 0; i < c->n_modes && rc == 0; i++)
@@ -64,15 +66,18 @@ static int remove_tenant(struct gn_daemon *d, struct gn_tenant *t, struct gn_err
     if (t->n_vgpus == 0)
         gn_memory_settle(d); /* replies that waited for it */
     struct gn_tenant_shares *shares = t->shares;
-    int rc = gn_tenants_remove(&d->tenants, t, err);
-    if (rc == 0)
-        gn_scheduler_forget(d->scheduler, shares);
+    int rc = gn_tenants_may_remove(t, err);
+    if (rc)
+        return rc;
+    gn_tenant_socket_close(t);
+    gn_tenants_remove(&d->tenants, t);
+    gn_scheduler_forget(d->scheduler, shares);
     gn_list_for_each(c, &d->conns, struct gn_conn, link)
     {
-        if (rc == 0 && c->tenant == t)
+        if (c->tenant == t)
             c->tenant = NULL;
     }
-    return rc;
+    return 0;
 }
 
 static int add_tenant(struct gn_daemon *d, const struct gn_control_change *c, struct gn_error *err)
@@ -87,8 +92,11 @@ static int add_tenant(struct gn_daemon *d, const struct gn_control_change *c, st
         rc = gn_tenant_devices_check(&rules, &d->machine, err);
     if (rc == 0)
         rc = gn_tenants_floors_check(&d->tenants, NULL, false, &rules, &d->machine, err);
+    struct gn_tenant *t = NULL;
     if (rc == 0)
-        rc = gn_tenants_add(&d->tenants, &rules, err);
+        rc = gn_tenants_add(&d->tenants, &rules, &t, err);
+    if (rc == 0 && rules.socket && (rc = gn_tenant_socket_open(d, t, err)))
+        gn_tenants_remove(&d->tenants, t);
     explicit_bzero(&rules, sizeof rules);
     return rc;
 }
@@ -101,7 +109,11 @@ static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_
         rc = gn_tenant_devices_check(&rules, &d->machine, err);
     if (rc == 0)
         rc = gn_tenants_floors_check(&d->tenants, t, false, &rules, &d->machine, err);
+    if (rc == 0 && rules.socket && !t->socket)
+        rc = gn_tenant_socket_open(d, t, err);
     if (rc == 0) {
+        if (!rules.socket)
+            gn_tenant_socket_close(t);
         t->rules = rules;
         gn_tenant_reckon(d, t);
         gn_account_set_limit(&t->memory, rules.memory_limit_bytes, gn_now_ns());

@@ -46,7 +46,8 @@ int gn_tenant_name_check(const char *name, struct gn_error *err)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t n = strlen(name);
-    if (n == 0 || n >= GN_LINK_TENANT_BYTES || strspn(name, allowed) != n)
+    const bool is_folder = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+    if (n == 0 || n >= GN_LINK_TENANT_BYTES || strspn(name, allowed) != n || is_folder)
         return gn_fail(err, EINVAL, "use up to 63 letters, digits, _ . and -", "\"%.100s\" is not a tenant's name", name);
     return 0;
 }
@@ -98,6 +99,14 @@ int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn
     if (n == 0 && strcmp(value, "none") != 0)
         return gn_fail(err, EINVAL, "write none for no limit", "a memory limit of 0 leaves nothing");
     r->memory_limit_bytes = n;
+    return 0;
+}
+
+int gn_tenant_set_socket(struct gn_tenant_rules *r, const char *value, struct gn_error *err)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return gn_fail(err, EINVAL, "write yes or no", "socket cannot be \"%.100s\"", value);
+    r->socket = value[0] == 'y';
     return 0;
 }
 

@@ -31,6 +31,7 @@ struct gn_tenant_rules {
     uint32_t n_uids, n_gids;
     uid_t uids[GN_TENANT_MAX_IDS];
     gid_t gids[GN_TENANT_MAX_IDS];
+    bool socket;      /* whoever comes by a socket of its own may attach */
     uint32_t n_token; /* 0: no token lets anybody in */
     unsigned char token[GN_LINK_TOKEN_BYTES];
     uint32_t modes; /* GN_MODE_* */
@@ -53,6 +54,7 @@ int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn
 int gn_tenant_set_cap(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_floor(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
+int gn_tenant_set_socket(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_gid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_read_token(struct gn_tenant_rules *r, const char *path, struct gn_error *err);

@@ -20,7 +20,7 @@ struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name)
     return NULL;
 }
 
-int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_error *err)
+int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_tenant **ret, struct gn_error *err)
 {
     if (gn_tenants_find(t, rules->name))
         return gn_fail(err, EEXIST, "change it with: gantry tenant set", "there is a tenant \"%s\" already", rules->name);
@@ -33,6 +33,8 @@ int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, st
     gn_account_init(&it->memory, t->ops, rules->memory_limit_bytes);
     gn_list_append(&t->all, &it->link);
     t->n++;
+    if (ret)
+        *ret = it;
     return 0;
 }
 
@@ -46,10 +48,10 @@ int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops, const 
     for (int i = 0; i < n; i++)
         if (strcmp(rules[i].name, GN_TENANT_DEFAULT) == 0)
             plain = rules[i];
-    int rc = gn_tenants_add(t, &plain, err);
+    int rc = gn_tenants_add(t, &plain, NULL, err);
     for (int i = 0; i < n && rc == 0; i++)
         if (strcmp(rules[i].name, GN_TENANT_DEFAULT) != 0)
-            rc = gn_tenants_add(t, &rules[i], err);
+            rc = gn_tenants_add(t, &rules[i], NULL, err);
     explicit_bzero(&plain, sizeof plain);
     return rc;
 }
@@ -71,7 +73,7 @@ void gn_tenants_fini(struct gn_tenants *t)
     gn_list_for_each(it, &t->all, struct gn_tenant, link) free_tenant(t, it);
 }
 
-int gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant, struct gn_error *err)
+int gn_tenants_may_remove(const struct gn_tenant *tenant, struct gn_error *err)
 {
     const char *name = tenant->rules.name;
     if (strcmp(name, GN_TENANT_DEFAULT) == 0)
@@ -79,8 +81,12 @@ int gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant, struct gn_
     if (tenant->n_vgpus)
         return gn_fail(err, EBUSY, "end its programs first; gantry ls lists them", "the tenant \"%s\" has %u vGPU%s", name, tenant->n_vgpus,
                        tenant->n_vgpus == 1 ? "" : "s");
-    free_tenant(t, tenant);
     return 0;
+}
+
+void gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant)
+{
+    free_tenant(t, tenant);
 }
 
 bool gn_tenants_admit_others(const struct gn_tenants *t)

@@ -12,6 +12,7 @@
  */
 struct gn_daemon;
 struct gn_machine;
+struct gn_socket;
 struct gn_tenant_shares;
 
 #define GN_TENANT_DEFAULT "default"
@@ -23,6 +24,7 @@ struct gn_tenant {
     struct gn_lease_account memory;
     uint32_t n_vgpus;
     uint64_t late_told_ns;           /* attaches.c: that its programs wait was logged then */
+    struct gn_socket *socket;        /* NULL: none (rules.socket) */
     struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */
     uint64_t busy_weights;           /* shares.c, while it reckons: of its vGPUs that have work on a device */
     bool is_there, is_busy;          /* loads.c, while it weighs a device */
@@ -52,9 +54,11 @@ int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *
                             const struct gn_machine *m, struct gn_error *err);
 
 /* 0 or -errno. */
-int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_error *err);
-/* Not `default`, and nobody with vGPUs. */
-int gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant, struct gn_error *err);
+int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_tenant **ret, struct gn_error *err);
+/* 0, or -errno: not `default`, and none that has vGPUs. */
+int gn_tenants_may_remove(const struct gn_tenant *tenant, struct gn_error *err);
+/* One that may be removed, and has no socket. */
+void gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant);
 
 /* Whether any tenant admits users beside those that `default` admits without a rule: then others must reach the socket. */
 bool gn_tenants_admit_others(const struct gn_tenants *t);

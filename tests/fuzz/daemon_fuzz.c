@@ -170,7 +170,7 @@ static void connect_client(int i)
         gn_conns_take_remote(&d, ends[0], &peer);
     } else {
         static const enum gn_role roles[N - 1] = {GN_ROLE_CONTROL, GN_ROLE_PROGRAM, GN_ROLE_VIEW};
-        gn_conns_take(&d, ends[0], roles[i]);
+        gn_conns_take(&d, ends[0], roles[i], NULL);
     }
 }
 
