@@ -3,7 +3,7 @@
  * The one schema of control requests. gantryd calls gn_control_handle on one thread; `gantry` makes
  * requests. Knows nothing of sockets: the link carries the texts.
  */
-#include "control/control.h"
+#include "control/source.h"
 #include "control/json_region.h"
 
 #include <errno.h>

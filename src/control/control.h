@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/kernel.h"
-#include "link/role.h"
 
 /*
  * The control requests of a gantryd and their JSON. A request is
@@ -285,54 +284,6 @@ struct gn_control_restored {
     uint64_t boot_ns, load_ns, bytes;
 };
 
-/*
- * Where the answers come from: gantryd. Queries change nothing; what a lower role sees less of is left out by them. A
- * function that lists calls `each` once an item; what an item points at need only hold during the call.
- */
-struct gn_control_queries {
-    void (*vgpus)(void *ctx, void (*each)(void *arg, const struct gn_control_vgpu *), void *arg);
-    void (*devices)(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg);
-    void (*status)(void *ctx, struct gn_control_status *ret);
-    void (*drivers)(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg);
-    void (*tenants)(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg);
-    void (*policies)(void *ctx, void (*each)(void *arg, const struct gn_control_policy *), void *arg);
-    bool (*draining)(void *ctx); /* NULL: never */
-    /* 0 and *ret, whose texts hold until the next request; or -errno: -ENOENT: it is not there. */
-    int (*about)(void *ctx, const char *vgpu, struct gn_control_about *ret, struct gn_error *err);
-};
-
-/* Commands change something. 0, or -errno and nothing was changed. */
-struct gn_control_commands {
-    int (*set_policy)(void *ctx, const char *name, struct gn_error *err);
-    /* vgpu: the only vGPU to trace, "": all; START only. NULL: there is no tracing. */
-    int (*trace)(void *ctx, enum gn_control_tracing what, const char *vgpu, struct gn_control_trace *ret,
-                 void (*each)(void *arg, const struct gn_trace_event *), void *arg, struct gn_error *err);
-    /* The change's values are well-formed, not more. */
-    int (*change)(void *ctx, const struct gn_control_change *change, struct gn_error *err);
-    int (*drain)(void *ctx, bool on, struct gn_control_drain *ret, struct gn_error *err);
-    int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err); /* 0: the answer comes later */
-    /* -ENOMEM: too little device memory for it, now. */
-    int (*receive)(void *ctx, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err);
-    /* As migrate. `restore`: *ret_absent when it failed because no program waits. */
-    int (*checkpoint)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
-    int (*keep)(void *ctx, struct gn_error *err);
-    int (*restore)(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
-};
-
-struct gn_control_source {
-    void *ctx;
-    const struct gn_control_queries *queries;
-    const struct gn_control_commands *commands;
-};
-
-/*
- * A request's reply, malloc'd; NULL when memory is out; empty when it comes later. The request is n bytes, from anybody, over
- * a connection of this role.
- */
-char *gn_control_handle(const struct gn_control_source *source, enum gn_role role, const char *request, size_t n);
-/* -EPERM, and the sentence for a connection whose role does not allow the request. */
-int gn_control_refuse_role(struct gn_error *err);
-
 /* An error's reply, malloc'd, as --json prints it. `why` and `fix` may be NULL. */
 char *gn_control_error(const char *what, const char *why, const char *fix);
 /* The same with a "kind". */
@@ -347,38 +298,28 @@ char *gn_control_change_request(const struct gn_control_change *change);
 /* "policy-set"'s, malloc'd. */
 char *gn_control_policy_request(const char *name);
 
-/* trace_reply.c: the replies, malloc'd. */
-char *gn_control_trace_start(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_trace_read(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_trace_stop(const struct gn_control_source *source, const struct json_t *request);
-/* "trace-start"'s, malloc'd; vgpu may be NULL. */
+/* trace_reply.c: "trace-start"'s, malloc'd; vgpu may be NULL. */
 char *gn_control_trace_request(const char *vgpu);
 /* move_request.c: the text of a request, malloc'd; a request's wish, whose texts are the request's; what is said of one that is done. */
 char *gn_control_move_request(const struct gn_control_wish *wish);
 int gn_control_parse_wish(const struct json_t *request, struct gn_control_wish *ret, struct gn_error *err);
 char *gn_control_move_reply(const struct gn_control_move *m);
 
-/* drain_request.c: the text of the request, malloc'd; what gantryd does with it. */
+/* drain_request.c: the text of the request, malloc'd. */
 char *gn_control_drain_request(bool on);
-char *gn_control_take_drain(const struct gn_control_source *source, const struct json_t *request);
 
-/* receive_request.c: the texts of requests, malloc'd; `about` is the object that the first of them was answered. What gantryd does. */
+/* receive_request.c: the texts of requests, malloc'd; `about` is the object that the first of them was answered. */
 char *gn_control_about_request(const char *vgpu);
 char *gn_control_receive_request(struct json_t *about);
-char *gn_control_take_about(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request);
 /* Exactly n bytes in hex, and the other way: ret has room for 2 n + 1. */
 bool gn_control_parse_hex(const char *text, unsigned char *ret, size_t n);
 void gn_control_print_hex(const unsigned char *bytes, size_t n, char *ret);
 
-/* checkpoint_request.c: the texts of requests and replies, malloc'd; what gantryd does with a request. */
+/* checkpoint_request.c: the texts of requests and replies, malloc'd. */
 char *gn_control_checkpoint_request(const struct gn_control_wish *wish);
 char *gn_control_checkpoint_reply(const struct gn_control_checkpoint *c);
 char *gn_control_restore_request(const struct gn_control_restore *wish);
 char *gn_control_restore_reply(const struct gn_control_restored *r);
-char *gn_control_take_checkpoint(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_keep(const struct gn_control_source *source, const struct json_t *request);
-char *gn_control_take_restore(const struct gn_control_source *source, const struct json_t *request);
 
 /* A request with no more than its name, malloc'd. */
 char *gn_control_request(const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/control.h"
+#include "control/source.h"
 #include "control/json_region.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 
-#include "control/control.h"
+#include "control/source.h"
 #include "control/json_region.h"
 
 char *gn_control_drain_request(bool on)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/control.h"
+#include "control/source.h"
 #include "control/json_region.h"
 
 static int digit(char c)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/trace.h"
-#include "control/control.h"
+#include "control/source.h"
 #include "control/json_region.h"
 
 static json_t *number(uint64_t n)

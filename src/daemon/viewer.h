@@ -2,7 +2,7 @@
 #ifndef GN_DAEMON_VIEWER_H
 #define GN_DAEMON_VIEWER_H
 
-#include "control/control.h"
+#include "control/source.h"
 #include "daemon/daemon.h"
 
 /* The connection that a control request came by; the `ctx` of the queries and commands of one

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control API: any text, from anybody, gets one JSON object, with the version and an answer or an error
  * in it. */
-#include "control/control.h"
+#include "control/source.h"
 
 #include <jansson.h>
 
