@@ -229,6 +229,7 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     json_object_set_new(o, "token", json_boolean(t->token));
     if (t->socket)
         json_object_set_new(o, "socket", gn_json_string(t->socket));
+    json_object_set_new(o, "owner", texts(t->n_owner, t->owner));
     json_object_set_new(o, "modes", texts(t->n_modes, t->modes));
     json_object_set_new(o, "devices", texts(t->n_devices, t->devices));
     json_array_append_new(to->list, o);
@@ -383,7 +384,7 @@ static char *migrate(const struct gn_control_source *source, const json_t *reque
 /*
  * Every request that there is: the least role of a connection that may make it, the handler, and the sentence that a
  * refusal begins with. `judged`: a connection of a lower role gets as far as the handler, which knows whether the object
- * of the command is that connection's own.
+ * of the command is that connection's own. Viewers have no commands.
  */
 static const struct request {
     const char *name;
@@ -406,11 +407,12 @@ static const struct request {
     {"tenant-set", GN_ROLE_CONTROL, false, FAIL_SET, set_a_tenant},
     {"tenant-rm", GN_ROLE_CONTROL, false, FAIL_REMOVE, remove_a_tenant},
     {"drain", GN_ROLE_CONTROL, false, "cannot change whether new programs are taken in", gn_control_take_drain},
-    {"migrate", GN_ROLE_CONTROL, false, FAIL_MIGRATE, migrate},
-    {"receive", GN_ROLE_CONTROL, true, NULL, gn_control_take_receive}, /* a tenant's own vGPU, over tcp */
-    {"checkpoint", GN_ROLE_CONTROL, false, "cannot save the vGPU", gn_control_take_checkpoint},
-    {"checkpoint-keep", GN_ROLE_CONTROL, false, "cannot stop the vGPU", gn_control_take_keep},
-    {"restore", GN_ROLE_CONTROL, false, "cannot restore the vGPU", gn_control_take_restore},
+    {"migrate", GN_ROLE_CONTROL, true, FAIL_MIGRATE, migrate},
+    {"receive", GN_ROLE_CONTROL, true, "it is not taken in there", gn_control_take_receive}, /* a tenant's own vGPU, over tcp */
+    {"kill", GN_ROLE_CONTROL, true, "cannot end the vGPU", gn_control_take_kill},
+    {"checkpoint", GN_ROLE_CONTROL, true, "cannot save the vGPU", gn_control_take_checkpoint},
+    {"checkpoint-keep", GN_ROLE_CONTROL, true, "cannot stop the vGPU", gn_control_take_keep},
+    {"restore", GN_ROLE_CONTROL, true, "cannot restore the vGPU", gn_control_take_restore},
 };
 
 static const struct request *find_request(const char *name)
@@ -439,7 +441,7 @@ static char *answer(const struct gn_control_source *source, enum gn_role role, c
     if (!r)
         return gn_control_error("this gantryd does not know the request", name ? name : "it names none",
                                 "use the gantry command that came with it");
-    if (role < r->role && !r->judged) {
+    if (role < r->role && !(r->judged && role == GN_ROLE_PROGRAM)) {
         gn_control_refuse_role(&err);
         return gn_control_error(r->failure, err.what, err.fix);
     }

@@ -113,23 +113,27 @@ struct gn_control_tenant {
     uint32_t n_uids, n_gids, n_modes, n_devices;
     const uint32_t *uids, *gids;
     const char *const *modes;
+    uint32_t n_owner;
+    const char *const *owner;   /* what the owner of a vGPU may do: "kill", "checkpoint", "restore", "migrate", "mode" */
     const char *const *devices; /* selectors; none: every device */
 };
 
 #define GN_CONTROL_MAX_IDS     64
 #define GN_CONTROL_MAX_DEVICES 16
 #define GN_CONTROL_MAX_MODES   4
+#define GN_CONTROL_MAX_OWNER   8
 
 /*
  * {"version":1,"request":"tenant-add"|"tenant-set"|"tenant-rm","name":NAME, ...}, with, but for tenant-rm,
  * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "uids" (a list, empty for nobody, or "any"),
- * "gids", "token" ("": none), "socket" (true or false), "modes", "devices". A list takes the place of the one before; what is not named
+ * "gids", "token" ("": none), "socket" (true or false), "owner" (a list of "kill", "checkpoint",
+ * "restore", "migrate", "mode"), "modes", "devices". A list takes the place of the one before; what is not named
  * stays as it is. The reply is "tenants": the one changed.
  */
 struct gn_control_change {
     enum gn_control_what { GN_CONTROL_ADD = 1, GN_CONTROL_SET, GN_CONTROL_REMOVE } what;
     const char *name;
-    bool has_weight, has_cap, has_floor, has_memory, has_uids, has_gids, has_token, has_socket, has_modes, has_devices;
+    bool has_weight, has_cap, has_floor, has_memory, has_uids, has_gids, has_token, has_socket, has_owner, has_modes, has_devices;
     uint32_t weight;
     uint32_t cap, floor; /* in millionths */
     uint64_t memory_limit_bytes;
@@ -138,6 +142,8 @@ struct gn_control_change {
     uint32_t uids[GN_CONTROL_MAX_IDS], gids[GN_CONTROL_MAX_IDS];
     const char *token;
     size_t n_token;
+    uint32_t n_owner;
+    const char *owner[GN_CONTROL_MAX_OWNER];
     const char *modes[GN_CONTROL_MAX_MODES];
     const char *devices[GN_CONTROL_MAX_DEVICES];
 };
@@ -254,6 +260,14 @@ struct gn_control_drain {
 };
 
 /*
+ * {"version":1,"request":"kill","vgpu":ID[,"reason":TEXT]} ends a vGPU as the loss of its worker does. The reply is "kill":
+ * {"id", "result":"ended"}; an error of the kind "gone": there is none, or it has ended.
+ *
+ * Commands of owners: over a socket for programs "kill", "checkpoint", "checkpoint-keep", "restore" and "migrate" within this gantryd
+ * are carried out for the owner of the vGPU where its tenant allows it ("owner").
+ */
+
+/*
  * {"version":1,"request":"checkpoint","vgpu":ID,"stop":BOOL[,"drain_timeout_ms":N]}, after a FILE that brought the end of a pipe
  * (docs/link.md). The reply is "checkpoint", with "state" running: it is all in the pipe, and the program goes on; or saved: it is, and
  * the program waits for {"version":1,"request":"checkpoint-keep"}: the file is safe, the program is to stop. Then state is stopped. The
@@ -304,6 +318,9 @@ char *gn_control_trace_request(const char *vgpu);
 char *gn_control_move_request(const struct gn_control_wish *wish);
 int gn_control_parse_wish(const struct json_t *request, struct gn_control_wish *ret, struct gn_error *err);
 char *gn_control_move_reply(const struct gn_control_move *m);
+
+/* kill_request.c: the text of the request, malloc'd; reason may be NULL. */
+char *gn_control_kill_request(const char *vgpu, const char *reason);
 
 /* drain_request.c: the text of the request, malloc'd. */
 char *gn_control_drain_request(bool on);

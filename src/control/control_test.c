@@ -75,7 +75,7 @@ static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_d
 static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_tenant *), void *arg)
 {
     static const uint32_t uids[] = {5, 4294967294u}, gids[] = {7};
-    static const char *const modes[] = {"remote"}, *const selectors[] = {"Card:0"};
+    static const char *const modes[] = {"remote"}, *const selectors[] = {"Card:0"}, *const owner[] = {"kill", "mode"};
     struct gn_control_tenant t = {.name = "default", .weight = 100, .any_uid = true, .n_modes = 1, .modes = modes};
     each(arg, &t);
     t = (struct gn_control_tenant){.name = "blue",
@@ -87,6 +87,9 @@ static void tenants(void *ctx, void (*each)(void *arg, const struct gn_control_t
                                    .leased_bytes = 2,
                                    .memory_limit_bytes = 3,
                                    .token = true,
+                                   .socket = "/run/s",
+                                   .n_owner = 2,
+                                   .owner = owner,
                                    .n_uids = 2,
                                    .uids = uids,
                                    .n_gids = 1,
@@ -300,13 +303,13 @@ static void bad_requests_get_an_error(void **state)
 #define BLUE                                                                                                                               \
     "{\"name\":\"blue\",\"weight\":3,\"cap\":0.25,\"floor\":0.1,\"vgpus\":2,\"memory_bytes\":1,\"leased_bytes\":2,"                        \
     "\"memory_limit_bytes\":3,\"uids\":[5,4294967294],\"gids\":[7],\"token\":true,"                                                        \
-    "\"modes\":[\"remote\"],\"devices\":[\"Card:0\"]}"
+    "\"socket\":\"/run/s\",\"owner\":[\"kill\",\"mode\"],\"modes\":[\"remote\"],\"devices\":[\"Card:0\"]}"
 
 static void tenants_are_listed_without_their_tokens(void **state)
 {
     char *reply = ask("{\"version\":1,\"request\":\"tenants\"}");
     assert_string_equal(reply, "{\"version\":1,\"tenants\":[{\"name\":\"default\",\"weight\":100,\"vgpus\":0,"
-                               "\"memory_bytes\":0,\"leased_bytes\":0,\"uids\":\"any\",\"gids\":[],\"token\":false,"
+                               "\"memory_bytes\":0,\"leased_bytes\":0,\"uids\":\"any\",\"gids\":[],\"token\":false,\"owner\":[],"
                                "\"modes\":[\"remote\"],\"devices\":[]}," BLUE "]}");
     free(reply);
 }
@@ -322,6 +325,11 @@ static void a_change_is_made_and_understood(void **state)
                                   .has_uids = true,
                                   .has_gids = true,
                                   .has_token = true,
+                                  .has_socket = true,
+                                  .socket = true,
+                                  .has_owner = true,
+                                  .n_owner = 1,
+                                  .owner = {"migrate"},
                                   .has_modes = true,
                                   .has_devices = true,
                                   .weight = 9,
@@ -347,6 +355,7 @@ static void a_change_is_made_and_understood(void **state)
     assert_true(changed.n_uids == 2 && changed.uids[1] == 4294967294u && !changed.any_uid);
     assert_true(changed.n_gids == 1 && changed.gids[0] == 0);
     assert_true(changed.n_token == 16 && changed.n_modes == 1 && changed.n_devices == 1);
+    assert_true(changed.has_socket && changed.socket && changed.has_owner && changed.n_owner == 1);
     free(request);
     free(reply);
     c = (struct gn_control_change){.what = GN_CONTROL_SET, .name = "blue", .has_uids = true, .any_uid = true};
@@ -395,6 +404,8 @@ static void changes_that_are_none_change_nothing(void **state)
         ",\"name\":\"blue\",\"gids\":\"any\"",
         ",\"name\":\"blue\",\"gids\":[-1]",
         ",\"name\":\"blue\",\"token\":null",
+        ",\"name\":\"blue\",\"socket\":\"yes\"",
+        ",\"name\":\"blue\",\"owner\":\"kill\"",
         ",\"name\":\"blue\",\"modes\":[1]",
         ",\"name\":\"blue\",\"modes\":[\"a\",\"a\",\"a\",\"a\",\"a\"]",
         ",\"name\":\"blue\",\"devices\":\"all\"",
@@ -455,8 +466,11 @@ static void errors_have_their_three_parts(void **state)
 static void each_role_has_its_requests(void **state)
 {
     static const char *const questions[] = {"ls", "devices", "status", "tenants", "policy"};
-    static const char *const refused[] = {"trace-start", "trace-read", "trace-stop", "policy-set", "tenant-add",      "tenant-set",
-                                          "tenant-rm",   "drain",      "migrate",    "checkpoint", "checkpoint-keep", "restore"};
+    /* The last are those that owners have: of programs the handler is asked. */
+    static const char *const refused[] = {"trace-start", "trace-read",      "trace-stop", "policy-set", "tenant-add",
+                                          "tenant-set",  "tenant-rm",       "drain",      "kill",       "migrate",
+                                          "checkpoint",  "checkpoint-keep", "restore"};
+    const size_t n_refused = sizeof refused / sizeof refused[0], n_owners = 5;
     const struct gn_control_source no_commands = {.queries = &queries};
     char request[128];
     for (enum gn_role role = GN_ROLE_PROGRAM; role < GN_ROLE_CONTROL; role++) {
@@ -466,7 +480,7 @@ static void each_role_has_its_requests(void **state)
             assert_null(strstr(reply, "\"error\""));
             free(reply);
         }
-        for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        for (size_t i = 0; i < n_refused - (role == GN_ROLE_PROGRAM ? n_owners : 0); i++) {
             snprintf(request, sizeof request, "{\"version\":1,\"request\":\"%s\"}", refused[i]);
             char *reply = gn_control_handle(&no_commands, role, request, strlen(request));
             assert_non_null(strstr(reply, "\"what\":\"cannot "));

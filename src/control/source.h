@@ -33,6 +33,8 @@ struct gn_control_commands {
     int (*migrate)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err); /* 0: the answer comes later */
     /* -ENOMEM: too little device memory for it, now. */
     int (*receive)(void *ctx, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err);
+    /* The vGPU ends as when its worker is lost. -ENOENT: it is not there, or has ended. */
+    int (*kill)(void *ctx, const char *vgpu, const char *reason, uint32_t *ret_id, struct gn_error *err);
     /* As migrate. `restore`: *ret_absent when it failed because no program waits. */
     int (*checkpoint)(void *ctx, const struct gn_control_wish *wish, struct gn_error *err);
     int (*keep)(void *ctx, struct gn_error *err);
@@ -58,6 +60,7 @@ struct json_t;
 char *gn_control_trace_start(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_trace_read(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_trace_stop(const struct gn_control_source *source, const struct json_t *request);
+char *gn_control_take_kill(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_take_drain(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_take_about(const struct gn_control_source *source, const struct json_t *request);
 char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request);

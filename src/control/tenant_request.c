@@ -104,6 +104,10 @@ static int take_field(const char *key, const json_t *value, struct gn_control_ch
         c->socket = json_is_true(value);
         return json_is_boolean(value) ? 0 : wrong(err, key, "true or false");
     }
+    if (strcmp(key, "owner") == 0) {
+        c->has_owner = true;
+        return take_texts(value, key, GN_CONTROL_MAX_OWNER, c->owner, &c->n_owner, err);
+    }
     if (strcmp(key, "modes") == 0) {
         c->has_modes = true;
         return take_texts(value, key, GN_CONTROL_MAX_MODES, c->modes, &c->n_modes, err);
@@ -175,13 +179,15 @@ char *gn_control_change_request(const struct gn_control_change *c)
         json_object_set_new(o, "token", json_stringn(c->token, c->n_token));
     if (c->has_socket)
         json_object_set_new(o, "socket", json_boolean(c->socket));
+    if (c->has_owner)
+        json_object_set_new(o, "owner", texts(c->n_owner, c->owner));
     if (c->has_modes)
         json_object_set_new(o, "modes", texts(c->n_modes, c->modes));
     if (c->has_devices)
         json_object_set_new(o, "devices", texts(c->n_devices, c->devices));
     /* A value that is no text of UTF-8 was not set; nor was anything without memory. */
     if (json_object_size(o) == 3u + c->has_weight + c->has_cap + c->has_floor + c->has_memory + c->has_uids + c->has_gids + c->has_token +
-                                   c->has_socket + c->has_modes + c->has_devices)
+                                   c->has_socket + c->has_owner + c->has_modes + c->has_devices)
         return gn_json_text(o, 0);
     json_decref(o);
     return NULL;

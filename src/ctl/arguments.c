@@ -38,6 +38,12 @@ static int set_tenant(struct gn_ctl_args *args, const char *value, struct gn_err
     return gn_ctl_check_tenant(value, err);
 }
 
+static int set_reason(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->reason = value;
+    return 0;
+}
+
 static int set_token_file(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->token_file = value;
@@ -74,6 +80,29 @@ static int add_mode(struct gn_ctl_args *args, const char *value, struct gn_error
     if (strcmp(value, "remote") != 0 && strcmp(value, "passthrough") != 0)
         return gn_fail(err, EINVAL, "write remote or passthrough", "\"%.100s\" is not a mode", value);
     return add_word(&args->modes, "mode", value, err);
+}
+
+static bool is_right(const char *name, size_t n)
+{
+    static const char *const rights[] = {"kill", "checkpoint", "restore", "migrate", "mode"};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(rights); i++)
+        if (strlen(rights[i]) == n && memcmp(rights[i], name, n) == 0)
+            return true;
+    return false;
+}
+
+static int add_owner(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    for (const char *at = value; strcmp(value, "none") != 0; at++) {
+        const size_t n = strcspn(at, ",");
+        if (!is_right(at, n))
+            return gn_fail(err, EINVAL, "write some of kill, checkpoint, restore, migrate and mode, with commas between, or none",
+                           "\"%.100s\" is nothing that an owner can be allowed", value);
+        at += n;
+        if (!*at)
+            break;
+    }
+    return add_word(&args->owner, "owner", value, err);
 }
 
 static int add_device(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -336,7 +365,8 @@ static const struct option {
 } options[] = {
     {"connect", GN_OPTION_CONNECT, true, set_connect},
     {"json", GN_OPTION_JSON, false, set_json},
-    {"tenant", GN_OPTION_RUN, true, set_tenant},
+    {"tenant", GN_OPTION_RUN | GN_OPTION_KILL, true, set_tenant},
+    {"reason", GN_OPTION_KILL, true, set_reason},
     {"token-file", GN_OPTION_RUN | GN_OPTION_TENANT, true, set_token_file},
     {"token-file", GN_OPTION_AWAY, true, add_token_file},
     {"link", GN_OPTION_AWAY, true, set_link},
@@ -356,6 +386,7 @@ static const struct option {
     {"mode", GN_OPTION_TENANT, true, add_mode},
     {"uid", GN_OPTION_TENANT, true, add_uid},
     {"gid", GN_OPTION_TENANT, true, add_gid},
+    {"owner", GN_OPTION_TENANT, true, add_owner},
     {"socket", GN_OPTION_TENANT, false, set_socket},
     {"no-socket", GN_OPTION_TENANT, false, set_no_socket},
     {"device", GN_OPTION_TENANT, true, add_device},

@@ -47,7 +47,8 @@ struct gn_ctl_args {
     bool has_cap, has_floor;
     bool has_socket, socket; /* of tenant */
     uint32_t cap, floor;     /* in millionths; 0: none */
-    struct gn_ctl_words uids, gids, modes, devices;
+    struct gn_ctl_words uids, gids, owner, modes, devices;
+    const char *reason; /* of kill */
     struct gn_ctl_sim_args sim;
     bool once;
     uint64_t delay_ns; /* of top; 0: not given */
@@ -66,8 +67,8 @@ struct gn_ctl_args {
     bool json;
     bool quiet; /* nothing is shown of what is under way */
     bool help;
-    char **rest;    /* NULL-terminated: the program and its arguments, or the words of the command */
-    char *words[4]; /* rest, of a command whose options may stand anywhere */
+    char **rest;                   /* NULL-terminated: the program and its arguments, or the words of the command */
+    char *words[GN_CTL_WORDS + 1]; /* rest, of a command whose options may stand anywhere */
 };
 
 struct gn_ctl_command {
@@ -85,10 +86,11 @@ enum {
     GN_OPTION_JSON = 1u << 1,
     GN_OPTION_RUN = 1u << 2,      /* tenant, token-file, weight, memory, mode */
     GN_OPTION_TENANT = 1u << 3,   /* weight, cap, floor, memory, uid, gid, token-file, mode, device */
-    GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most 3 words */
+    GN_OPTION_ANYWHERE = 1u << 4, /* words and options may be mixed; at most GN_CTL_WORDS words */
     GN_OPTION_SIM = 1u << 5,      /* those of struct gn_ctl_sim_args */
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
     GN_OPTION_TRACE = 1u << 7,    /* output, recording, seconds, vgpu */
+    GN_OPTION_KILL = 1u << 8,     /* tenant, reason */
     GN_OPTION_MOVE = 1u << 10,    /* drain-timeout, quiet */
     GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
     GN_OPTION_AWAY = 1u << 16,    /* token-file, which may be repeated; link */
@@ -180,6 +182,7 @@ int gn_ctl_top(const struct gn_ctl_args *args);
 int gn_ctl_trace(const struct gn_ctl_args *args);
 int gn_ctl_migrate(const struct gn_ctl_args *args);
 int gn_ctl_mode(const struct gn_ctl_args *args);
+int gn_ctl_kill(const struct gn_ctl_args *args);
 int gn_ctl_drain(const struct gn_ctl_args *args);
 int gn_ctl_checkpoint(const struct gn_ctl_args *args);
 int gn_ctl_restore(const struct gn_ctl_args *args);

@@ -91,6 +91,9 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
         rc = take_ids(&args->uids, find_user, c->uids, &c->n_uids, err);
     if (rc == 0)
         rc = take_ids(&args->gids, find_group, c->gids, &c->n_gids, err);
+    c->has_owner = args->owner.n > 0;
+    for (int i = 0; i < args->owner.n && c->n_owner < GN_CONTROL_MAX_OWNER; i++)
+        c->owner[c->n_owner++] = args->owner.items[i];
     c->has_modes = args->modes.n > 0;
     for (int i = 0; i < args->modes.n && c->n_modes < GN_CONTROL_MAX_MODES; i++)
         c->modes[c->n_modes++] = args->modes.items[i];
@@ -107,7 +110,7 @@ static int make_change(const struct gn_ctl_args *args, struct gn_control_change 
 static bool says_something(const struct gn_control_change *c)
 {
     return c->has_weight || c->has_cap || c->has_floor || c->has_memory || c->has_uids || c->has_gids || c->has_token || c->has_socket ||
-           c->has_modes || c->has_devices;
+           c->has_owner || c->has_modes || c->has_devices;
 }
 
 static int usage(const struct gn_ctl_args *args, const struct gn_error *err)

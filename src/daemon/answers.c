@@ -212,7 +212,7 @@ static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t, vo
 {
     const struct gn_tenant_rules *r = &t->rules;
     char selectors[GN_TENANT_MAX_DEVICES][160];
-    const char *devices[GN_TENANT_MAX_DEVICES], *modes[2];
+    const char *devices[GN_TENANT_MAX_DEVICES], *modes[2], *owner[GN_RIGHT_N];
     const uint32_t allowed = r->modes ? r->modes : GN_MODE_REMOTE;
     struct gn_control_tenant out = {.name = r->name,
                                     .weight = r->weight,
@@ -228,8 +228,12 @@ static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t, vo
                                     .uids = r->uids,
                                     .gids = r->gids,
                                     .modes = modes,
+                                    .owner = owner,
                                     .n_devices = r->n_devices,
                                     .devices = devices};
+    for (uint32_t i = 0; i < GN_RIGHT_N; i++)
+        if (r->owner >> i & 1)
+            owner[out.n_owner++] = gn_right_name(i);
     const uint32_t unruled[] = {geteuid(), 0};
     if (strcmp(r->name, GN_TENANT_DEFAULT) == 0 && !gn_tenant_has_rule(r)) {
         out.uids = unruled;

@@ -33,6 +33,7 @@ struct gn_arrival {
     struct gn_daemon *daemon;
     struct gn_quota *quota;      /* of who announced it */
     struct gn_conn *asker;       /* NULL: claimed */
+    struct gn_owner owner;       /* announced over tcp: the credential that announced it */
     struct gn_vgpu_record *vgpu; /* NULL: not claimed */
     char tenant[GN_LINK_TENANT_BYTES];
     uint32_t id, platform, weight;
@@ -244,6 +245,8 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     a->stream_fd = fd;
     a->remote = c->remote;
     a->secure = c->remote && c->peer.secure;
+    if (c->remote)
+        a->owner = gn_owner_of(c, t);
     a->until_ns = gn_now_ns() + TICKET_NS;
     gn_list_append(&d->arrivals, &a->link);
     ret->named = a->remote;
@@ -360,6 +363,8 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
     v->arrival = a;
     v->attach_seq = seq;
     v->n_segments = claim->n_segments;
+    if (c->remote) /* its connection shows a ticket, and no token */
+        v->owner = a->owner;
     a->vgpu = v;
     a->asker = NULL;
     a->claimed_ns = gn_now_ns();

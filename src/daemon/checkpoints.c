@@ -332,7 +332,7 @@ int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_w
 
 /* ---- back */
 
-static struct gn_vgpu_record *who_waits(struct gn_daemon *d, const struct gn_control_restore *wish, struct gn_error *err)
+struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_control_restore *wish, struct gn_error *err)
 {
     struct gn_vgpu_record *same = NULL;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
@@ -353,7 +353,7 @@ static struct gn_vgpu_record *who_waits(struct gn_daemon *d, const struct gn_con
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
-    struct gn_vgpu_record *v = who_waits(d, wish, err);
+    struct gn_vgpu_record *v = gn_restore_awaits(d, wish, err);
     *ret_absent = !v || (!v->remote && v->hand_fd < 0);
     if (v && *ret_absent)
         gn_fail(err, ESRCH, NULL, "the program of vGPU %08x does not wait for it yet", wish->id);

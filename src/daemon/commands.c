@@ -12,6 +12,33 @@
 #include "daemon/tenant_change.h"
 #include "daemon/viewer.h"
 
+/* ---- what an owner may do; an operator may do all */
+
+/* Operators, and owners in a tenant that gives them this right: some vGPU of the peer's may be meant. */
+static int judge_right(const struct gn_viewer *w, uint32_t right, struct gn_error *err)
+{
+    const struct gn_tenant *t = w->c->tenant;
+    return w->c->role == GN_ROLE_CONTROL || (t && (t->rules.owner & right)) ? 0 : gn_control_refuse_role(err);
+}
+
+static int judge_owner(const struct gn_viewer *w, const struct gn_vgpu_record *v, struct gn_error *err)
+{
+    return w->c->role == GN_ROLE_CONTROL || gn_owner_is(&v->owner, w->c, v->tenant)
+               ? 0
+               : gn_fail(err, EPERM, "gantry ls lists those of this tenant", "only the owner of vGPU %08x and operators may", v->id);
+}
+
+/* The vGPU of a command for which an owner needs this right. */
+static int find_for(const struct gn_viewer *w, uint32_t right, const char *text, struct gn_vgpu_record **ret, struct gn_error *err)
+{
+    int rc = judge_right(w, right, err);
+    if (rc == 0)
+        rc = gn_viewer_find_vgpu(w, text, ret, err);
+    return rc ? rc : judge_owner(w, *ret, err);
+}
+
+/* ---- */
+
 static int set_policy(void *ctx, const char *name, struct gn_error *err)
 {
     const struct gn_viewer *w = ctx;
@@ -54,18 +81,36 @@ static int migrate(void *ctx, const struct gn_control_wish *wish, struct gn_erro
 {
     struct gn_viewer *w = ctx;
     struct gn_vgpu_record *v;
-    int rc = gn_viewer_find_vgpu(w, wish->vgpu, &v, err);
-    if (rc)
-        return rc;
-    if (strncmp(wish->to, "unix:", 5) == 0 || strncmp(wish->to, "tcp:", 4) == 0)
-        return gn_away_start(w->c, w->c->request_seq, v, wish, err);
+    const bool away = strncmp(wish->to, "unix:", 5) == 0 || strncmp(wish->to, "tcp:", 4) == 0;
     enum gn_move_to to = 0;
     while (to < GN_MOVE_TO_N && strcmp(wish->to, gn_move_names[to]) != 0)
         to++;
+    int rc = find_for(w, away ? 0 : to == GN_MOVE_TO_LOCAL ? GN_RIGHT_MIGRATE : GN_RIGHT_MODE, wish->vgpu, &v, err);
+    if (rc)
+        return rc;
+    if (away)
+        return gn_away_start(w->c, w->c->request_seq, v, wish, err);
     if (to == GN_MOVE_TO_N)
         return gn_fail(err, EOPNOTSUPP, "write local, or unix:PATH or tcp:HOST:PORT of another gantryd",
                        "this gantryd moves no vGPU to \"%.100s\"", wish->to);
     return gn_move_start(w->c, w->c->request_seq, v, to, wish, err);
+}
+
+static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *ret_id, struct gn_error *err)
+{
+    const struct gn_viewer *w = ctx;
+    struct gn_vgpu_record *v;
+    char why[128];
+    int rc = find_for(w, GN_RIGHT_KILL, vgpu, &v, err);
+    if (rc == 0)
+        rc = gn_vgpus_end(v, err);
+    if (rc)
+        return rc;
+    gn_frame_string_set(why, sizeof why, reason);
+    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) of the tenant \"%s\" is ended by %s%s%s", v->id, v->program, (int)v->program_pid,
+           v->tenant->rules.name, w->c->role == GN_ROLE_CONTROL ? "an operator" : "its owner", why[0] ? ": " : "", why);
+    *ret_id = v->id;
+    return 0;
 }
 
 static int receive(void *ctx, const struct gn_control_about *what, struct gn_control_receipt *ret, struct gn_error *err)
@@ -80,7 +125,7 @@ static int checkpoint(void *ctx, const struct gn_control_wish *wish, struct gn_e
 {
     struct gn_viewer *w = ctx;
     struct gn_vgpu_record *v;
-    int rc = gn_viewer_find_vgpu(w, wish->vgpu, &v, err);
+    int rc = find_for(w, GN_RIGHT_CHECKPOINT, wish->vgpu, &v, err);
     if (rc)
         return rc;
     return gn_checkpoint_start(w->c, w->c->request_seq, v, wish->stop, wish->drain_timeout_ms, err);
@@ -95,6 +140,17 @@ static int keep_checkpoint(void *ctx, struct gn_error *err)
 static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err)
 {
     struct gn_viewer *w = ctx;
+    int rc = judge_right(w, GN_RIGHT_RESTORE, err);
+    if (rc)
+        return rc;
+    const struct gn_vgpu_record *v = gn_restore_awaits(w->d, wish, err);
+    if (v && (rc = judge_owner(w, v, err)))
+        return rc;
+    if (!v && w->c->role != GN_ROLE_CONTROL) {
+        /* No more: others' vGPUs are not to be found out about. */
+        *ret_absent = true;
+        return gn_fail(err, ESRCH, NULL, "no program waits for vGPU %08x: it has ended, or waits at another gantryd", wish->id);
+    }
     return gn_restore_start(w->c, w->c->request_seq, wish, ret_absent, err);
 }
 
@@ -109,6 +165,7 @@ static const struct gn_control_commands commands = {.set_policy = set_policy,
                                                     .change = change_tenant,
                                                     .drain = drain,
                                                     .migrate = migrate,
+                                                    .kill = kill_vgpu,
                                                     .receive = receive,
                                                     .checkpoint = checkpoint,
                                                     .keep = keep_checkpoint,

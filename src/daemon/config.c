@@ -321,6 +321,7 @@ static const struct {
     {"gid", gn_tenant_add_gid, true},
     {"token-file", NULL, false},
     {"socket", gn_tenant_set_socket, false},
+    {"owner", gn_tenant_add_owner, true},
     {"mode", gn_tenant_add_mode, true},
     {"device", gn_tenant_add_device, true},
 };
@@ -343,7 +344,7 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
     }
-    return complain(p, "the keys of [tenant NAME] are weight, cap, floor, memory, uid, gid, token-file, socket, mode and device",
+    return complain(p, "the keys of [tenant NAME] are weight, cap, floor, memory, uid, gid, token-file, socket, owner, mode and device",
                     "unknown key", key);
 }
 

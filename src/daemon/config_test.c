@@ -108,6 +108,14 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\nuid = no-such-user-here\n", "test.conf:2: ", "there is no user \"no-such-user-here\""},
         {"[tenant a]\nuid = 4294967295\n", "test.conf:2: ", "there is no user"},
         {"[tenant a]\ngid = no-such-group-here\n", "test.conf:2: ", "there is no group"},
+        {"[tenant .]\n", "test.conf:1: ", "not a tenant's name"},
+        {"[tenant ..]\n", "test.conf:1: ", "not a tenant's name"},
+        {"[tenant a]\nuid = none\nuid = 5\n", "test.conf:3: ", "uid = none stands alone"},
+        {"[tenant a]\nuid = any\nuid = none\n", "test.conf:3: ", "uid = none stands alone"},
+        {"[tenant a]\nsocket = maybe\n", "test.conf:2: ", "socket cannot be \"maybe\""},
+        {"[tenant a]\nsocket = yes\nsocket = yes\n", "test.conf:3: ", "given twice: \"socket\""},
+        {"[tenant a]\nowner = kill, drain\n", "test.conf:2: ", "\"kill, drain\" is nothing that an owner can be allowed"},
+        {"[tenant a]\nowner = ,\n", "test.conf:2: ", "nothing that an owner can be allowed"},
         {"[tenant a]\nmode = fast\n", "test.conf:2: ", "\"fast\" is not a mode"},
         {"[tenant a]\ndevice = x,present-as=gpu\n", "test.conf:2: ", "holds for all tenants"},
         {"[tenant a]\ndevice = :1\n", "test.conf:2: ", "names no device"},
@@ -233,6 +241,32 @@ static void token_files_are_read_with_the_file(void **state)
         gn_config_fini(&c);
     }
     unlink(conf);
+}
+
+static void rights_of_owners_and_rules_of_users(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t owner;
+        bool has_rule, socket;
+    } cases[] = {
+        {"[tenant a]\n", GN_RIGHT_KILL, false, false},
+        {"[tenant a]\nowner = none\nsocket = yes\n", 0, false, true},
+        {"[tenant a]\nowner = mode, migrate\nuid = none\n", GN_RIGHT_MODE | GN_RIGHT_MIGRATE, true, false},
+        {"[tenant a]\nowner = restore\nowner = checkpoint kill\ngid = 0\n", GN_RIGHT_RESTORE | GN_RIGHT_CHECKPOINT | GN_RIGHT_KILL, true,
+         false},
+        {"[tenant a]\nsocket = no\nuid = 0\n", GN_RIGHT_KILL, true, false},
+    };
+    for (size_t i = 0; i < GN_ARRAY_SIZE(cases); i++) {
+        struct gn_config c = {.n_devices = 0};
+        struct gn_error err;
+        assert_int_equal(gn_config_parse("f", cases[i].text, strlen(cases[i].text), &c, &err), 0);
+        const struct gn_tenant_rules *r = &c.tenants[0].rules;
+        assert_int_equal(r->owner, cases[i].owner);
+        assert_int_equal(r->socket, cases[i].socket);
+        assert_int_equal(gn_tenant_has_rule(r), cases[i].has_rule);
+        gn_config_fini(&c);
+    }
 }
 
 static void lines_that_are_no_text_are_refused(void **state)
@@ -371,6 +405,7 @@ int main(void)
         cmocka_unit_test(mistakes_name_their_line),
         cmocka_unit_test(tenants_are_read),
         cmocka_unit_test(token_files_are_read_with_the_file),
+        cmocka_unit_test(rights_of_owners_and_rules_of_users),
         cmocka_unit_test(lines_that_are_no_text_are_refused),
         cmocka_unit_test(files_that_cannot_be_read_are_named),
         cmocka_unit_test(selectors_are_parsed_and_matched),

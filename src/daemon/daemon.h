@@ -9,6 +9,7 @@
 #include "daemon/breaches.h"
 #include "daemon/devices.h"
 #include "daemon/loop.h"
+#include "daemon/owner.h"
 #include "daemon/quota.h"
 #include "daemon/refusals.h"
 #include "daemon/scheduler.h"
@@ -114,6 +115,7 @@ struct gn_vgpu_record {
     struct gn_tenant *tenant;             /* there as long as this is */
     char program[GN_LINK_NAME_BYTES];
     pid_t program_pid;
+    struct gn_owner owner;
     uint32_t weight;
     struct gn_lease_holder lease;
     struct gn_shares shares;
@@ -248,6 +250,8 @@ void gn_vgpus_kill(struct gn_vgpu_record *v);
  * go of its vGPU and goes on: its socket's end is heard next. Another one is killed.
  */
 void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc);
+/* Ends it by an operator's or its owner's wish, as when its worker is lost. 0 or -errno: -ENOENT: it has ended already. */
+int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err);
 /* To its worker; lost when there is none, the worker's end when it does not read. */
 void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
@@ -336,6 +340,8 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
 int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err);
 /* A program that may not have heard that its vGPU is in a file is back. */
 void gn_checkpoint_returned(struct gn_vgpu_record *v);
+/* The vGPU whose program waits for this file, or NULL and why. */
+struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_control_restore *wish, struct gn_error *err);
 int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_restore *wish, bool *ret_absent, struct gn_error *err);
 /* A program waits for its vGPU. Takes the descriptors it keeps out of fds. 0 or -errno. */
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);

@@ -151,6 +151,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     tenant->n_vgpus++;
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
+    v->owner = gn_owner_of(c, tenant);
     v->reaped = true;
     gn_worker_log_init(&v->log, &v->quota->worker_lines);
     v->control.fd = v->process.fd = v->counters_fd = v->shares.tell_fd = v->shares.page.fd = -1;
@@ -204,6 +205,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->tenant->n_vgpus++;
     gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
     n->program_pid = like->program_pid;
+    n->owner = like->owner;
     n->reaped = true;
     gn_worker_log_init(&n->log, &n->quota->worker_lines);
     n->control.fd = n->process.fd = n->counters_fd = n->shares.tell_fd = n->shares.page.fd = -1;
@@ -238,6 +240,7 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
                                   .takes_turns = d->takes_turns,
                                   .lease = {.limit_bytes = w->memory_bytes},
                                   .program_pid = c->pid,
+                                  .owner = gn_owner_of(c, tenant),
                                   .ring_bytes = GN_SESSION_BYTES,
                                   .events_bytes = GN_EVENT_TABLE_BYTES,
                                   .data_bytes = DATA_AREA_BYTES};

@@ -36,6 +36,12 @@ static int change_rules(struct gn_tenant_rules *r, const struct gn_control_chang
         rc = gn_tenant_set_token(r, c->token, c->n_token, err);
     if (c->has_socket)
         r->socket = c->socket;
+    if (c->has_owner) {
+        r->owner = 0;
+        r->owner_said = true;
+    }
+    for (uint32_t i = 0; i < c->n_owner && rc == 0; i++)
+        rc = gn_tenant_add_owner(r, c->owner[i], err);
     if (c->has_modes)
         r->modes = 0;
     for (uint32_t i = 0; i < c->n_modes && rc == 0; i++)
@@ -114,6 +120,7 @@ static int set_tenant(struct gn_daemon *d, struct gn_tenant *t, const struct gn_
     if (rc == 0) {
         if (!rules.socket)
             gn_tenant_socket_close(t);
+        t->n_tokens += rules.n_token != t->rules.n_token || memcmp(rules.token, t->rules.token, sizeof rules.token) != 0;
         t->rules = rules;
         gn_tenant_reckon(d, t);
         gn_account_set_limit(&t->memory, rules.memory_limit_bytes, gn_now_ns());

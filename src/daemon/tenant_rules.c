@@ -35,11 +35,49 @@ const char *gn_mode_name(uint32_t mode)
     return "";
 }
 
+static const char *const owner_rights[GN_RIGHT_N] = {"kill", "checkpoint", "restore", "migrate", "mode"};
+
+const char *gn_right_name(uint32_t i)
+{
+    return owner_rights[i];
+}
+
+static bool find_right(const char *name, size_t n, uint32_t *ret)
+{
+    for (uint32_t i = 0; i < GN_RIGHT_N; i++) {
+        if (strlen(owner_rights[i]) == n && memcmp(owner_rights[i], name, n) == 0) {
+            *ret |= 1u << i;
+            return true;
+        }
+    }
+    return false;
+}
+
+int gn_tenant_add_owner(struct gn_tenant_rules *r, const char *value, struct gn_error *err)
+{
+    uint32_t rights = 0;
+    const bool none = strcmp(value, "none") == 0;
+    for (const char *at = value; !none;) {
+        at += strspn(at, ", \t");
+        const size_t n = strcspn(at, ", \t");
+        if (!n && rights)
+            break;
+        if (!find_right(at, n, &rights))
+            return gn_fail(err, EINVAL, "write some of kill, checkpoint, restore, migrate and mode, or none",
+                           "\"%.100s\" is nothing that an owner can be allowed", value);
+        at += n;
+    }
+    r->owner = (r->owner_said && !none ? r->owner : 0) | rights;
+    r->owner_said = true;
+    return 0;
+}
+
 void gn_tenant_rules_init(struct gn_tenant_rules *r, const char *name)
 {
     memset(r, 0, sizeof *r);
     memcpy(r->name, name, strnlen(name, sizeof r->name - 1));
     r->weight = GN_TENANT_WEIGHT;
+    r->owner = GN_RIGHT_KILL;
 }
 
 int gn_tenant_name_check(const char *name, struct gn_error *err)

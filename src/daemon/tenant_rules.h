@@ -17,6 +17,14 @@
 #define GN_TENANT_MAX_WEIGHT  1000000u
 #define GN_TENANT_WEIGHT      100u
 
+/* What the owner of a vGPU may do with it by a socket for programs. */
+#define GN_RIGHT_KILL       1u
+#define GN_RIGHT_CHECKPOINT 2u
+#define GN_RIGHT_RESTORE    4u
+#define GN_RIGHT_MIGRATE    8u /* within this gantryd */
+#define GN_RIGHT_MODE       16u
+#define GN_RIGHT_N          5
+
 #define GN_MODE_REMOTE      1u
 #define GN_MODE_PASSTHROUGH 2u
 
@@ -34,6 +42,8 @@ struct gn_tenant_rules {
     bool socket;      /* whoever comes by a socket of its own may attach */
     uint32_t n_token; /* 0: no token lets anybody in */
     unsigned char token[GN_LINK_TOKEN_BYTES];
+    uint32_t owner; /* GN_RIGHT_* */
+    bool owner_said;
     uint32_t modes; /* GN_MODE_* */
     uint32_t n_devices;
     struct gn_selector devices[GN_TENANT_MAX_DEVICES]; /* none: all */
@@ -58,6 +68,8 @@ int gn_tenant_set_socket(struct gn_tenant_rules *r, const char *value, struct gn
 int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_gid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_read_token(struct gn_tenant_rules *r, const char *path, struct gn_error *err);
+/* Some of their names, with commas between, or none; the first takes the place of the default. */
+int gn_tenant_add_owner(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_mode(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_device(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 
@@ -73,6 +85,8 @@ bool gn_tenant_token_is(const struct gn_tenant_rules *r, const void *token, size
 /* A bit of GN_MODE_*; 0 for anything else. */
 uint32_t gn_mode_parse(const char *text);
 const char *gn_mode_name(uint32_t mode);
+/* The name of 1u << i, i below GN_RIGHT_N. */
+const char *gn_right_name(uint32_t i);
 
 /* Does it say which users of this machine it admits? A token is no such rule: it admits whoever shows it. */
 static inline bool gn_tenant_has_rule(const struct gn_tenant_rules *r)

@@ -129,6 +129,21 @@ void gn_vgpus_kill(struct gn_vgpu_record *v)
         (void)syscall(SYS_pidfd_send_signal, v->process.fd, SIGKILL, NULL, 0);
 }
 
+int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
+{
+    if (v->hosted)
+        return gn_fail(err, EOPNOTSUPP, "end the program, or gantry mode VGPU remote, and try again",
+                       "it lives in its program, which would end with it");
+    if (v->move)
+        return gn_fail(err, EBUSY, "wait until that is over", "it is being moved or saved");
+    if (v->stopped)
+        return gn_fail(err, ESRCH, "end the program that waits for it", "it is stopped, and in a file");
+    if (v->ending || (v->process.fd < 0 && !v->spawning))
+        return gn_fail(err, ENOENT, NULL, "it has ended already");
+    gn_vgpus_kill(v);
+    return 0;
+}
+
 /* A program that was to let go of its vGPU and does not answer, since it is stopped maybe: it is told by the sockets' ends. */
 static void let_go(struct gn_vgpu_record *v)
 {

@@ -46,7 +46,7 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "nonsense", ""), [])
 
     def test_options(self):
-        for command in ("run", "ls", "devices", "tenant", "policy", "migrate", "drain", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"):
+        for command in ("run", "ls", "devices", "tenant", "policy", "migrate", "drain", "kill", "mode", "checkpoint", "restore", "sim", "inspect", "doctor", "help"):
             known = options_of_help(self.help(self.prefix.gantry, command))
             self.assertEqual(sorted(self.offered("gantry", command, "--")), sorted(known + (["--"] if command == "run" else [])))
         self.assertEqual(sorted(self.offered("gantryd", "--")), options_of_help(self.help(os.environ["GANTRYD"])))
@@ -89,6 +89,25 @@ class Completion(CommandTest):
         self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--device", "an", address=self.address), ["any"])
         self.file("the-token")
         self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--token-file", "the"), ["the-token"])
+
+    def test_vgpus(self):
+        self.assertEqual(self.offered("gantry", "migrate", "", address=self.address)[0], "--device")   # there is none yet
+        clients = [self.gantryd.client() for _ in range(2)]
+        ids = sorted("%08x" % int.from_bytes(c.attach().payload[:4], "little") for c in clients)
+        for c in clients:
+            self.addCleanup(c.close)
+        for command in ("migrate", "mode", "checkpoint", "kill"):
+            self.assertEqual(self.offered("gantry", command, "", address=self.address), ids)
+            self.assertEqual(self.offered("gantry", command, ids[0][:7], address=self.address), [ids[0]])
+        self.assertEqual(self.offered("gantry", "kill", ids[0], "--reason", "x", "", address=self.address), ids)
+        self.assertEqual(self.offered("gantry", "trace", "--vgpu", "", address=self.address), ids)
+        self.assertEqual(self.offered("gantry", "mode", "1f", ""), ["remote", "passthrough"])
+        self.assertEqual(self.offered("gantry", "mode", "--rounds", "2", "1f", "p"), ["passthrough"])
+        self.assertEqual(self.offered("gantry", "migrate", "1f", ""), ["local", "unix:", "tcp:"])
+        self.file("b.sock")
+        self.assertEqual(self.offered("gantry", "migrate", "1f", "unix", ":", "b"), ["b.sock"])
+        self.assertEqual(self.offered("gantry", "checkpoint", "1f", "b."), ["b.sock"])
+        self.assertEqual(self.offered("gantry", "tenant", "set", "default", "--owner", "m"), ["migrate", "mode"])
 
     def test_policies(self):
         self.assertEqual(self.offered("gantry", "policy", ""), [])

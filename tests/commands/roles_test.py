@@ -39,9 +39,10 @@ TABLE = {
     "tenant-rm": (REFUSED, REFUSED, ANSWERED),
     "drain": (REFUSED, REFUSED, ANSWERED),
     "migrate": (REFUSED, REFUSED, FAILED),
+    "kill": (FAILED, REFUSED, FAILED),   # an owner may
     "receive": (REFUSED, REFUSED, FAILED),
     "checkpoint": (REFUSED, REFUSED, FAILED),
-    "checkpoint-keep": (REFUSED, REFUSED, FAILED),
+    "checkpoint-keep": (FAILED, REFUSED, FAILED),   # by the connection that asked for the checkpoint
     "restore": (REFUSED, REFUSED, ANSWERED),
 }
 DEVICE = {"name": "d", "vendor": "v", "version": "1", "driver_version": "1", "present_as": "d", "memory_bytes": 1,
@@ -55,6 +56,7 @@ WORDS = {
     "tenant-rm": {"name": "made"},
     "drain": {"undo": True},
     "migrate": {"vgpu": "ffffffff", "to": "local"},
+    "kill": {"vgpu": "ffffffff"},
     "receive": {"about": {"id": "00000001", "tenant": "none", "program": "p", "api": "opencl", "platform": "p", "weight": 1,
                           "need_bytes": 1, "memory_limit_bytes": 0, "devices": [DEVICE]}},
     "checkpoint": {"vgpu": "ffffffff", "stop": False},

@@ -8,7 +8,7 @@ import unittest
 
 from commands_harness import CommandTest
 
-KEYS = {"name", "weight", "vgpus", "memory_bytes", "leased_bytes", "uids", "gids", "token", "modes", "devices"}
+KEYS = {"name", "weight", "vgpus", "memory_bytes", "leased_bytes", "uids", "gids", "token", "owner", "modes", "devices"}
 
 
 class Tenants(CommandTest):
@@ -36,7 +36,7 @@ class Tenants(CommandTest):
 
     def test_default_is_there(self):
         self.assertEqual(self.listed()["default"], {"name": "default", "weight": 100, "vgpus": 0, "memory_bytes": 0, "leased_bytes": 0,
-                                                    "uids": sorted({os.getuid(), 0}, reverse=True), "gids": [], "token": False, "modes": ["remote"], "devices": []})
+                                                    "uids": sorted({os.getuid(), 0}, reverse=True), "gids": [], "token": False, "owner": ["kill"], "modes": ["remote"], "devices": []})
         self.assertIn("is there always", self.tenant("rm", "default", status=1)["error"]["why"])
 
     def test_every_option(self):
@@ -44,7 +44,7 @@ class Tenants(CommandTest):
         all_ = self.add("blue", "--weight", "7", "--cap", "60%", "--floor", "0.3", "--memory", "3G", "--uid", "root", "--uid", "1234", "--gid", "0", "--token-file", token,
                         "--mode", "remote", "--mode=passthrough", "--device", "one", "--device", "Two:0")
         self.assertEqual(all_, {"name": "blue", "weight": 7, "cap": 0.6, "floor": 0.3, "vgpus": 0, "memory_bytes": 0, "leased_bytes": 0,
-                                "memory_limit_bytes": 3 << 30, "uids": [0, 1234], "gids": [0], "token": True,
+                                "memory_limit_bytes": 3 << 30, "uids": [0, 1234], "gids": [0], "token": True, "owner": ["kill"],
                                 "modes": ["remote", "passthrough"], "devices": ["one", "Two:0"]})
         self.assertEqual(self.listed()["blue"], all_)
         # One at a time: nothing else changes.
@@ -52,7 +52,9 @@ class Tenants(CommandTest):
                                  (["--cap", "0.5"], "cap", 0.5), (["--floor", "50%"], "floor", 0.5), (["--cap", "1"], "cap", 1),
                                  (["--uid", "5"], "uids", [5]), (["--uid", "any"], "uids", "any"), (["--uid", "none"], "uids", []),
                                  (["--gid", "6", "--gid", "7"], "gids", [6, 7]), (["--gid", "none"], "gids", []),
-                                 (["--token-file", "none"], "token", False), (["--mode", "remote"], "modes", ["remote"]),
+                                 (["--token-file", "none"], "token", False), (["--owner", "mode,kill"], "owner", ["kill", "mode"]),
+                                 (["--owner", "restore", "--owner", "checkpoint"], "owner", ["checkpoint", "restore"]),
+                                 (["--owner", "none"], "owner", []), (["--mode", "remote"], "modes", ["remote"]),
                                  (["--device", "any"], "devices", [])):
             changed, = self.tenant("set", "blue", *args)["tenants"]
             self.assertEqual(changed, dict(all_, **{key: value}))
@@ -134,6 +136,8 @@ class Tenants(CommandTest):
                            (["add", "a", "--memory", "0"], "leaves nothing; write --memory none"), (["add", "a", "--memory", "x"], "is not a size"),
                            (["add", "a", "--uid", "no-such-user"], 'no user "no-such-user"'), (["add", "a", "--uid", "4294967295"], "no user"),
                            (["add", "a", "--gid", "no-such-group"], 'no group "no-such-group"'), (["add", "a", "--mode", "fast"], "is not a mode"),
+                           (["add", "a", "--owner", "kill,"], "nothing that an owner can be allowed"),
+                           (["add", "a", "--owner", "kill,drain"], "nothing that an owner can be allowed"),
                            (["add", "a", "--uid", ""], "needs a value"), (["add", "a", *["--uid", "1"] * 65], "too often"),
                            (["add", "a", *["--device", "x"] * 17], "at most 16 devices"), (["add", "a", "--token-file", token], "not 5"),
                            (["add", "a", "--tenant", "b"], "unknown option --tenant")):

@@ -105,6 +105,13 @@ static int move(void *ctx, const struct gn_control_wish *wish, struct gn_error *
     return gn_fail(err, 16, NULL, "a reason");
 }
 
+static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *ret_id, struct gn_error *err)
+{
+    FUZZ_CHECK(*vgpu && reason);
+    *ret_id = 1;
+    return strlen(reason) % 2 ? gn_fail(err, 2, "a fix", "a reason") : 0;
+}
+
 static int keep(void *ctx, struct gn_error *err)
 {
     return gn_fail(err, 22, "a fix", "a reason");
@@ -129,6 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                  .change = change,
                                                  .drain = drain,
                                                  .migrate = move,
+                                                 .kill = kill_vgpu,
                                                  .receive = receive,
                                                  .checkpoint = move,
                                                  .keep = keep,

@@ -566,9 +566,11 @@ class OverTcp(TenantTest):
             f.write("[tenant blue]\ntoken-file = {}\nmemory = 8M\n[tenant red]\nuid = any\n".format(token))
         return ["--config", conf, "--listen", "tcp:127.0.0.1:0", "--tcp-grace", "1"]
 
+    def address(self):
+        return next(line.split()[1] for line in self.gantry.log().splitlines() if line.startswith("listening "))
+
     def remote(self, tenant, token):
-        address = next(line.split()[1] for line in self.gantry.log().splitlines() if line.startswith("listening "))
-        env = {"GANTRY_CONNECT": address}
+        env = {"GANTRY_CONNECT": self.address()}
         if token:
             env["GANTRY_TOKEN"] = token
         return self.program(tenant, **env)
@@ -582,6 +584,31 @@ class OverTcp(TenantTest):
         self.assertEqual(p.do("touch", 0), "same")
         self.ctl("tenant", "set", "blue", "--memory", "9M")
         p.make("buffer", MIB)
+
+    def kill(self, vgpu, token):
+        p = subprocess.run([os.path.join(BUILD, "src/ctl/gantry"), "kill", vgpu, "--json"], stdout=subprocess.PIPE,
+                           env=dict(self.gantry.program_env(), GANTRY_CONNECT=self.address(), GANTRY_TENANT="blue", GANTRY_TOKEN=token))
+        return json.loads(p.stdout)["kill"][0]
+
+    def test_the_token_that_attached_a_vgpu_is_its_owner(self):
+        other = "another-token-of-the-same-tenant"
+        path = os.path.join(self.folder, "other")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(other)
+        p = self.remote("blue", self.TOKEN)
+        p.do("info")
+        vgpu = self.vgpu(p)["id"]
+        self.ctl("tenant", "set", "blue", "--token-file", path)
+        self.assertIn("only the owner of vGPU {} and operators may".format(vgpu), self.kill(vgpu, other)["why"])
+        q = self.remote("blue", other)
+        q.do("info")
+        later = self.vgpu(q)["id"]
+        self.assertEqual(self.kill(later, other), {"id": later, "result": "ended"})
+        self.ctl("tenant", "set", "blue", "--token-file", os.path.join(self.folder, "token"))
+        self.assertIn("only the owner", self.kill(vgpu, self.TOKEN)["why"])   # it may be anybody's by now
+        r = self.remote("blue", self.TOKEN)
+        r.do("info")
+        self.assertEqual(self.kill(self.vgpu(r)["id"], self.TOKEN)["result"], "ended")
 
     def test_nothing_else_does(self):
         for tenant, token in (("blue", self.TOKEN[:-1]), ("blue", None), ("default", self.TOKEN), ("red", self.TOKEN), ("red", None)):

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gantry kill`: ends vGPUs, one request for each, and says what became of every one of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/control.h"
+#include "ctl/ctl.h"
+#include "link/link.h"
+
+static const char failure[] = "cannot end the vGPU";
+
+struct killing {
+    const struct gn_ctl_args *args;
+    struct gn_link *link;
+    json_t *results; /* {id, result, why} each */
+    int n, n_failed;
+    struct gn_error first; /* failure */
+};
+
+static void add(struct killing *k, const char *id, const char *result, const struct gn_error *err)
+{
+    json_t *o = json_object();
+    k->n++;
+    json_object_set_new(o, "id", json_string(id));
+    json_object_set_new(o, "result", json_string(result));
+    if (err) {
+        json_object_set_new(o, "why", json_string(err->what));
+        if (k->n_failed++ == 0)
+            k->first = *err;
+    }
+    json_array_append_new(k->results, o);
+    if (k->args->json)
+        return;
+    if (err)
+        fprintf(stderr, "gantry kill: %s%s%s\n", err->what, err->fix[0] ? "; " : "", err->fix);
+    else
+        printf("%s ended\n", id);
+}
+
+/* 0, or -errno: nothing more can be asked. */
+static int end_one(struct killing *k, const char *vgpu, const char *reason, struct gn_error *err)
+{
+    char *text = gn_control_kill_request(vgpu, reason);
+    json_t *reply = NULL;
+    int rc = text ? gn_ctl_ask_on(k->link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    const char *id = json_string_value(json_object_get(json_object_get(reply, "kill"), "id"));
+    free(text);
+    if (rc == 0 && !id)
+        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"kill\"");
+    if (rc == 0)
+        add(k, id, "ended", NULL);
+    else if (rc == -ENOENT || rc == -EREMOTEIO)
+        add(k, vgpu, rc == -ENOENT ? "gone" : "refused", err);
+    json_decref(reply);
+    return rc == -ENOENT || rc == -EREMOTEIO ? 0 : rc;
+}
+
+/* All that this tenant has now, and this connection sees. */
+static int end_tenants(struct killing *k, const char *tenant, const char *reason, struct gn_error *err)
+{
+    char *text = gn_control_request("ls");
+    json_t *reply = NULL, *v;
+    size_t i;
+    int rc = text ? gn_ctl_ask_on(k->link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(text);
+    json_array_foreach(json_object_get(reply, "vgpus"), i, v)
+    {
+        const char *name = json_string_value(json_object_get(v, "tenant")), *id = json_string_value(json_object_get(v, "id"));
+        if (rc == 0 && name && id && strcmp(name, tenant) == 0)
+            rc = end_one(k, id, reason, err);
+    }
+    json_decref(reply);
+    return rc;
+}
+
+static int report(struct killing *k)
+{
+    if (k->args->json) {
+        json_t *all = json_pack("{s:i,s:O}", "version", GN_CONTROL_VERSION, "kill", k->results);
+        if (k->n_failed) {
+            char what[64];
+            snprintf(what, sizeof what, "cannot end %d of %d vGPUs", k->n_failed, k->n);
+            json_object_set_new(all, "error", json_pack("{s:s,s:s,s:s}", "what", what, "why", k->first.what, "fix", k->first.fix));
+        }
+        int rc = gn_ctl_print_json(k->args, all);
+        return rc ? rc : k->n_failed ? GN_EXIT_FAILED : GN_EXIT_OK;
+    }
+    int rc = gn_ctl_flush(k->args);
+    return rc ? rc : k->n_failed ? GN_EXIT_FAILED : GN_EXIT_OK;
+}
+
+int gn_ctl_kill(const struct gn_ctl_args *args)
+{
+    struct killing k = {.args = args, .results = json_array()};
+    struct gn_error err = {{0}, {0}};
+    if (!args->rest[0] == !args->tenant) {
+        gn_fail(&err, EINVAL, "write gantry kill VGPU..., or gantry kill --tenant T; gantry ls lists the vGPUs",
+                args->tenant ? "vGPUs and --tenant do not go together" : "no vGPU is given");
+        json_decref(k.results);
+        return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
+    }
+    int rc = gn_link_connect_control(args->connect, GN_ROLE_CONTROL, &k.link, &err);
+    for (char **vgpu = args->rest; rc == 0 && *vgpu; vgpu++)
+        rc = end_one(&k, *vgpu, args->reason, &err);
+    if (rc == 0 && args->tenant)
+        rc = end_tenants(&k, args->tenant, args->reason, &err);
+    if (k.link)
+        gn_link_close(k.link);
+    rc = rc ? gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err) : report(&k);
+    json_decref(k.results);
+    return rc;
+}
