@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "control/control.h"
+#include "daemon/listen_tcp.h"
 #include "daemon/moves.h"
 #include "daemon/remote_vgpus.h"
 #include "shm/session_layout.h"
@@ -410,7 +411,7 @@ bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const
     if (!rc)
         rc = start(a, c, f->seq, &claim, &ring_fd, hand_fd, &err);
     if (!rc)
-        gn_strangers_admit(&c->daemon->strangers, &c->stranger);
+        gn_tcp_listener_admit(c);
     if (!rc && !c->remote)
         gn_conn_watch_program(c);
     explicit_bzero(&claim, sizeof claim);

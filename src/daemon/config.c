@@ -41,15 +41,36 @@ int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_
     return 0;
 }
 
-int gn_config_set_listen(struct gn_config *config, const char *value, struct gn_error *err)
+static int set_tcp(char *to, size_t n, const char *value, struct gn_error *err)
 {
     struct gn_address a;
     int rc = gn_address_parse(value, &a, err);
     if (rc)
         return rc;
-    if (!a.tcp || strlen(value) >= sizeof config->listen)
+    if (!a.tcp || strlen(value) >= n)
         return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%.100s\" is no address to listen at", value);
-    snprintf(config->listen, sizeof config->listen, "%s", value);
+    snprintf(to, n, "%s", value);
+    return 0;
+}
+
+int gn_config_set_listen(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return set_tcp(config->listen, sizeof config->listen, value, err);
+}
+
+int gn_config_set_listen_control(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return set_tcp(config->listen_control, sizeof config->listen_control, value, err);
+}
+
+int gn_config_add_operator_subject(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    const size_t n = strlen(value);
+    if (config->n_operator_subjects == GN_CONFIG_MAX_OPERATORS)
+        return gn_fail(err, EINVAL, NULL, "more than %d operators are named", GN_CONFIG_MAX_OPERATORS);
+    if (!n || n >= sizeof config->operator_subjects[0])
+        return gn_fail(err, EINVAL, "give the common name of a certificate, up to 63 bytes", "\"%.100s\" is no operator's name", value);
+    memcpy(config->operator_subjects[config->n_operator_subjects++], value, n + 1);
     return 0;
 }
 
@@ -247,6 +268,10 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_add_device(p->config, value, &inner);
     } else if (strcmp(key, "listen") == 0) {
         rc = gn_config_set_listen(p->config, value, &inner);
+    } else if (strcmp(key, "listen-control") == 0) {
+        rc = gn_config_set_listen_control(p->config, value, &inner);
+    } else if (strcmp(key, "operator-subject") == 0) {
+        rc = gn_config_add_operator_subject(p->config, value, &inner);
     } else if (strcmp(key, "insecure") == 0) {
         rc = gn_config_set_insecure(p->config, value, &inner);
     } else if (strcmp(key, "tls-certificate") == 0) {
@@ -275,8 +300,8 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_set_cache(p->config, value, &inner);
     } else {
         return complain(p,
-                        "the keys of [gantryd] are socket, listen, insecure, tls-certificate, tls-key, tls-client-authority, tcp-grace, "
-                        "policy, slice, kernel-limit, breach-pause, device, walls and cache",
+                        "the keys of [gantryd] are socket, listen, listen-control, operator-subject, insecure, tls-certificate, tls-key, "
+                        "tls-client-authority, tcp-grace, policy, slice, kernel-limit, breach-pause, device, walls and cache",
                         "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;

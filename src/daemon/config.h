@@ -8,8 +8,9 @@
 #include "daemon/tenant_rules.h"
 #include "wall/wall.h"
 
-#define GN_CONFIG_MAX_DEVICES 64
-#define GN_CONFIG_MAX_TENANTS 1024
+#define GN_CONFIG_MAX_DEVICES   64
+#define GN_CONFIG_MAX_TENANTS   1024
+#define GN_CONFIG_MAX_OPERATORS 16
 
 /* A [tenant NAME] section. */
 struct gn_config_tenant {
@@ -28,7 +29,10 @@ struct gn_config {
     int n_devices;
     struct gn_selector settings[GN_CONFIG_MAX_DEVICES]; /* [device NAME] sections */
     int n_settings;
-    char listen[320]; /* "": not over tcp */
+    char listen[320];         /* "": not over tcp */
+    char listen_control[320]; /* for operators; "": not over tcp */
+    char operator_subjects[GN_CONFIG_MAX_OPERATORS][64];
+    int n_operator_subjects; /* the common names of their certificates */
     bool insecure;
     char tls_certificate[256], tls_key[256], tls_authority[256]; /* files; "": none */
     uint32_t tcp_grace_ms;                                       /* 0: the default */
@@ -62,6 +66,8 @@ int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct
 /* One setting, as `key = value` in [gantryd] or as an option. */
 int gn_config_set_socket(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_listen(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_listen_control(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_add_operator_subject(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_insecure(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_certificate(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_key(struct gn_config *config, const char *value, struct gn_error *err);

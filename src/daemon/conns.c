@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "daemon/arrivals.h"
 #include "daemon/crowd.h"
+#include "daemon/listen_tcp.h"
 #include "daemon/admission.h"
 #include "daemon/daemon.h"
 #include "daemon/process_stat.h"
@@ -75,7 +76,7 @@ void gn_conn_close(struct gn_conn *c)
     gn_attach_forget(c);
     gn_tracing_conn_gone(d, c);
     gn_move_forget(d, c);
-    gn_strangers_refuse(&d->strangers, &c->stranger, gn_now_ns());
+    gn_tcp_listener_refuse(c);
     gn_quota_close(c->quota, &c->file_fd);
     explicit_bzero(c->token, sizeof c->token);
     gn_crowd_account(c);
@@ -182,6 +183,18 @@ static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h, struc
            strnlen(who->token, sizeof who->token) == who->n_token;
 }
 
+/* Of the tcp port for operators, whose handshake asks for a certificate of any name: is this an operator, that asks and attaches nothing?
+ */
+static int judge_remote_operator(const struct gn_conn *c, struct gn_error *err)
+{
+    if (c->role != GN_ROLE_CONTROL)
+        return gn_fail(err, EACCES, "show an operator's certificate (GANTRY_TLS_CERT), or have gantryd's operator-subject name this one",
+                       "the certificate of \"%s\" is no operator's", c->peer.subject);
+    return c->control_only ? 0
+                           : gn_fail(err, EACCES, "name the address that gantryd serves programs at in GANTRY_CONNECT",
+                                     "gantryd's tcp port for operators is for control requests, and programs cannot attach there");
+}
+
 static void take_hello(struct gn_conn *c, const struct gn_frame *f)
 {
     struct gn_link_hello h;
@@ -207,7 +220,9 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     c->n_token = who.n_token;
     memcpy(c->token, who.token, sizeof c->token);
     explicit_bzero(who.token, sizeof who.token);
-    if (c->role == GN_ROLE_VIEW && !c->control_only)
+    if (c->peer.control)
+        code = judge_remote_operator(c, &err);
+    else if (c->role == GN_ROLE_VIEW && !c->control_only)
         code = gn_fail(&err, EACCES, "name the program socket in GANTRY_CONNECT",
                        "gantryd's view socket is for queries, and programs cannot attach there");
     else if (!c->claims && (!c->control_only || c->role == GN_ROLE_PROGRAM)) /* viewers' and operators' requests need no tenant */
@@ -222,7 +237,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     c->greeted = true;
     /* One that claims a vGPU has a ticket to show first. */
     if (!c->claims)
-        gn_strangers_admit(&c->daemon->strangers, &c->stranger);
+        gn_tcp_listener_admit(c);
     c->reader.max_bytes = GN_FRAME_MAX_BYTES;
     c->reader.max_fds = MAX_FDS;
     welcome(c, f->seq, h.features);
@@ -531,7 +546,7 @@ struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct g
         gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
-    struct gn_conn *c = take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address), GN_ROLE_PROGRAM);
+    struct gn_conn *c = take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address), peer->role);
     if (c) {
         c->remote = true;
         c->peer = *peer;

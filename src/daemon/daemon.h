@@ -48,10 +48,12 @@ struct gn_host {
 
 /* Who is at the other end of a control connection from another machine. */
 struct gn_remote_peer {
-    bool secure;      /* TLS */
-    bool proved;      /* that he knows a tenant's token */
-    char subject[64]; /* the certificate's name: the tenant's. "": none */
-    char address[64]; /* for the log */
+    bool secure;       /* TLS */
+    bool proved;       /* that he knows a tenant's token */
+    bool control;      /* it came to the port for operators */
+    enum gn_role role; /* CONTROL: and its certificate is an operator's */
+    char subject[64];  /* the certificate's name: the tenant's. "": none */
+    char address[64];  /* for the log */
 };
 
 struct gn_conn {
@@ -79,7 +81,8 @@ struct gn_conn {
     bool remote; /* from another machine: `peer` says what is known, and the kernel nothing */
     bool bye;    /* the program has said that it ends */
     struct gn_remote_peer peer;
-    struct gn_stranger stranger; /* over tcp, until its greeting is admitted */
+    struct gn_tcp_listener *came_by; /* the tcp port; NULL: a socket of this machine */
+    struct gn_stranger stranger;     /* over tcp, until its greeting is admitted */
     struct gn_tenant *tenant;    /* that the greeting was admitted to; NULL: none */
     bool is_bound;               /* it came by a tenant's socket, and is admitted to nothing else */
     struct gn_tenant *bound_to;  /* that tenant; NULL: its socket is no more */
@@ -179,9 +182,8 @@ struct gn_daemon {
     uint32_t n_crowd_untold, n_crowd_peak;
     struct gn_sockets sockets;
     struct gn_source signals;
-    struct gn_source grace;      /* timerfd, armed only while a vGPU is on its way out */
-    struct gn_tcp_listener *tcp; /* NULL: none */
-    struct gn_strangers strangers;
+    struct gn_source grace;                    /* timerfd, armed only while a vGPU is on its way out */
+    struct gn_tcp_listener *tcp, *tcp_control; /* NULL: none */
     uint32_t tcp_grace_ms;
     uint64_t watch_at_ns; /* hosted_vgpus.c; 0: nobody is to be watched */
     bool insecure;        /* whoever comes over tcp without credentials may use the tenant `default` */

@@ -24,6 +24,7 @@
 #include "link/address.h"
 
 static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--listen tcp:HOST:PORT] [--insecure]\n"
+                           "               [--listen-control tcp:HOST:PORT --operator-subject NAME]...\n"
                            "               [--tls-certificate FILE --tls-key FILE [--tls-client-authority FILE]]\n"
                            "               [--tcp-grace SECONDS] [--device SELECTOR]... [--walls MODE]\n"
                            "               [--policy NAME] [--slice MS] [--kernel-limit SECONDS]\n"
@@ -35,6 +36,9 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "  --socket PATH      listen there; else at /run/gantry/gantry.sock for root,\n"
                            "                     at $XDG_RUNTIME_DIR/gantry/gantry.sock for others\n"
                            "  --listen tcp:HOST:PORT  serve programs on other machines, too\n"
+                           "  --listen-control tcp:HOST:PORT  serve operators on other machines, by certificates\n"
+                           "  --operator-subject NAME  one of them: the common name of the certificate; may be\n"
+                           "                     repeated\n"
                            "  --insecure         over tcp, admit whoever comes, and let anybody read along\n"
                            "  --tls-certificate FILE  who gantryd is, to programs elsewhere (PEM)\n"
                            "  --tls-key FILE     the certificate's private key\n"
@@ -95,9 +99,10 @@ static void signalled(struct gn_source *s, uint32_t events)
         return;
     d->stopping = true;
     gn_sockets_close(&d->sockets);
-    gn_tcp_listener_stop(d->tcp);
-    d->tcp = NULL;
     gn_conns_close(d);
+    gn_tcp_listener_stop(d->tcp);
+    gn_tcp_listener_stop(d->tcp_control);
+    d->tcp = d->tcp_control = NULL;
     for (struct gn_vgpu_record *v; (v = awaited(d));)
         gn_vgpus_leave(v);
     if (gn_list_empty(&d->vgpus))
@@ -267,9 +272,20 @@ static int start(const struct gn_config *config, struct gn_error *err)
     d->tcp_grace_ms = config->tcp_grace_ms ? config->tcp_grace_ms : TCP_GRACE_MS;
     d->insecure = config->insecure;
     d->breach_pause_ns = config->breach_pause_set ? config->breach_pause_ns : BREACH_PAUSE_NS;
-    if (config->listen[0] && (rc = gn_tcp_listener_start(d, config, &d->tcp, err)))
+    if (config->listen[0] && (rc = gn_tcp_listener_start(d, config, false, &d->tcp, err)))
+        return rc;
+    if (config->listen_control[0] && (rc = gn_tcp_listener_start(d, config, true, &d->tcp_control, err)))
         return rc;
     return gn_sockets_publish(&d->sockets, err);
+}
+
+static void tell_address(const char *what, const struct gn_tcp_listener *l)
+{
+    char address[320];
+    if (!l)
+        return;
+    gn_tcp_listener_address(l, address, sizeof address);
+    fprintf(stderr, "%s %s\n", what, address);
 }
 
 int main(int argc, char **argv)
@@ -307,11 +323,8 @@ int main(int argc, char **argv)
         /* Told to end while it started: that is no failure. */
         return rc == -EINTR ? 0 : die(rc, &err, 1);
     }
-    if (gantryd.tcp) {
-        char address[320];
-        gn_tcp_listener_address(gantryd.tcp, address, sizeof address);
-        fprintf(stderr, "listening %s\n", address);
-    }
+    tell_address("listening", gantryd.tcp);
+    tell_address("control", gantryd.tcp_control);
     fprintf(stderr, "ready unix:%s\n", gn_sockets_path(&gantryd.sockets));
     gn_notify_ready();
 

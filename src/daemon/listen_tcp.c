@@ -39,7 +39,9 @@ struct gn_tcp_listener {
     struct gn_list greetings;
     struct gn_handshakes *handshakes; /* NULL: there is no TLS */
     bool insecure;
+    bool control; /* for operators, by certificates alone */
     struct gn_config config; /* whose files TLS names */
+    struct gn_strangers strangers;
     char address[GN_ADDRESS_MAX_HOST + 16];
     uint64_t resume_ns; /* out of descriptors until then; 0: not */
     uint64_t window_ns; /* of the log */
@@ -80,7 +82,7 @@ static void set_timer(struct gn_tcp_listener *l)
 {
     struct itimerspec when = {.it_value = {0}};
     uint64_t first = l->resume_ns;
-    const uint64_t deadline = gn_strangers_deadline(&l->daemon->strangers);
+    const uint64_t deadline = gn_strangers_deadline(&l->strangers);
     if (deadline && (!first || deadline < first))
         first = deadline;
     when.it_value.tv_sec = (time_t)(first / 1000000000u);
@@ -98,7 +100,7 @@ static void bury(struct gn_corpse *corpse)
 static void leave(struct greeting *g)
 {
     struct gn_tcp_listener *l = g->owner;
-    gn_strangers_refuse(&l->daemon->strangers, &g->stranger, gn_now_ns());
+    gn_strangers_refuse(&l->strangers, &g->stranger, gn_now_ns());
     if (g->handshake)
         gn_handshake_give_up(g->handshake);
     g->handshake = NULL;
@@ -135,7 +137,7 @@ static void end_greeting(struct gn_stranger *s, const char *why)
 static void end_conn(struct gn_stranger *s, const char *why)
 {
     struct gn_conn *c = gn_container_of(s, struct gn_conn, stranger);
-    refuse_line(c->daemon->tcp, c->peer.address, why ? why : "it did not greet in time");
+    refuse_line(c->came_by, c->peer.address, why ? why : "it did not greet in time");
     gn_conn_close(c);
 }
 
@@ -144,8 +146,21 @@ static void pass_on(struct greeting *g, struct gn_conn *c)
 {
     if (!c)
         return;
+    c->came_by = g->owner;
     c->stranger.end = end_conn;
     gn_strangers_replace(&g->stranger, &c->stranger);
+}
+
+void gn_tcp_listener_admit(struct gn_conn *c)
+{
+    if (c->came_by)
+        gn_strangers_admit(&c->came_by->strangers, &c->stranger);
+}
+
+void gn_tcp_listener_refuse(struct gn_conn *c)
+{
+    if (c->came_by)
+        gn_strangers_refuse(&c->came_by->strangers, &c->stranger, gn_now_ns());
 }
 
 /* ---- data connections */
@@ -187,6 +202,14 @@ static void read_name(struct greeting *g)
 
 /* ---- control connections */
 
+static bool is_operator(const struct gn_config *config, const char *subject)
+{
+    for (int i = 0; i < config->n_operator_subjects; i++)
+        if (subject[0] && strcmp(config->operator_subjects[i], subject) == 0)
+            return true;
+    return false;
+}
+
 static void give_key(struct greeting *g)
 {
     struct gn_tls_psk psk;
@@ -206,6 +229,8 @@ static void shook_hands(struct greeting *g)
     g->handshake = NULL;
     peer.proved = tcp.tls->ops->identity(tcp.tls, identity);
     tcp.tls->ops->subject(tcp.tls, peer.subject, sizeof peer.subject);
+    peer.control = l->control;
+    peer.role = l->control && is_operator(&l->config, peer.subject) ? GN_ROLE_CONTROL : GN_ROLE_PROGRAM;
     memcpy(peer.address, g->peer, sizeof peer.address);
     if (gn_tls_shuttle_start(l->daemon, &tcp, &peer, &c))
         refuse_line(l, g->peer, "no memory or no descriptors");
@@ -238,7 +263,7 @@ static int start_handshakes(struct gn_tcp_listener *l, struct gn_error *err)
 {
     const struct gn_config *c = &l->config;
     const struct gn_tls_config tls = {.server = true,
-                                      .asks_for_keys = true,
+                                      .asks_for_keys = !l->control,
                                       .certificate = c->tls_certificate[0] ? c->tls_certificate : NULL,
                                       .key = c->tls_key[0] ? c->tls_key : NULL,
                                       .authority = c->tls_authority[0] ? c->tls_authority : NULL};
@@ -272,7 +297,9 @@ static void say_tls_only(struct greeting *g)
 {
     struct gn_link_error e = {.code = EACCES};
     gn_frame_string_set(e.what, sizeof e.what, "this gantryd serves nobody over tcp without credentials");
-    gn_frame_string_set(e.fix, sizeof e.fix, "set GANTRY_TOKEN, or GANTRY_TLS_CERT and GANTRY_TLS_KEY");
+    gn_frame_string_set(e.fix, sizeof e.fix,
+                        g->owner->control ? "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to an operator's"
+                                          : "set GANTRY_TOKEN, or GANTRY_TLS_CERT and GANTRY_TLS_KEY");
     (void)gn_frame_send(g->socket.fd, 0, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
     /* What has come and is not read would make the system throw the farewell away. */
     char rest[512];
@@ -310,7 +337,7 @@ static void ready(struct gn_source *s, uint32_t events)
         refuse(g, "it hung up without a word");
     else if (first[0] == TLS_FIRST_BYTE)
         start_tls(g);
-    else if (memcmp(first, &magic, (size_t)n) == 0) /* a part of it: the rest decides */
+    else if (!g->owner->control && memcmp(first, &magic, (size_t)n) == 0) /* a part of it: the rest decides */
         read_name(g);
     else
         take_plain(g);
@@ -325,7 +352,7 @@ static void timed_out(struct gn_source *timer, uint32_t events)
     (void)events;
     (void)!read(timer->fd, &expirations, sizeof expirations);
     struct gn_stranger *late;
-    while ((late = gn_strangers_late(&l->daemon->strangers, now)))
+    while ((late = gn_strangers_late(&l->strangers, now)))
         late->end(late, NULL);
     if (l->resume_ns && l->resume_ns <= now) {
         l->resume_ns = 0;
@@ -375,7 +402,7 @@ static bool out_of_descriptors(void)
 static void greet(struct gn_tcp_listener *l, int fd, const struct sockaddr_storage *from, socklen_t n_from)
 {
     const uint64_t now = gn_now_ns(), address = address_number(from);
-    struct gn_strangers *strangers = &l->daemon->strangers;
+    struct gn_strangers *strangers = &l->strangers;
     struct greeting *g = calloc(1, sizeof *g);
     char peer[sizeof g->peer];
     peer_name(from, n_from, peer, sizeof peer);
@@ -422,6 +449,10 @@ static void accept_one(struct gn_source *socket, uint32_t events)
 static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config, const struct gn_address *a, struct gn_error *err)
 {
     const bool certificate = config->tls_certificate[0], key = config->tls_key[0], authority = config->tls_authority[0];
+    if (l->control && (!certificate || !key || !authority || !config->n_operator_subjects))
+        return gn_fail(err, EACCES, "give --tls-certificate, --tls-key, --tls-client-authority and --operator-subject",
+                       "operators are known over tcp by their certificates alone: listening at tcp:%s:%u lacks what that takes", a->host,
+                       a->port);
     const bool credentials = certificate || gn_tenants_have_tokens(l->daemon);
     if (certificate != key)
         return gn_fail(err, EINVAL, "give both", "a certificate and its key go together: only the %s is given",
@@ -435,22 +466,25 @@ static int set_up_tls(struct gn_tcp_listener *l, const struct gn_config *config,
     return credentials ? start_handshakes(l, err) : 0;
 }
 
-int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, struct gn_tcp_listener **ret, struct gn_error *err)
+int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, bool control, struct gn_tcp_listener **ret,
+                          struct gn_error *err)
 {
+    const char *address = control ? config->listen_control : config->listen;
     struct gn_address a;
     uint16_t port;
-    int rc = gn_address_parse(config->listen, &a, err);
+    int rc = gn_address_parse(address, &a, err);
     if (rc)
         return rc;
     if (!a.tcp)
-        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%s\" is no address to listen at", config->listen);
+        return gn_fail(err, EINVAL, "write tcp:HOST:PORT", "\"%s\" is no address to listen at", address);
     struct gn_tcp_listener *l = calloc(1, sizeof *l);
     if (!l)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     l->daemon = d;
-    l->insecure = config->insecure;
+    l->insecure = config->insecure && !control;
+    l->control = control;
     gn_list_init(&l->greetings);
-    gn_strangers_init(&d->strangers);
+    gn_strangers_init(&l->strangers);
     l->timer.fd = l->news.fd = -1;
     l->socket.fd = -1;
     rc = set_up_tls(l, config, &a, err);

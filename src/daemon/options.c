@@ -25,6 +25,8 @@ static const struct option {
     {"walls", VALUE_SET, gn_config_set_walls, GN_OPTIONS_RUN},
     {"device", VALUE_SET, gn_config_add_device, GN_OPTIONS_RUN},
     {"listen", VALUE_SET, gn_config_set_listen, GN_OPTIONS_RUN},
+    {"listen-control", VALUE_SET, gn_config_set_listen_control, GN_OPTIONS_RUN},
+    {"operator-subject", VALUE_SET, gn_config_add_operator_subject, GN_OPTIONS_RUN},
     {"insecure", VALUE_FLAG, gn_config_set_insecure, GN_OPTIONS_RUN},
     {"tls-certificate", VALUE_SET, gn_config_set_certificate, GN_OPTIONS_RUN},
     {"tls-key", VALUE_SET, gn_config_set_key, GN_OPTIONS_RUN},
@@ -98,6 +100,12 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
         memcpy(config->socket, given.socket, sizeof config->socket);
     if (given.listen[0])
         memcpy(config->listen, given.listen, sizeof config->listen);
+    if (given.listen_control[0])
+        memcpy(config->listen_control, given.listen_control, sizeof config->listen_control);
+    if (given.n_operator_subjects) {
+        memcpy(config->operator_subjects, given.operator_subjects, sizeof config->operator_subjects);
+        config->n_operator_subjects = given.n_operator_subjects;
+    }
     config->insecure |= given.insecure;
     if (given.tls_certificate[0])
         memcpy(config->tls_certificate, given.tls_certificate, sizeof config->tls_certificate);

@@ -11,7 +11,8 @@ import ssl
 import struct
 import sys
 
-from refusals_test import Authority, TokenCase, openssl
+from authority import Authority, openssl
+from refusals_test import TokenCase
 from tcp_harness import ANSWER_S, SKIP, STAGE, daemon, main
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "edges"))
