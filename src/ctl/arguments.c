@@ -345,6 +345,12 @@ static int set_undo(struct gn_ctl_args *args, const char *value, struct gn_error
     return 0;
 }
 
+static int set_strict(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    args->strict = true;
+    return 0;
+}
+
 static int set_quiet(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
     args->quiet = true;
@@ -378,6 +384,7 @@ static const struct option {
     {"bandwidth", GN_OPTION_LIVE, true, set_bandwidth},
     {"stop", GN_OPTION_STOP, false, set_stop},
     {"undo", GN_OPTION_UNDO, false, set_undo},
+    {"strict", GN_OPTION_STRICT, false, set_strict},
     {"cap", GN_OPTION_TENANT, true, set_cap},
     {"floor", GN_OPTION_TENANT, true, set_floor},
     {"memory", GN_OPTION_RUN, true, set_memory},

@@ -371,12 +371,13 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "Checks gantryd, this installation, the OpenCL loader, the drivers and the kernel.\n"
      "Each finding is a line: ok, warn (it works, but) or fail, and the way out. It\n"
      "changes nothing. The exit status is 1 when something fails.\n"
-     "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
+     "\n"
+     "  --strict        fail, too, where programs can load a driver past Gantry\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry doctor\n"
      "  gantry doctor --connect unix:/tmp/g.sock\n"
      "  gantry doctor --json | jq '.findings[] | select(.status != \"ok\")'\n",
-     GN_OPTION_CONNECT | GN_OPTION_JSON, 0, gn_ctl_doctor},
+     GN_OPTION_CONNECT | GN_OPTION_JSON | GN_OPTION_STRICT, 0, gn_ctl_doctor},
     {"help", "[COMMAND]", "explain a command",
      "Prints what a command does, its options and examples; without a command, the list\n"
      "of them.\n"

@@ -64,6 +64,7 @@ struct gn_ctl_args {
     struct gn_ctl_words token_files; /* of migrate and drain */
     bool stop;                       /* of checkpoint */
     bool undo;                       /* of drain */
+    bool strict;                     /* of doctor */
     bool json;
     bool quiet; /* nothing is shown of what is under way */
     bool help;
@@ -91,6 +92,7 @@ enum {
     GN_OPTION_TOP = 1u << 6,      /* once, delay, sort */
     GN_OPTION_TRACE = 1u << 7,    /* output, recording, seconds, vgpu */
     GN_OPTION_KILL = 1u << 8,     /* tenant, reason */
+    GN_OPTION_STRICT = 1u << 9,   /* strict */
     GN_OPTION_MOVE = 1u << 10,    /* drain-timeout, quiet */
     GN_OPTION_LIVE = 1u << 14,    /* stop-and-copy, rounds, bandwidth */
     GN_OPTION_AWAY = 1u << 16,    /* token-file, which may be repeated; link */
@@ -167,10 +169,13 @@ struct gn_ctl_places {
                                      others share */
     char icd[GN_PLACE_BYTES];     /* gantry.icd */
     char library[GN_PLACE_BYTES]; /* what it names */
+    char prefix[GN_PLACE_BYTES];  /* the folder that has bin/gantry */
 };
 
 /* places.c: 0 or -errno. The library is there when this returns 0. */
 int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err);
+/* The path of this file beside the library. Returns ret, of GN_PLACE_BYTES. */
+const char *gn_ctl_beside_library(const struct gn_ctl_places *places, const char *file, char *ret);
 
 /* The subcommands. */
 int gn_ctl_run(const struct gn_ctl_args *args);

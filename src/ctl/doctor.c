@@ -22,7 +22,15 @@
 
 static const char *const status_names[] = {"ok", "warn", "fail"};
 
-void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix, const char *fmt, ...)
+static void print_finding(const json_t *o)
+{
+    const char *fix = json_string_value(json_object_get(o, "fix"));
+    printf("%-4s  %-12s  %s%s%s\n", json_string_value(json_object_get(o, "status")), json_string_value(json_object_get(o, "check")),
+           json_string_value(json_object_get(o, "finding")), fix ? "; " : "", fix ? fix : "");
+    (void)fflush(stdout); /* a failure stays, and is found at the end */
+}
+
+json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
@@ -48,6 +56,9 @@ void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status
     if (status == GN_DOCTOR_FAIL && d->n_failed++ == 0)
         d->first_failure = o;
     json_array_append_new(d->findings, o);
+    if (d->prints)
+        print_finding(o);
+    return o;
 }
 
 static _Noreturn void in_child(void (*work)(void *arg, void *result), void *arg, void *result, size_t n, int pipe_fd)
@@ -90,19 +101,6 @@ bool gn_doctor_try(void (*work)(void *arg, void *result), void *arg, void *ret, 
     return got;
 }
 
-static int print(const struct gn_ctl_args *args, const struct gn_doctor *d)
-{
-    size_t i;
-    json_t *o;
-    json_array_foreach(d->findings, i, o)
-    {
-        const char *fix = json_string_value(json_object_get(o, "fix"));
-        printf("%-4s  %-12s  %s%s%s\n", json_string_value(json_object_get(o, "status")), json_string_value(json_object_get(o, "check")),
-               json_string_value(json_object_get(o, "finding")), fix ? "; " : "", fix ? fix : "");
-    }
-    return gn_ctl_flush(args);
-}
-
 static int print_json(const struct gn_ctl_args *args, const struct gn_doctor *d)
 {
     json_t *root = json_object();
@@ -123,14 +121,15 @@ static int print_json(const struct gn_ctl_args *args, const struct gn_doctor *d)
 
 int gn_ctl_doctor(const struct gn_ctl_args *args)
 {
-    struct gn_doctor d = {.findings = json_array(), .connect = args->connect};
+    struct gn_doctor d = {.findings = json_array(), .connect = args->connect, .strict = args->strict, .prints = !args->json};
     gn_doctor_check_daemon(&d);
     gn_doctor_check_installation(&d);
     gn_doctor_check_loader(&d);
+    gn_doctor_check_bypass(&d);
     gn_doctor_check_drivers(&d);
     gn_doctor_check_kernel(&d);
     gn_doctor_check_processors(&d);
-    int rc = args->json ? print_json(args, &d) : print(args, &d);
+    int rc = args->json ? print_json(args, &d) : gn_ctl_flush(args);
     rc = rc ? rc : d.worst == GN_DOCTOR_FAIL ? GN_EXIT_FAILED : GN_EXIT_OK;
     json_decref(d.findings);
     json_decref(d.gantryd);

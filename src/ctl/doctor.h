@@ -12,22 +12,31 @@ struct gn_doctor {
     enum gn_doctor_status worst;
     int n_failed;
     json_t *first_failure;       /* borrowed from findings */
+    bool strict;                 /* --strict */
+    bool prints;                 /* findings are printed as they come; else all of them at the end, as JSON */
     const char *connect;         /* --connect */
     json_t *gantryd;             /* its reply to `status`; NULL: it did not answer */
-    bool daemon_answers;         /* to the greeting at least */
+    bool daemon_answers;         /* this user's programs are let in */
+    bool daemon_refuses;         /* they are not, and gantryd has said why */
     struct gn_ctl_places places; /* when places_known */
     bool places_known;
 };
 
-/* One line. `fix` may be NULL. */
-void gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix, const char *fmt, ...)
+/* One line. `fix` may be NULL. The object of the finding, which is the list's. */
+json_t *gn_doctor_add(struct gn_doctor *d, const char *check, enum gn_doctor_status status, const char *fix, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
 /* doctor_gantry.c: gantryd and this installation. */
 void gn_doctor_check_daemon(struct gn_doctor *d);
+/* It takes in no new programs. */
+bool gn_doctor_is_drained(const struct gn_doctor *d);
 void gn_doctor_check_installation(struct gn_doctor *d);
+/* doctor_bypass.c: drivers that programs can load past Gantry. */
+void gn_doctor_check_bypass(struct gn_doctor *d);
 /* doctor_machine.c: the drivers, and what the kernel offers. */
 void gn_doctor_check_drivers(struct gn_doctor *d);
+/* Where an OpenCL loader looks for ICD files when nothing else is said. */
+const char *gn_doctor_system_vendors(void);
 void gn_doctor_check_kernel(struct gn_doctor *d);
 void gn_doctor_check_processors(struct gn_doctor *d);
 /* doctor_loader.c: the OpenCL loader, and what programs see through it. */

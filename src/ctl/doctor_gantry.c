@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `gantry doctor` finds of Gantry itself: the socket, gantryd, this installation. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/doctor.h"
 #include "link/address.h"
+#include "link/direct.h"
 #include "link/link.h"
 
 /* Whether there is a socket that this user may use. Says so only when the rest would not. */
@@ -71,6 +73,42 @@ static void check_walls(struct gn_doctor *d)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "workers are confined: %s", have);
 }
 
+/* What this user may do by `gantry`, whatever the user's programs may. */
+static void check_role(struct gn_doctor *d, const struct gn_address *a)
+{
+    static const char check[] = "role";
+    char control[GN_ADDRESS_MAX_PATH + 1], view[GN_ADDRESS_MAX_PATH + 1];
+    if (gn_address_of_role(a->path, GN_ROLE_CONTROL, control, NULL) || gn_address_of_role(a->path, GN_ROLE_VIEW, view, NULL))
+        return;
+    if (access(control, W_OK) == 0)
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user is an operator: %s is for it", control);
+    else if (access(view, W_OK) == 0)
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user is a viewer, and sees all tenants: %s is for it", view);
+    else
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "this user sees its own tenant alone, and ends its own vGPUs at most");
+}
+
+/* What gantryd says of itself. */
+static void check_status(struct gn_doctor *d)
+{
+    struct gn_error err = {{0}, {0}};
+    if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err)) {
+        if (d->daemon_answers)
+            gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, err.fix[0] ? err.fix : "restart gantryd from this installation",
+                          "gantryd answers, but says: %s", err.what);
+        return;
+    }
+    check_version(d);
+    check_walls(d);
+    if (gn_doctor_is_drained(d))
+        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that", "it is being emptied, and takes in no new programs");
+}
+
+bool gn_doctor_is_drained(const struct gn_doctor *d)
+{
+    return json_is_true(json_object_get(json_object_get(d->gantryd, "gantryd"), "draining"));
+}
+
 void gn_doctor_check_daemon(struct gn_doctor *d)
 {
     struct gn_address a;
@@ -88,22 +126,45 @@ void gn_doctor_check_daemon(struct gn_doctor *d)
                       "nobody listens at %s: its gantryd was killed", a.path);
         return;
     }
-    if (rc) {
-        gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL, err.fix, "%s", err.what);
-        return;
-    }
-    gn_link_close(link);
-    d->daemon_answers = true;
-    if (gn_ctl_ask(d->connect, "status", &d->gantryd, &err)) {
-        gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, err.fix[0] ? err.fix : "restart gantryd from this installation",
-                      "gantryd answers, but says: %s", err.what);
+    if (rc == 0) {
+        gn_link_close(link);
+        d->daemon_answers = true;
     } else {
-        check_version(d);
-        check_walls(d);
-        if (json_is_true(json_object_get(json_object_get(d->gantryd, "gantryd"), "draining")))
-            gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that",
-                          "it is being emptied, and takes in no new programs");
+        d->daemon_refuses = rc == -EACCES;
+        gn_doctor_add(d, "daemon", GN_DOCTOR_FAIL, err.fix[0] ? err.fix : "see what gantryd's log says", "%s", err.what);
     }
+    if (rc && !d->daemon_refuses)
+        return;
+    if (!a.tcp)
+        check_role(d, &a);
+    check_status(d);
+}
+
+/* Whether what belongs to an installation is there: each part is needed at another time, and is missed by then. */
+static void check_parts(struct gn_doctor *d)
+{
+    static const struct {
+        const char *file, *lost;
+    } libraries[] = {{GN_DIRECT_LIBRARY, "no program can use passthrough"},
+                     {"libgantry-tls.so", "no gantryd is reached over tcp with TLS"}};
+    static const char check[] = "parts", fix[] = "install Gantry as a whole (make install, or make stage)";
+    char path[GN_PLACE_BYTES];
+    bool all = true;
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+        if (access(gn_ctl_beside_library(&d->places, libraries[i].file, path), R_OK) == 0)
+            continue;
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, fix, "%.300s: %s: %s", path, strerror(errno), libraries[i].lost);
+        all = false;
+    }
+    snprintf(path, sizeof path, "%.4000s/bin/gantryd", d->places.prefix);
+    const bool serves = access(path, X_OK) == 0;
+    snprintf(path, sizeof path, "%.4000s/libexec/gantry/gantry-worker", d->places.prefix);
+    if (serves && access(path, X_OK) < 0) {
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL, fix, "%.300s: %s: the gantryd of this installation cannot start", path, strerror(errno));
+        all = false;
+    }
+    if (all)
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "what passthrough, TLS%s need is there", serves ? " and gantryd" : "");
 }
 
 void gn_doctor_check_installation(struct gn_doctor *d)
@@ -115,4 +176,5 @@ void gn_doctor_check_installation(struct gn_doctor *d)
     }
     d->places_known = true;
     gn_doctor_add(d, "installation", GN_DOCTOR_OK, NULL, "%.300s names %.300s, which is there", d->places.icd, d->places.library);
+    check_parts(d);
 }

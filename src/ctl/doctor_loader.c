@@ -30,6 +30,7 @@ struct look {
     char why[256]; /* not loaded */
     char name[64], vendor[64], version[64];
     uint32_t n_platforms, n_gantry;
+    bool gantry_first; /* of the platforms, Gantry's is what a program takes that takes the first */
 };
 
 struct look_for {
@@ -81,8 +82,10 @@ static void look(void *arg, void *result)
         l->n_platforms = 0;
     for (uint32_t i = 0; i < l->n_platforms && i < MAX_PLATFORMS; i++) {
         char suffix[64] = "";
-        if (info(platforms[i], ICD_SUFFIX, sizeof suffix - 1, suffix, NULL) == 0 && strcmp(suffix, "GANTRY") == 0)
+        if (info(platforms[i], ICD_SUFFIX, sizeof suffix - 1, suffix, NULL) == 0 && strcmp(suffix, "GANTRY") == 0) {
             l->n_gantry++;
+            l->gantry_first |= i == 0;
+        }
     }
 }
 
@@ -123,11 +126,16 @@ static void check_environment(struct gn_doctor *d)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "look at the drivers below",
                       "a program started from here crashes or hangs while it loads the drivers");
     else if (l.n_gantry && l.n_gantry < l.n_platforms)
-        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs started from here see Gantry, and %u platform%s without it",
-                      l.n_platforms - l.n_gantry, l.n_platforms - l.n_gantry == 1 ? "" : "s");
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "start programs by gantry run, or let OCL_ICD_VENDORS name Gantry's ICD file alone",
+                      "programs started from here see Gantry, and %u platform%s without it%s", l.n_platforms - l.n_gantry,
+                      l.n_platforms - l.n_gantry == 1 ? "" : "s",
+                      l.gantry_first ? "" : ", of which one comes first: what takes the first platform goes past Gantry");
     else if (l.n_gantry)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs started from here use Gantry by themselves");
-    else
+    else if (d->daemon_refuses && l.n_platforms)
+        gn_doctor_add(d, check, GN_DOCTOR_WARN, "see what is said of the daemon above",
+                      "programs started from here see %u platform%s, and none of Gantry's", l.n_platforms, l.n_platforms == 1 ? "" : "s");
+    else if (!d->daemon_refuses)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL,
                       "programs started from here use Gantry by gantry run only "
                       "(or with OCL_ICD_VENDORS=%.300s and GANTRY_CONNECT)",
@@ -141,7 +149,10 @@ void gn_doctor_check_loader(struct gn_doctor *d)
     char address[GN_ADDRESS_TEXT_BYTES];
     struct look_for run = {NULL, NULL, NULL};
     struct look l;
-    if (gn_address_resolve(d->connect, &a, &err) == 0) {
+    /* A gantryd that does not answer has been waited for once. */
+    if (!d->daemon_answers)
+        run.connect = "unix:/nonexistent";
+    else if (gn_address_resolve(d->connect, &a, &err) == 0) {
         gn_address_print(&a, address);
         run.connect = address;
     }
@@ -153,8 +164,11 @@ void gn_doctor_check_loader(struct gn_doctor *d)
                       "a program crashes or hangs while the OpenCL loader loads Gantry");
         return;
     }
-    if (!tell_loader(d, &l) || !d->daemon_answers || !d->places_known)
+    if (!tell_loader(d, &l) || !(d->daemon_answers || d->daemon_refuses) || !d->places_known)
         return; /* without these it cannot find Gantry, which is said already */
-    check_gantry_run(d, &l);
+    if (gn_doctor_is_drained(d))
+        return; /* no program is let in */
+    if (d->daemon_answers)
+        check_gantry_run(d, &l);
     check_environment(d);
 }

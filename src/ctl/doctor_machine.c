@@ -94,12 +94,16 @@ static int try_directory(struct gn_doctor *d, const char *path)
     return n;
 }
 
+const char *gn_doctor_system_vendors(void)
+{
+    const char *path = getenv("OPENCL_VENDOR_PATH");
+    return path && *path ? path : SYSTEM_VENDORS;
+}
+
 void gn_doctor_check_drivers(struct gn_doctor *d)
 {
     const json_t *drivers = json_object_get(json_object_get(d->gantryd, "gantryd"), "drivers");
-    const char *path = getenv("OPENCL_VENDOR_PATH");
-    if (!path || !*path)
-        path = SYSTEM_VENDORS;
+    const char *path = gn_doctor_system_vendors();
     if (json_array_size(drivers))
         tell_gantryds_drivers(d, drivers);
     else if (try_directory(d, path) == 0)

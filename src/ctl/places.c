@@ -51,6 +51,14 @@ static void name_directory(const char *prefix, char *ret_directory, char *ret_ic
     snprintf(ret_icd, GN_PLACE_BYTES, "%.4031s%s/" ICD_FILE, prefix, below);
 }
 
+const char *gn_ctl_beside_library(const struct gn_ctl_places *places, const char *file, char *ret)
+{
+    const char *slash = strrchr(places->library, '/');
+    const int n = slash ? (int)(slash - places->library) + 1 : 0;
+    snprintf(ret, GN_PLACE_BYTES, "%.*s%s", n, places->library, file);
+    return ret;
+}
+
 int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err)
 {
     static const char fix[] = "install Gantry as a whole (make install, or make stage)";
@@ -58,6 +66,7 @@ int gn_ctl_find_places(struct gn_ctl_places *ret, struct gn_error *err)
     int rc = own_prefix(prefix, sizeof prefix, err);
     if (rc)
         return rc;
+    snprintf(ret->prefix, sizeof ret->prefix, "%s", prefix);
     size_t n = strlen(prefix);
     name_directory(prefix, directory, ret->icd);
     if (access(ret->icd, F_OK) < 0 && n >= 4 && strcmp(prefix + n - 4, "/usr") == 0) {

@@ -14,6 +14,7 @@
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "link/address.h"
+#include "link/direct.h"
 #include "link/link.h"
 #include "link/token.h"
 
@@ -93,7 +94,8 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
 {
     struct gn_ctl_places places;
     struct gn_link *link = NULL;
-    char address[GN_ADDRESS_TEXT_BYTES], token[GN_LINK_TOKEN_BYTES];
+    const bool passthrough = args->mode && strcmp(args->mode, "passthrough") == 0;
+    char part[GN_PLACE_BYTES], address[GN_ADDRESS_TEXT_BYTES], token[GN_LINK_TOKEN_BYTES];
     int shared;
     int rc = absolute_address(args->connect, address, err);
     if (rc == 0)
@@ -103,12 +105,15 @@ static int prepare(const struct gn_ctl_args *args, struct gn_error *err)
         setenv("GANTRY_TENANT", args->tenant, 1);
     if (rc == 0 && args->token_file && (rc = gn_token_read(args->token_file, token, &shared, err)) == 0)
         setenv("GANTRY_TOKEN", token, 1);
+    if (rc == 0 && passthrough && access(gn_ctl_beside_library(&places, GN_DIRECT_LIBRARY, part), R_OK) < 0)
+        rc = gn_fail(err, errno, "install Gantry as a whole (make install, or make stage), or use --mode remote",
+                     "passthrough needs %.200s: %s", part, strerror(errno));
     if (rc == 0)
         rc = gn_link_connect(address, &link, err);
     if (rc)
         return rc;
     rc = is_let_in(link, err);
-    if (rc == 0 && args->mode && strcmp(args->mode, "passthrough") == 0)
+    if (rc == 0 && passthrough)
         rc = may_host(link, address, err);
     gn_link_close(link);
     if (rc)

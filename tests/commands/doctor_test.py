@@ -7,27 +7,30 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import time
 import unittest
 
 from commands_harness import FAKE, CommandTest, FakeGantryd, Prefix, as_nobody
 
-from gantryd_harness import CONTROL, HELLO, Gantryd, frame
+from gantryd_harness import CONTROL, HELLO, Gantryd, beside, frame
 
 POCL = "/etc/OpenCL/vendors/pocl.icd"
 HAS_LOADER = ctypes.util.find_library("OpenCL") is not None
 
 
 class Doctor(CommandTest):
-    def doctor(self, address, status, prefix=None, env=None, **how):
+    def doctor(self, address, status, prefix=None, env=None, args=(), **how):
         """The findings, as {check: [(status, finding, fix)]}; what is printed for people says the same."""
-        env = {"OPENCL_VENDOR_PATH": self.dir, **(env or {})}
-        p = (prefix or self.prefix).run("doctor", "--json", address=address, env=env, **how)
+        env = {"OPENCL_VENDOR_PATH": self.dir, "OCL_ICD_VENDORS": "", **(env or {})}
+        p = (prefix or self.prefix).run("doctor", "--json", *args, address=address, env=env, **how)
+        status = p.returncode if status is None else status
         self.assertEqual((p.returncode, p.stderr), (status, ""), p.stdout)
         reply = json.loads(p.stdout)
         self.assertEqual((reply["version"], reply["result"] == "fail", "error" in reply), (1, status == 1, status == 1))
         found = {}
         for f in reply["findings"]:
-            self.assertLessEqual(set(f), {"check", "status", "finding", "fix"})
+            self.assertLessEqual(set(f), {"check", "status", "finding", "fix"} | ({"drivers"} if f["check"] == "bypass" else set()))
             self.assertIn(f["status"], ("ok", "warn", "fail"))
             if f["status"] != "ok":
                 self.assertTrue(f.get("fix"), f)
@@ -35,10 +38,11 @@ class Doctor(CommandTest):
         if status == 1:
             first = [f for f in reply["findings"] if f["status"] == "fail"][0]
             self.assertEqual((reply["error"]["why"], reply["error"]["fix"]), (first["finding"], first["fix"]))
-        people = (prefix or self.prefix).run("doctor", address=address, env=env, **how)
+        people = (prefix or self.prefix).run("doctor", *args, address=address, env=env, **how)
         self.assertEqual(people.returncode, status)
         lines = people.stdout.splitlines()
         self.assertEqual([line.split()[0] for line in lines], [f["status"] for f in reply["findings"]])
+        self.drivers = [f["drivers"] for f in reply["findings"] if f["check"] == "bypass"]
         for line, f in zip(lines, reply["findings"]):
             self.assertEqual(line[6:18].rstrip(), f["check"])
             if f["check"] != "devices":     # the vGPU of the first run's own look may not have ended yet
@@ -76,9 +80,133 @@ class Doctor(CommandTest):
             shutil.copy(POCL, crowded.vendors)
             self.one(self.doctor(address, 0, prefix=crowded), "gantry run", "ok", "of Gantry alone")
             found = self.doctor(address, 0, env={"OCL_ICD_VENDORS": crowded.vendors})
-            self.one(found, "environment", "ok", "see Gantry, and 1 platform without it")
+            self.one(found, "environment", "warn", "see Gantry, and 1 platform without it", "gantry run")
             found = self.doctor(address, 0, env={"OCL_ICD_VENDORS": self.prefix.vendors})
             self.one(found, "environment", "ok", "use Gantry by themselves")
+
+    def test_ways_past_gantry(self):
+        """ICD files of drivers that are not Gantry's, of the system and of the environment."""
+        address = "unix:" + os.path.join(self.dir, "s")
+        self.one(self.doctor(address, 1), "bypass", "ok", "no ICD file lets programs load a driver past Gantry")
+        self.assertEqual(self.drivers, [[]])
+        self.driver("gantry.icd", self.prefix.library)
+        self.driver("not-this.txt", "libnothing.so")
+        self.assertEqual(self.doctor(address, 1)["bypass"][0][0], "ok")
+        self.driver("a.icd", FAKE)
+        found = self.doctor(address, 1)
+        self.one(found, "bypass", "warn", "programs can load 1 driver past Gantry", "gantry run")
+        self.assertEqual(self.drivers, [[os.path.join(self.dir, "a.icd")]])
+        os.mkdir(os.path.join(self.dir, "more"))
+        for name in ("b", "c", "d"):
+            self.driver("more/{}.icd".format(name), "libvendor.so")
+        found = self.doctor(address, 1, env={"OCL_ICD_VENDORS": os.path.join(self.dir, "more")})
+        self.one(found, "bypass", "warn", "4 drivers past Gantry")
+        self.assertIn("and 1 more", found["bypass"][0][1])
+        self.assertEqual(sorted(map(os.path.basename, self.drivers[0])), ["a.icd", "b.icd", "c.icd", "d.icd"])
+        self.doctor(address, 1, env={"OCL_ICD_VENDORS": os.path.join(self.dir, "a.icd")})
+        self.assertEqual(len(self.drivers[0]), 1)
+
+    def test_strict(self):
+        if not HAS_LOADER or not os.path.exists(POCL):
+            self.skipTest("no OpenCL loader, or no PoCL")
+        with Gantryd(env={"OCL_ICD_VENDORS": POCL, "GANTRY_WORKER": os.environ["REAL_WORKER"]}) as g:
+            address = "unix:" + g.path
+            self.doctor(address, 0, args=["--strict"])
+            self.driver("a.icd", FAKE)
+            self.assertEqual(self.doctor(address, 0)["bypass"][0][0], "warn")
+            self.one(self.doctor(address, 1, args=["--strict"]), "bypass", "fail", "past Gantry")
+
+    def test_the_first_platform(self):
+        """ocl-icd lists the driver whose file it reads first; who takes the first platform may go past Gantry."""
+        if not HAS_LOADER or not os.path.exists(POCL):
+            self.skipTest("no OpenCL loader, or no PoCL")
+        crowded = Prefix()
+        self.addCleanup(crowded.close)
+        shutil.copy(POCL, crowded.vendors)
+        with Gantryd(env={"OCL_ICD_VENDORS": POCL, "GANTRY_WORKER": os.environ["REAL_WORKER"]}) as g:
+            env = dict(self.prefix.env("unix:" + g.path), OCL_ICD_VENDORS=crowded.vendors)
+            first = subprocess.run([os.environ["HOLDER"]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).returncode
+            self.assertEqual(first, 0)
+            said = self.doctor("unix:" + g.path, 0, env={"OCL_ICD_VENDORS": crowded.vendors})["environment"][0][1]
+            self.assertRegex(said, "1 platform without it(, of which one comes first: what takes the first platform goes past Gantry)?$")
+
+    def test_parts_that_are_missing(self):
+        address = "unix:" + os.path.join(self.dir, "s")
+        library = os.path.join(self.dir, "lib", "libgantry-opencl.so")
+        os.mkdir(os.path.dirname(library))
+        shutil.copy(self.prefix.library, library)
+        whole = Prefix(library=library)
+        self.addCleanup(whole.close)
+        found = self.doctor(address, 1, prefix=whole)["parts"]
+        self.assertEqual([status for status, _, _ in found], ["warn", "warn"])
+        self.assertIn("libgantry-vgpu.so: No such file or directory: no program can use passthrough", found[0][1])
+        self.assertIn("libgantry-tls.so: No such file or directory: no gantryd is reached over tcp with TLS", found[1][1])
+        for name in ("libgantry-vgpu.so", "libgantry-tls.so"):
+            self.file("lib/" + name)
+        self.one(self.doctor(address, 1, prefix=whole), "parts", "ok", "what passthrough, TLS need is there")
+        shutil.copy("/bin/true", os.path.join(whole.dir, "bin", "gantryd"))
+        self.one(self.doctor(address, 1, prefix=whole), "parts", "fail", "the gantryd of this installation cannot start", "install Gantry")
+        os.makedirs(os.path.join(whole.dir, "libexec", "gantry"))
+        shutil.copy("/bin/true", os.path.join(whole.dir, "libexec", "gantry", "gantry-worker"))
+        self.one(self.doctor(address, 1, prefix=whole), "parts", "ok", "what passthrough, TLS and gantryd need is there")
+
+    def test_while_gantryd_is_drained(self):
+        if not HAS_LOADER:
+            self.skipTest("no OpenCL loader")
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
+            c = g.operator()
+            self.addCleanup(c.close)
+            c.control(b'{"version":1,"request":"drain"}')
+            found = self.doctor("unix:" + g.path, 0)
+            self.assertEqual([f[0] for f in found["daemon"]], ["ok", "warn"])
+            self.assertIn("it is being emptied", found["daemon"][1][1])
+            self.assertNotIn("gantry run", found)
+
+    def test_what_this_user_may_do(self):
+        if not os.path.exists(POCL):
+            self.skipTest("no PoCL")
+        with Gantryd(env={"OCL_ICD_VENDORS": POCL, "GANTRY_WORKER": os.environ["REAL_WORKER"]}) as g:
+            self.one(self.doctor("unix:" + g.path, None), "role", "ok", "is an operator: " + beside(g.path, "control"))
+            if os.geteuid() != 0:
+                return
+            nobody = as_nobody(self, self.prefix.gantry)
+            os.chmod(g.dir, 0o755)
+            c = g.operator()
+            self.addCleanup(c.close)
+            c.control(b'{"version":1,"request":"tenant-set","name":"default","uids":"any"}')
+            self.one(self.doctor("unix:" + g.path, None, before=nobody), "role", "ok", "sees its own tenant alone")
+            os.chmod(beside(g.path, "view"), 0o666)
+            self.one(self.doctor("unix:" + g.path, None, before=nobody), "role", "ok", "is a viewer")
+
+    def test_who_is_refused_is_told_of_the_rest_too(self):
+        """And an operator whose programs are refused hears of gantryd all the same."""
+        if not HAS_LOADER:
+            self.skipTest("no OpenCL loader")
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
+            c = g.operator()
+            self.addCleanup(c.close)
+            c.control(b'{"version":1,"request":"tenant-set","name":"default","uids":[4321]}')
+            self.driver("a.icd", FAKE)
+            found = self.doctor("unix:" + g.path, 1)
+            self.assertEqual([f[0] for f in found["daemon"]], ["fail", "ok"])
+            self.assertIn('may not attach to "default"', found["daemon"][0][1])
+            self.assertIn("devices", found)
+            self.assertEqual(found["bypass"][0][0], "warn")
+
+    def test_a_gantryd_that_hangs_is_waited_for_once(self):
+        """And what is known by then has been printed."""
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
+            os.kill(g.pid, signal.SIGSTOP)
+            try:
+                p = subprocess.Popen([self.prefix.gantry, "doctor"], env=dict(self.prefix.env("unix:" + g.path), OPENCL_VENDOR_PATH=self.dir),
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assertIn("is for this user", p.stdout.readline())
+                began = time.monotonic()
+                rest, _ = p.communicate()
+                self.assertIn("gantryd does not answer", rest)
+                self.assertLess(time.monotonic() - began, 19)     # twice would be 20
+            finally:
+                os.kill(g.pid, signal.SIGCONT)
 
     def test_a_library_that_is_none(self):
         if not HAS_LOADER:

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `gantry doctor` finds of ways past Gantry: ICD files by which an OpenCL loader gives a program a vendor's driver itself. Those
+ * of the system, and those that this environment names.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/icd.h"
+#include "ctl/doctor.h"
+
+#define GANTRYS_LIBRARY "libgantry-opencl.so"
+#define SHOWN           3 /* by name, to people */
+
+static bool is_gantrys(const char *library)
+{
+    const char *slash = strrchr(library, '/');
+    return strcmp(slash ? slash + 1 : library, GANTRYS_LIBRARY) == 0;
+}
+
+static void add(json_t *drivers, const char *path)
+{
+    size_t i;
+    json_t *known;
+    json_array_foreach(drivers, i, known)
+    {
+        if (strcmp(json_string_value(known), path) == 0)
+            return;
+    }
+    json_array_append_new(drivers, json_string(path));
+}
+
+static void add_file(json_t *drivers, const char *path)
+{
+    char library[4096];
+    if (gn_icd_read(path, library, sizeof library) && !is_gantrys(library))
+        add(drivers, path);
+}
+
+/* A folder of ICD files, one of them, or a library; "": nothing. */
+static void add_vendors(json_t *drivers, const char *path)
+{
+    char file[4096];
+    struct stat st;
+    DIR *dir = *path && stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? opendir(path) : NULL;
+    if (!dir && gn_icd_is_name(path))
+        add_file(drivers, path);
+    else if (!dir && *path && !is_gantrys(path))
+        add(drivers, path);
+    if (!dir)
+        return;
+    for (const struct dirent *e; (e = readdir(dir));)
+        if (gn_icd_is_name(e->d_name) && (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) < sizeof file)
+            add_file(drivers, file);
+    closedir(dir);
+}
+
+static void name_some(const json_t *drivers, char *ret, size_t n)
+{
+    const size_t all = json_array_size(drivers), shown = all > SHOWN ? SHOWN : all;
+    size_t at = 0;
+    ret[0] = 0;
+    for (size_t i = 0; i < shown && at < n; i++)
+        at += (size_t)snprintf(ret + at, n - at, "%s%.200s", i ? ", " : "", json_string_value(json_array_get(drivers, i)));
+    if (all > shown && at < n)
+        snprintf(ret + at, n - at, " and %zu more", all - shown);
+}
+
+void gn_doctor_check_bypass(struct gn_doctor *d)
+{
+    const char *named = getenv("OCL_ICD_VENDORS");
+    json_t *drivers = json_array(), *finding;
+    char names[800];
+    add_vendors(drivers, gn_doctor_system_vendors());
+    if (named)
+        add_vendors(drivers, named);
+    name_some(drivers, names, sizeof names);
+    const size_t n = json_array_size(drivers);
+    if (n)
+        finding = gn_doctor_add(d, "bypass", d->strict ? GN_DOCTOR_FAIL : GN_DOCTOR_WARN,
+                                "start programs by gantry run, or keep these files where gantryd alone finds them (its OCL_ICD_VENDORS)",
+                                "programs can load %zu driver%s past Gantry, unless they are started by gantry run: %s", n,
+                                n == 1 ? "" : "s", names);
+    else
+        finding = gn_doctor_add(d, "bypass", GN_DOCTOR_OK, NULL, "no ICD file lets programs load a driver past Gantry");
+    json_object_set_new(finding, "drivers", drivers);
+}
