@@ -10,6 +10,12 @@ bool gn_icd_is_name(const char *name)
     return n > 4 && strcmp(name + n - 4, ".icd") == 0;
 }
 
+bool gn_icd_is_gantrys(const char *library)
+{
+    const char *slash = strrchr(library, '/');
+    return strcmp(slash ? slash + 1 : library, "libgantry-opencl.so") == 0;
+}
+
 bool gn_icd_read(const char *path, char *ret, size_t n)
 {
     FILE *f = fopen(path, "re"); /* in a worker, in gantryd or in gantry */

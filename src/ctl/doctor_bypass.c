@@ -12,14 +12,7 @@
 #include "base/icd.h"
 #include "ctl/doctor.h"
 
-#define GANTRYS_LIBRARY "libgantry-opencl.so"
-#define SHOWN           3 /* by name, to people */
-
-static bool is_gantrys(const char *library)
-{
-    const char *slash = strrchr(library, '/');
-    return strcmp(slash ? slash + 1 : library, GANTRYS_LIBRARY) == 0;
-}
+#define SHOWN 3 /* by name, to people */
 
 static void add(json_t *drivers, const char *path)
 {
@@ -36,7 +29,7 @@ static void add(json_t *drivers, const char *path)
 static void add_file(json_t *drivers, const char *path)
 {
     char library[4096];
-    if (gn_icd_read(path, library, sizeof library) && !is_gantrys(library))
+    if (gn_icd_read(path, library, sizeof library) && !gn_icd_is_gantrys(library))
         add(drivers, path);
 }
 
@@ -48,7 +41,7 @@ static void add_vendors(json_t *drivers, const char *path)
     DIR *dir = *path && stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? opendir(path) : NULL;
     if (!dir && gn_icd_is_name(path))
         add_file(drivers, path);
-    else if (!dir && *path && !is_gantrys(path))
+    else if (!dir && *path && !gn_icd_is_gantrys(path))
         add(drivers, path);
     if (!dir)
         return;

@@ -84,8 +84,7 @@ static int try_directory(struct gn_doctor *d, const char *path)
         if (!gn_icd_is_name(e->d_name) || (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file ||
             !gn_icd_read(file, library, sizeof library))
             continue;
-        const char *slash = strrchr(library, '/');
-        if (strcmp(slash ? slash + 1 : library, "libgantry-opencl.so") == 0)
+        if (gn_icd_is_gantrys(library))
             continue;
         try_driver(d, library);
         n++;

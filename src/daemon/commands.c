@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "control/control.h"
+#include "daemon/admission.h"
 #include "daemon/arrivals.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
@@ -37,7 +38,13 @@ static int find_for(const struct gn_viewer *w, uint32_t right, const char *text,
     return rc ? rc : judge_owner(w, *ret, err);
 }
 
-/* ---- */
+/* ---- what operators change is in the log, with the user that changed it */
+
+static void log_change(const struct gn_viewer *w, const char *what, const char *quoted)
+{
+    char who[GN_CONN_USER_BYTES];
+    gn_log(GN_LOG_WARN, "%s%s%s, by %s", what, quoted ? " " : "", quoted ? quoted : "", gn_conn_name_user(w->c, who));
+}
 
 static int set_policy(void *ctx, const char *name, struct gn_error *err)
 {
@@ -46,11 +53,13 @@ static int set_policy(void *ctx, const char *name, struct gn_error *err)
     int rc = gn_policy_parse(name, &policy, err);
     if (rc)
         return rc;
-    /* Who has begun without turns goes on so: his worker knows of none. */
+    const bool same = policy ? w->d->takes_turns && policy == gn_scheduler_policy(w->d->scheduler) : !w->d->takes_turns;
+    /* A vGPU that has begun without turns goes on so: its worker knows of none. */
     w->d->takes_turns = policy != NULL;
     if (policy)
         gn_scheduler_set_policy(w->d->scheduler, policy);
-    gn_log(GN_LOG_INFO, "the policy is %s", name);
+    if (!same)
+        log_change(w, "the policy is", name);
     gn_tracing_note(w->d, GN_TRACE_POLICY, 0, name);
     return 0;
 }
@@ -68,7 +77,7 @@ static int drain(void *ctx, bool on, struct gn_control_drain *ret, struct gn_err
     struct gn_daemon *d = w->d;
     (void)err;
     if (d->draining != on)
-        gn_log(GN_LOG_INFO, on ? "no new programs are taken in: this gantryd is being emptied" : "new programs are taken in again");
+        log_change(w, on ? "no new programs are taken in: this gantryd is being emptied" : "new programs are taken in again", NULL);
     d->draining = on;
     if (on)
         gn_arrivals_turn_away(d);
@@ -156,8 +165,13 @@ static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_a
 
 static int change_tenant(void *ctx, const struct gn_control_change *change, struct gn_error *err)
 {
+    static const char *const what[] = {
+        [GN_CONTROL_ADD] = "added the tenant", [GN_CONTROL_SET] = "changed the tenant", [GN_CONTROL_REMOVE] = "removed the tenant"};
     struct gn_viewer *w = ctx;
-    return gn_tenant_change(w->d, change, &w->wait_for, err);
+    int rc = gn_tenant_change(w->d, change, &w->wait_for, err);
+    if (rc == 0)
+        log_change(w, what[change->what], change->name);
+    return rc;
 }
 
 static const struct gn_control_commands commands = {.set_policy = set_policy,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/icd.h"
 #include "base/log.h"
 #include "daemon/spawn.h"
 #include "link/frame.h"
@@ -91,6 +92,18 @@ static int take_driver(void *arg, const struct gn_frame *f)
     if (m->n_drivers < GN_MAX_DRIVERS)
         m->drivers[m->n_drivers++] = d;
     return 0;
+}
+
+/* Gantry's own, which programs are to find where loaders look, is no driver of devices. False: it was the only one. */
+static bool skip_own(struct gn_machine *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_drivers; i++)
+        if (!gn_icd_is_gantrys(m->drivers[i].library))
+            m->drivers[n++] = m->drivers[i];
+    const bool only_own = m->n_drivers && !n;
+    m->n_drivers = n;
+    return !only_own;
 }
 
 struct probed {
@@ -216,6 +229,9 @@ int gn_machine_probe(struct gn_machine *m, const struct gn_config *config, int s
         rc = run_probe(m, argv, signal_fd, take_driver, m, err);
     if (rc)
         return rc;
+    if (!skip_own(m))
+        return gn_fail(err, ENODEV, "name the vendors' ICD files in OCL_ICD_VENDORS, or install an OpenCL driver",
+                       "the only ICD file where loaders look is Gantry's own");
     if (m->n_drivers == 0)
         return gn_fail(err, ENODEV, fix, "no driver is installed");
     for (uint32_t i = 0; i < m->n_drivers; i++) {

@@ -56,8 +56,9 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "  --walls MODE       what confines workers: required, available (the default) or none\n"
                            "  --help, --version\n"
                            "\n"
-                           "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). SIGTERM "
-                           "ends gantryd and its workers.\n";
+                           "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). GANTRY_LOG says\n"
+                           "what is logged: none, error, warn (the default), info or debug. SIGTERM ends gantryd\n"
+                           "and its workers; SIGHUP is ignored.\n";
 
 #define TCP_GRACE_MS    5000
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
@@ -92,6 +93,8 @@ static void signalled(struct gn_source *s, uint32_t events)
     while (read(s->fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             gn_hosts_reap(d);
+        else if (info.ssi_signo == SIGHUP)
+            gn_log(GN_LOG_WARN, "SIGHUP is ignored: the configuration is read at the start alone; gantry tenant changes tenants now");
         else
             end = true;
     }
@@ -146,7 +149,6 @@ static int end_signal_fd(struct gn_error *err)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd < 0 ? gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno)) : fd;
 }

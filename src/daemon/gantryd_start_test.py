@@ -104,6 +104,10 @@ class Refusals(unittest.TestCase):
         empty = os.path.join(self.dir, "vendors")
         os.mkdir(empty)
         self.refused(1, "no driver is installed", *at, env={"OCL_ICD_VENDORS": empty})
+        with open(os.path.join(empty, "gantry.icd"), "w", encoding="ascii") as f:
+            f.write("/somewhere/lib/libgantry-opencl.so\n")
+        self.refused(1, "the only ICD file where loaders look is Gantry's own; name the vendors' ICD files in OCL_ICD_VENDORS", *at,
+                     env={"OCL_ICD_VENDORS": empty})
         self.refused(1, "cannot read the OpenCL drivers", *at,
                      env={"OCL_ICD_VENDORS": None, "OPENCL_VENDOR_PATH": "/nonexistent"})
         self.refused(1, "no driver offers a device", *at, warnings=1, env={"OCL_ICD_VENDORS": "/nonexistent/lib.so"})
@@ -177,6 +181,33 @@ class Starts(unittest.TestCase):
                 self.assertEqual(second.lines, ["ready unix:%s\n" % first.path])
                 Client(first.path).close()
                 self.assertEqual(os.stat(first.path).st_mode & 0o777, 0o600)
+
+    def test_its_own_icd_file_is_skipped_without_a_word(self):
+        with tempfile.TemporaryDirectory() as vendors:
+            for name, library in (("gantry", "/somewhere/lib/libgantry-opencl.so"), ("fake", FAKE)):
+                with open(os.path.join(vendors, name + ".icd"), "w", encoding="ascii") as f:
+                    f.write(library + "\n")
+            with Gantryd(env={"OCL_ICD_VENDORS": vendors}) as g:
+                self.assertEqual(g.lines, ["ready unix:%s\n" % g.path])
+
+    def test_a_hang_up_ends_nothing(self):
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
+            c = g.client()
+            self.assertEqual(c.attach().op, ATTACHED)
+            os.kill(g.pid, signal.SIGHUP)
+            self.assertIn("SIGHUP is ignored", g.process.stderr.readline().decode())
+            self.assertEqual(len(json.loads(c.control(b'{"version":1,"request":"ls"}'))["vgpus"]), 1)
+            c.close()
+            status, said = g.stop()
+            self.assertEqual((status, said), (0, ""))
+
+    def test_a_hang_up_while_probing(self):
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False) as g:
+            while len(tree(g.dir)) < 3:
+                pass
+            os.kill(g.pid, signal.SIGHUP)
+            self.assertIsNone(g.process.poll())
+            self.assertEqual(g.stop()[0], 0)
 
     def test_a_killed_starts_leavings_are_swept(self):
         with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "FAKE_VENDOR": "hang-in-probe"}, wait=False) as g:

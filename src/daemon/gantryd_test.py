@@ -351,7 +351,7 @@ class Deaths(unittest.TestCase):
         b.close()
 
     def test_sigterm_ends_everything_cleanly(self):
-        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for sig in (signal.SIGTERM, signal.SIGINT):
             g = self.start()
             a, b = Attached(g), Attached(g)
             os.kill(b.worker, signal.SIGSTOP)
@@ -362,6 +362,22 @@ class Deaths(unittest.TestCase):
             self.assertIsNone(a.client.receive())
             a.close()
             b.close()
+
+    def test_what_operators_change_is_in_the_log(self):
+        g = self.start()
+        c = g.operator()
+        for request in ({"request": "tenant-add", "name": "blue"}, {"request": "tenant-set", "name": "blue", "weight": 5},
+                        {"request": "tenant-set", "name": "none-of-it"}, {"request": "policy-set", "name": "rr"},
+                        {"request": "policy-set", "name": "rr"}, {"request": "drain"}, {"request": "drain", "undo": True},
+                        {"request": "tenant-rm", "name": "blue"}):
+            c.control(json.dumps(dict(request, version=1)).encode())
+        c.close()
+        by = ", by uid {}".format(os.getuid())
+        self.assertEqual(g.stop()[1].splitlines(),
+                         ["gantryd: warn: {}{}".format(what, by) for what in
+                          ("added the tenant blue", "changed the tenant blue", "the policy is rr",
+                           "no new programs are taken in: this gantryd is being emptied", "new programs are taken in again",
+                           "removed the tenant blue")])
 
     def test_a_lost_worker_is_seen_by_the_program_and_by_ls(self):
         g = self.start()

@@ -147,10 +147,6 @@ int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c, str
     if (c->what == GN_CONTROL_SET)
         *ret_wait_for = t;
     gn_tracing_note(d, GN_TRACE_TENANT, 0, c->name);
-    gn_log(GN_LOG_INFO, "the tenant \"%s\" was %s", c->name,
-           c->what == GN_CONTROL_ADD   ? "added"
-           : c->what == GN_CONTROL_SET ? "changed"
-                                       : "removed");
     if (gn_sockets_set_access(&d->sockets, gn_tenants_admit_others(&d->tenants), &ignored))
         gn_log(GN_LOG_WARN, "%s, ignoring it", ignored.what);
     return 0;

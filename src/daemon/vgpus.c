@@ -114,7 +114,8 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     gn_quota_close(v->quota, &v->hand_fd);
     gn_quota_close(v->quota, &v->worker_fd);
     gn_list_remove(&v->link);
-    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: gone", v->id);
+    if (v->booted) /* others were no program's: a worker that was to take another's place, say */
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: gone", v->id);
     gn_loop_bury(&d->loop, &v->corpse, bury);
     if (was_ending)
         gn_vgpus_arm(d);
