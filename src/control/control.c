@@ -174,6 +174,20 @@ static void add_device(void *arg, const struct gn_control_device *d)
     json_object_set_new(o, "driver_version", gn_json_string(d->driver_version));
     json_object_set_new(o, "vgpus", number(d->n_vgpus));
     json_object_set_new(o, "leased_bytes", number(d->leased_bytes));
+    json_t *use = json_object(), *others = d->has_others ? json_object() : NULL;
+    json_object_set_new(use, "device_ns", number(d->use.device_ns));
+    json_object_set_new(use, "used_ns", number(d->use.used_ns));
+    json_object_set_new(use, "waited_ns", number(d->use.waited_ns));
+    json_object_set_new(use, "grants", number(d->use.grants));
+    json_object_set_new(o, "use", use);
+    if (others) {
+        json_object_set_new(others, "vgpus", number(d->others.n_vgpus));
+        json_object_set_new(others, "share", json_real(d->others.share));
+        json_object_set_new(others, "entitled", json_real(d->others.entitled));
+        json_object_set_new(others, "device_ns", number(d->others.device_ns));
+        json_object_set_new(others, "waited_ns", number(d->others.waited_ns));
+        json_object_set_new(o, "others", others);
+    }
     json_array_append_new(list, o);
 }
 

@@ -78,8 +78,18 @@ struct gn_control_device {
     uint64_t slice_ns; /* how long a turn is while others wait */
     const char *version;
     const char *driver_version;
-    uint32_t n_vgpus;      /* that may use it now */
+    uint32_t n_vgpus;      /* that may use it now, of all tenants */
     uint64_t leased_bytes; /* to them */
+    /* So far, of all vGPUs that gantryd has had: "use"; and of those that the viewer does not see: "others", left out where it sees all. */
+    struct gn_control_use {
+        uint64_t device_ns, used_ns, waited_ns, grants;
+    } use;
+    bool has_others;
+    struct gn_control_others {
+        uint32_t n_vgpus;
+        double share, entitled; /* as in gn_control_share, together */
+        uint64_t device_ns, waited_ns;
+    } others;
 };
 
 /* gantryd itself. */

@@ -57,7 +57,10 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
                                   .version = "1",
                                   .driver_version = "2",
                                   .n_vgpus = 3,
-                                  .leased_bytes = 9};
+                                  .leased_bytes = 9,
+                                  .use = {1, 2, 3, 4},
+                                  .has_others = true,
+                                  .others = {5, 0.5, 0.25, 6, 7}};
     each(arg, &d);
 }
 
@@ -196,7 +199,9 @@ static void devices_are_listed(void **state)
                                "\"compute_units\":0,"
                                "\"clock_mhz\":0,\"memory_bytes\":1024,\"max_allocation_bytes\":0,\"local_memory_bytes\":0,"
                                "\"slice_ns\":6000000,"
-                               "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9}]}");
+                               "\"version\":\"1\",\"driver_version\":\"2\",\"vgpus\":3,\"leased_bytes\":9,"
+                               "\"use\":{\"device_ns\":1,\"used_ns\":2,\"waited_ns\":3,\"grants\":4},"
+                               "\"others\":{\"vgpus\":5,\"share\":0.5,\"entitled\":0.25,\"device_ns\":6,\"waited_ns\":7}}]}");
     free(reply);
 }
 

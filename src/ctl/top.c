@@ -19,8 +19,9 @@
 static const char failure[] = "cannot show the vGPUs";
 
 struct asker {
-    struct gn_link *link;
-    json_t *root; /* of the last sample */
+    const char *connect;
+    struct gn_link *link; /* NULL: to be connected anew */
+    json_t *root;         /* of the last sample */
 };
 
 static int ask_one(struct gn_link *link, const char *request, const char *list, json_t *root, struct gn_error *err)
@@ -42,7 +43,9 @@ static int ask(void *ctx, struct gn_top_sample *ret, struct gn_error *err)
     struct asker *a = ctx;
     json_decref(a->root);
     a->root = json_object();
-    int rc = ask_one(a->link, "devices", "devices", a->root, err);
+    int rc = a->link ? 0 : gn_link_connect_control(a->connect, GN_ROLE_VIEW, &a->link, err);
+    if (rc == 0)
+        rc = ask_one(a->link, "devices", "devices", a->root, err);
     if (rc == 0)
         rc = ask_one(a->link, "tenants", "tenants", a->root, err);
     if (rc == 0)
@@ -52,6 +55,10 @@ static int ask(void *ctx, struct gn_top_sample *ret, struct gn_error *err)
     if (rc == 0 && gn_top_sample_read(a->root, gn_now_ns(), ret)) {
         gn_top_sample_fini(ret);
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+    }
+    if (rc && a->link) {
+        gn_link_close(a->link);
+        a->link = NULL;
     }
     return rc;
 }
@@ -118,12 +125,23 @@ static void add_rates(json_t *vgpus, const struct gn_top_rows *rows)
     }
 }
 
+/* The devices stand in the order that gantryd lists them in. */
+static void add_loads(json_t *devices, const struct gn_top_sample *now, const struct gn_top_rows *rows)
+{
+    for (uint32_t d = 0; d < now->n_devices; d++) {
+        json_t *o = json_array_get(devices, d);
+        json_object_set_new(o, "busy", json_real(rows->loads[d].busy));
+        json_object_set_new(o, "turns_per_s", json_real(rows->loads[d].grants));
+        json_object_set_new(o, "waiting", json_real(rows->loads[d].waiting));
+    }
+}
+
 /* What a tenant has of a device. */
 static void add_shares(json_t *tenants, const struct gn_top_sample *now, uint32_t d, const struct gn_top_rows *rows)
 {
     for (uint32_t i = 0; i < rows->n; i++) {
         const struct gn_top_row *r = &rows->rows[i];
-        json_t *o = r->vgpu || r->share < 0 ? NULL : item_of(tenants, "name", r->tenant);
+        json_t *o = r->vgpu || r->others || r->share < 0 ? NULL : item_of(tenants, "name", r->tenant);
         if (!o)
             continue;
         if (!json_object_get(o, "shares"))
@@ -142,6 +160,7 @@ static int print_json(const struct gn_ctl_args *args, json_t *root, const struct
     json_object_set_new(out, "version", json_integer(GN_CONTROL_VERSION));
     json_object_set_new(out, "interval_ns", json_integer((json_int_t)(now->at_ns - before->at_ns)));
     add_rates(json_object_get(root, "vgpus"), rows);
+    add_loads(json_object_get(root, "devices"), now, rows);
     for (uint32_t d = 0; rc == 0 && d < now->n_devices; d++) {
         struct gn_top_rows of;
         rc = gn_top_rows_make(before, now, (int)d, GN_TOP_BY_NAME, false, &of);
@@ -199,17 +218,18 @@ int gn_ctl_top(const struct gn_ctl_args *args)
     const uint64_t delay_ns = args->delay_ns ? args->delay_ns : DELAY_NS;
     struct gn_error err = {{0}, {0}};
     enum gn_top_order order;
-    struct asker a = {.link = NULL};
+    struct asker a = {.connect = args->connect};
     if (find_order(args->sort, &order, &err))
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
-    int rc = gn_link_connect_control(args->connect, GN_ROLE_VIEW, &a.link, &err), status = GN_EXIT_OK;
-    if (rc)
+    int status = GN_EXIT_OK;
+    if (gn_link_connect_control(a.connect, GN_ROLE_VIEW, &a.link, &err))
         return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
     if (args->once || args->json)
         status = show_once(args, &a, delay_ns, order);
     else if (gn_top_screen(&(struct gn_top_source){.ctx = &a, .ask = ask}, delay_ns, order, &err))
         status = gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
     json_decref(a.root);
-    gn_link_close(a.link);
+    if (a.link)
+        gn_link_close(a.link);
     return status;
 }

@@ -44,6 +44,11 @@ struct gn_top_tenant {
 struct gn_top_device {
     uint32_t index; /* gantryd's */
     char name[GN_TOP_NAME_BYTES];
+    bool has_use; /* gantryd tells what all vGPUs that it has had have had of it */
+    uint64_t device_ns, used_ns, waited_ns, grants;
+    /* Those that gantryd does not list for this viewer, together. */
+    uint32_t n_others;
+    struct gn_top_use others;
 };
 
 /* Names are safe to print. */
@@ -83,11 +88,12 @@ struct gn_top_row {
     const struct gn_top_vgpu *vgpu; /* NULL: this is a tenant's */
     const char *tenant;
     uint32_t n_vgpus, first; /* a tenant's; first: top_rows.c's */
+    bool others;             /* of no one tenant: of all that this viewer does not see */
     enum gn_top_class class;
     int device; /* place in the sample's devices: of which share and entitled are */
     double share, entitled;
     double calls, syncs; /* a second */
-    double waits;        /* part of the time that it had work and another one the device; a tenant's: the sum */
+    double waits;        /* part of the time that it had work and another one the device; a tenant's: the mean of its vGPUs */
     uint64_t device_ns, memory_bytes, limit_bytes;
 };
 
@@ -99,7 +105,8 @@ struct gn_top_load {
 
 struct gn_top_rows {
     uint32_t n;
-    struct gn_top_row *rows;   /* each tenant, and its vGPUs behind it */
+    struct gn_top_row *rows;   /* each tenant, and its vGPUs behind it; last those that the viewer does not see, if any */
+    uint32_t n_tenants;        /* rows of tenants */
     struct gn_top_load *loads; /* of the sample's devices */
 };
 
@@ -140,6 +147,7 @@ struct gn_top_view {
     int device;        /* as of gn_top_rows_make */
     enum gn_top_order order;
     bool reverse, paused, help;
+    const char *gone;  /* gantryd does not answer: what stands instead of the hint; NULL: it does */
     bool tree;         /* a tenant's name stands once, for people; otherwise in each line */
     bool keys;         /* a line says which there are */
     const char *clock; /* NULL: none */
@@ -156,13 +164,16 @@ void gn_top_frame_fini(struct gn_top_frame *f);
 
 /* ---- top_screen.c */
 
-/* Asks gantryd: a sample, to be freed, and what it was made of when ret_json is not NULL. 0 or -errno. */
+/* Asks gantryd, connecting anew when that is lost: a sample, to be freed. 0 or -errno. */
 struct gn_top_source {
     void *ctx;
     int (*ask)(void *ctx, struct gn_top_sample *ret, struct gn_error *err);
 };
 
-/* Until a key or a signal ends it: 0; -errno: gantryd is gone, or the terminal is none. The terminal is as before. */
+/*
+ * Until a key or a signal ends it: 0; -errno: gantryd did not answer at the beginning, or the terminal is none. One that goes later is
+ * waited for. The terminal is as before.
+ */
 int gn_top_screen(const struct gn_top_source *source, uint64_t delay_ns, enum gn_top_order order, struct gn_error *err);
 
 #endif

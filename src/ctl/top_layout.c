@@ -169,7 +169,8 @@ static void format_cell(const struct gn_top_sample *now, const struct gn_top_vie
         format_part(r->entitled, to, CELL_BYTES);
         break;
     case MEMORY:
-        gn_ctl_format_size(r->memory_bytes, to);
+        if (!r->others)
+            gn_ctl_format_size(r->memory_bytes, to);
         break;
     case LIMIT:
         if (r->limit_bytes)
@@ -320,7 +321,7 @@ static int say_head(struct gn_top_frame *f, const struct gn_top_sample *now, con
                     int width)
 {
     char text[256];
-    uint32_t n_tenants = rows->n - now->n_vgpus;
+    const uint32_t n_tenants = rows->n_tenants;
     snprintf(text, sizeof text, "gantry top%s%s: %u vGPU%s of %u tenant%s, %u device%s, policy %s%s", view->clock ? " " : "",
              view->clock ? view->clock : "", now->n_vgpus, now->n_vgpus == 1 ? "" : "s", n_tenants, n_tenants == 1 ? "" : "s",
              now->n_devices, now->n_devices == 1 ? "" : "s", now->policy[0] ? now->policy : "-", view->paused ? ", PAUSED" : "");
@@ -339,12 +340,17 @@ static int say_load(struct gn_top_frame *f, const struct gn_top_sample *now, con
                waiting, now->devices[d].name);
 }
 
-static int say_hint(struct gn_top_frame *f, const struct gn_top_sample *now, int width)
+static int say_hint(struct gn_top_frame *f, const struct gn_top_sample *now, const struct gn_top_rows *rows, const struct gn_top_view *view,
+                    int width)
 {
+    if (view->gone)
+        return say(f, width, GN_TOP_BAD, "%s", view->gone);
     if (strcmp(now->policy, "none") == 0 && now->n_vgpus)
         return say(f, width, GN_TOP_DIM, "no policy: all use a device at once, and nobody has a share; gantry policy fair changes that");
+    if (!now->n_vgpus && rows->n)
+        return say(f, width, GN_TOP_DIM, "this tenant has no programs; gantry run -- PROGRAM starts one");
     if (!now->n_vgpus)
-        return say(f, width, GN_TOP_DIM, "nobody uses a device; gantry run -- PROGRAM starts a program on one");
+        return say(f, width, GN_TOP_DIM, "no program uses a device; gantry run -- PROGRAM starts one");
     return 0;
 }
 
@@ -352,7 +358,7 @@ static const char *const help[] = {
     "SHARE  of the device, of what was used of it in the last second or two",
     "OF     what weights entitle it to, among those that had work; | in the bar",
     "CLASS  interactive: it waits for its commands as it goes; bulk: it does not",
-    "WAIT   part of the time that it had work and another one had the device",
+    "WAIT   part of the time that it had work and another one had the device; a tenant's: the mean",
     "TIME   device time so far    CALLS/S, SYNC/S  calls, and those waited for",
     "",
     "q quit   space pause   up, down, page up, page down   h this",
@@ -389,8 +395,8 @@ int gn_top_frame_make(const struct gn_top_sample *now, const struct gn_top_rows 
         left--;
     }
     const int before = ret->n_lines;
-    if (rc == 0 && left > height / 2)
-        rc = say_hint(ret, now, l.width);
+    if (rc == 0 && (left > height / 2 || (view->gone && left > 0)))
+        rc = say_hint(ret, now, rows, view, l.width);
     left -= ret->n_lines - before;
     if (view->help) {
         for (size_t i = 0; rc == 0 && left > 0 && i < GN_ARRAY_SIZE(help); i++, left--)

@@ -85,6 +85,7 @@ static void add(double *sum, double more)
 static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row *rows, uint32_t n, int device, struct gn_top_row *r)
 {
     bool classes[GN_TOP_MIXED + 1] = {false};
+    uint32_t n_waits = 0;
     r->device = -1;
     r->n_vgpus = n;
     r->share = r->entitled = r->calls = r->syncs = r->waits = -1;
@@ -92,10 +93,13 @@ static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row
         add(&r->calls, rows[i].calls);
         add(&r->syncs, rows[i].syncs);
         add(&r->waits, rows[i].waits);
+        n_waits += rows[i].waits >= 0;
         r->device_ns += rows[i].device_ns;
         r->memory_bytes += rows[i].memory_bytes;
         classes[rows[i].class] = true;
     }
+    if (n_waits)
+        r->waits /= n_waits;
     if (classes[GN_TOP_MIXED] || (classes[GN_TOP_BULK] && classes[GN_TOP_INTERACTIVE]))
         r->class = GN_TOP_MIXED;
     else
@@ -120,6 +124,29 @@ static void fill_tenant(const struct gn_top_sample *now, const struct gn_top_row
     for (uint32_t i = 0; i < now->n_tenants; i++)
         if (strcmp(now->tenants[i].name, r->tenant) == 0)
             r->limit_bytes = now->tenants[i].limit_bytes;
+}
+
+/* Those that gantryd does not list, of the device that they have most of. False: there are none. */
+static bool fill_others(const struct gn_top_sample *before, const struct gn_top_sample *now, double seconds, int device,
+                        struct gn_top_row *r)
+{
+    *r = (struct gn_top_row){
+        .tenant = "others", .others = true, .device = -1, .share = -1, .entitled = -1, .calls = -1, .syncs = -1, .waits = -1};
+    for (uint32_t d = 0; d < now->n_devices; d++) {
+        const struct gn_top_device *it = &now->devices[d];
+        if (!it->n_others || !shows(&it->others, device))
+            continue;
+        r->n_vgpus = it->n_others > r->n_vgpus ? it->n_others : r->n_vgpus;
+        r->device_ns += it->others.device_ns;
+        if (seconds > 0 && before && d < before->n_devices)
+            add(&r->waits, grown(before->devices[d].others.waited_ns, it->others.waited_ns) / (seconds * 1e9) / it->n_others);
+        if (it->others.share > r->share || (it->others.share == r->share && it->others.entitled > r->entitled)) {
+            r->share = it->others.share;
+            r->entitled = it->others.entitled;
+            r->device = (int)d;
+        }
+    }
+    return r->n_vgpus > 0;
 }
 
 /* ---- order */
@@ -174,6 +201,16 @@ static int by_tenant(const void *a, const void *b)
 
 /* ---- devices */
 
+/* By the sums of all vGPUs, gone ones and those that are not listed among them. What was charged grows while a turn lasts, device time
+ * when its commands are over. */
+static void fill_load(const struct gn_top_device *was, const struct gn_top_device *is, double seconds, struct gn_top_load *l)
+{
+    const double ran = grown(was->device_ns, is->device_ns), charged = grown(was->used_ns, is->used_ns);
+    l->busy = (ran > charged ? ran : charged) / (seconds * 1e9);
+    l->grants = grown(was->grants, is->grants) / seconds;
+    l->waiting = grown(was->waited_ns, is->waited_ns) / (seconds * 1e9);
+}
+
 static void fill_loads(const struct gn_top_sample *before, const struct gn_top_sample *now, double seconds, struct gn_top_load *loads)
 {
     for (uint32_t d = 0; d < now->n_devices; d++)
@@ -191,6 +228,13 @@ static void fill_loads(const struct gn_top_sample *before, const struct gn_top_s
             }
         }
     }
+    for (uint32_t d = 0; d < now->n_devices; d++) {
+        loads[d].n_users += now->devices[d].n_others;
+        if (seconds > 0 && now->devices[d].has_use && d < before->n_devices)
+            fill_load(&before->devices[d], &now->devices[d], seconds, &loads[d]);
+        if (loads[d].busy > 1)
+            loads[d].busy = 1;
+    }
 }
 
 int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sample *now, int device, enum gn_top_order order, bool reverse,
@@ -201,7 +245,7 @@ int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sam
     struct gn_top_row *vgpus = calloc(now->n_vgpus + 1, sizeof *vgpus), *tenants = calloc(now->n_vgpus + 1, sizeof *tenants);
     uint32_t n_tenants = 0;
     memset(ret, 0, sizeof *ret);
-    ret->rows = calloc(2 * now->n_vgpus + 1, sizeof *ret->rows);
+    ret->rows = calloc(2 * now->n_vgpus + 2, sizeof *ret->rows);
     ret->loads = calloc(now->n_devices + 1, sizeof *ret->loads);
     if (!vgpus || !tenants || !ret->rows || !ret->loads) {
         free(vgpus);
@@ -227,6 +271,8 @@ int gn_top_rows_make(const struct gn_top_sample *before, const struct gn_top_sam
         memcpy(&ret->rows[ret->n], &vgpus[tenants[t].first], tenants[t].n_vgpus * sizeof *vgpus);
         ret->n += tenants[t].n_vgpus;
     }
+    ret->n_tenants = n_tenants;
+    ret->n += fill_others(before, now, seconds, device, &ret->rows[ret->n]);
     fill_loads(before, now, seconds, ret->loads);
     free(vgpus);
     free(tenants);

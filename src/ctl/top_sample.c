@@ -35,7 +35,8 @@ static double part_of(const json_t *o, const char *key)
 {
     const json_t *part = json_object_get(o, key);
     const double value = json_is_number(part) ? json_number_value(part) : -1;
-    return value >= 0 && value <= 1 ? value : -1;
+    /* A sum of parts may be a little more than all. */
+    return value >= 0 && value <= 1.01 ? (value < 1 ? value : 1) : -1;
 }
 
 static bool find_device(const struct gn_top_sample *s, const json_t *use, uint32_t place, uint32_t *ret)
@@ -87,6 +88,23 @@ static int read_vgpu(const struct gn_top_sample *s, const json_t *o, struct gn_t
     return rc;
 }
 
+static void read_use(const json_t *o, uint32_t place, struct gn_top_device *d)
+{
+    const json_t *use = json_object_get(o, "use"), *others = json_object_get(o, "others");
+    d->has_use = json_is_object(use);
+    d->device_ns = number_of(use, "device_ns");
+    d->used_ns = number_of(use, "used_ns");
+    d->waited_ns = number_of(use, "waited_ns");
+    d->grants = number_of(use, "grants");
+    d->n_others = (uint32_t)number_of(others, "vgpus");
+    d->others = (struct gn_top_use){.device = place,
+                                    .turns = true,
+                                    .share = part_of(others, "share"),
+                                    .entitled = part_of(others, "entitled"),
+                                    .device_ns = number_of(others, "device_ns"),
+                                    .waited_ns = number_of(others, "waited_ns")};
+}
+
 static int by_id(const void *a, const void *b)
 {
     return strcmp(((const struct gn_top_vgpu *)a)->id, ((const struct gn_top_vgpu *)b)->id);
@@ -117,6 +135,7 @@ int gn_top_sample_read(const json_t *root, uint64_t at_ns, struct gn_top_sample 
         const json_t *index = json_object_get(o, "index");
         d->index = index ? (uint32_t)json_integer_value(index) : (uint32_t)i;
         rc = take_text(o, "name", d->name, sizeof d->name);
+        read_use(o, (uint32_t)i, d);
     }
     json_array_foreach(tenants, i, o)
     {

@@ -194,6 +194,7 @@ static int next_key(uint64_t due_ns)
 static int show(const struct gn_top_source *source, uint64_t delay_ns, struct gn_top_view *view, struct gn_error *err)
 {
     struct gn_top_sample before = {0}, now = {0};
+    char gone[sizeof err->what + 32];
     bool have_before = false;
     int rc = source->ask(source->ctx, &now, err);
     uint64_t due = gn_now_ns() + delay_ns;
@@ -211,16 +212,23 @@ static int show(const struct gn_top_source *source, uint64_t delay_ns, struct gn
         if (view->paused)
             continue;
         struct gn_top_sample next = {0};
-        rc = source->ask(source->ctx, &next, err);
-        if (rc == 0) {
-            gn_top_sample_fini(&before);
-            before = now;
-            now = next;
-            have_before = true;
-            if (view->device >= (int)now.n_devices)
-                view->device = -1;
+        if (source->ask(source->ctx, &next, err)) {
+            /* The last frame stays until gantryd, or the one that takes its place, answers. */
+            snprintf(gone, sizeof gone, "waiting for gantryd: %s", err->what);
+            view->gone = gone;
+            have_before = false;
+            continue;
         }
+        const bool anew = view->gone != NULL;
+        view->gone = NULL;
+        gn_top_sample_fini(&before);
+        before = now;
+        now = next;
+        have_before = !anew; /* another gantryd counts from nothing */
+        if (view->device >= (int)now.n_devices)
+            view->device = -1;
     }
+    view->gone = NULL;
     gn_top_sample_fini(&before);
     gn_top_sample_fini(&now);
     return rc;

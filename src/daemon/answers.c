@@ -117,14 +117,14 @@ static void list_vgpus(void *ctx, void (*each)(void *arg, const struct gn_contro
     }
 }
 
-/* Those that may use any of these devices. */
+/* Those that may use any of these devices, whichever tenant's. */
 static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64_t devices, uint64_t *ret_leased)
 {
     uint32_t n = 0;
     *ret_leased = 0;
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
-        if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices) && gn_viewer_sees(w, v->tenant)) {
+        if (v->booted && v->platform == platform && v->process.fd >= 0 && (v->devices & devices)) {
             n++;
             *ret_leased += v->lease.leased_bytes;
         }
@@ -132,10 +132,36 @@ static uint32_t count_vgpus(const struct gn_viewer *w, uint32_t platform, uint64
     return n;
 }
 
+/* What all have of the device of this number, and those together that the viewer does not see. */
+static void add_use(const struct gn_viewer *w, const struct gn_device_record *of, struct gn_control_device *ret)
+{
+    ret->use = (struct gn_control_use){of->past.device_ns, of->past.used_ns, of->past.waited_ns, of->past.n_grants};
+    ret->has_others = w->c->role < GN_ROLE_VIEW;
+    gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
+    {
+        const struct gn_share *sh = gn_shares_on(v, ret->index);
+        if (!sh || !v->booted)
+            continue;
+        const struct gn_share_figures *f = &sh->figures;
+        ret->use.device_ns += f->device_ns;
+        ret->use.used_ns += f->used_ns;
+        ret->use.waited_ns += f->waited_ns;
+        ret->use.grants += f->n_grants;
+        if (gn_viewer_sees(w, v->tenant))
+            continue;
+        ret->others.n_vgpus++;
+        ret->others.share += sh->part;
+        ret->others.entitled += sh->entitled;
+        ret->others.device_ns += f->device_ns;
+        ret->others.waited_ns += f->waited_ns;
+    }
+}
+
 static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_control_device *), void *arg)
 {
     const struct gn_viewer *w = ctx;
-    const struct gn_daemon *d = w->d;
+    struct gn_daemon *d = w->d;
+    gn_shares_reckon(d);
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         const struct gn_platform_record *p = &d->machine.platforms[i];
         const struct gn_tenant *t = w->c->tenant;
@@ -163,6 +189,7 @@ static void list_devices(void *ctx, void (*each)(void *arg, const struct gn_cont
                 .driver_version = f->driver_version,
             };
             out.n_vgpus = count_vgpus(w, i, UINT64_C(1) << j, &out.leased_bytes);
+            add_use(w, &p->devices[j], &out);
             each(arg, &out);
         }
     }

@@ -382,6 +382,10 @@ void gn_tenant_reckon(struct gn_daemon *d, struct gn_tenant *t);
 
 /* shares.c: figures, part and entitled of every vGPU, as of now. */
 void gn_shares_reckon(struct gn_daemon *d);
+/* What v has had of its devices stays in their sums: before it leaves them. */
+void gn_shares_leave(struct gn_vgpu_record *v);
+/* Its part in the device of this number; NULL: none. */
+const struct gn_share *gn_shares_on(const struct gn_vgpu_record *v, uint32_t device);
 
 /* commands.c: the reply, malloc'd; NULL: no memory. *ret_wait_for: the reply tells of a change that this
  * tenant's workers have still to follow. */

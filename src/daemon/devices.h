@@ -8,8 +8,14 @@
 #include "daemon/config.h"
 #include "link/worker_wire.h"
 
-/* What the probes found and the operator selected. Built once at start, read-only afterwards. */
+/* What vGPUs have had of a device together. */
+struct gn_device_use {
+    uint64_t device_ns, used_ns, waited_ns, n_grants; /* as struct gn_share_figures */
+};
+
+/* What the probes found and the operator selected. Built once at start; only `past` changes afterwards. */
 struct gn_device_record {
+    struct gn_device_use past; /* of the vGPUs that have left the device */
     struct gn_probe_device facts;
     uint32_t shown_as; /* GN_DEVICE_*; 0: as it is */
     uint64_t slice_ns; /* how long a turn is while others wait */

@@ -12,7 +12,8 @@
 
 static struct gn_share_count count(const struct gn_share *sh, uint64_t now)
 {
-    return (struct gn_share_count){sh->entity.used_ns + gn_share_used(sh, now), sh->entity.n_grants};
+    return (struct gn_share_count){sh->entity.used_ns + gn_share_used(sh, now), sh->entity.n_grants,
+                                   atomic_load_explicit(&sh->slot->device_ns, memory_order_relaxed)};
 }
 
 static const struct gn_share *holder(const struct device *d)
@@ -62,11 +63,13 @@ void gn_scheduler_figures(struct gn_scheduler *s, const struct gn_shares *sh, ui
     ret->waited_ns = e->waited_ns + (e->node.ready ? now - e->ready_at_ns : 0);
     ret->n_grants = c.n_grants;
     ret->lately_ns = c.used_ns - share->before.used_ns;
+    ret->device_ns = c.device_ns;
+    /* A worker's word, which may go back. */
+    ret->lately_device_ns = c.device_ns > share->before.device_ns ? c.device_ns - share->before.device_ns : 0;
     ret->holds = holder(&s->devices[share->device]) == share && state == GN_GRANT_HELD;
-    ret->busy = ret->holds || e->node.ready || ret->lately_ns || c.n_grants != share->before.n_grants;
+    ret->busy = ret->holds || e->node.ready || ret->lately_ns || ret->lately_device_ns || c.n_grants != share->before.n_grants;
     ret->weight = e->node.weight;
     ret->tenant_weight = e->tenant->node.weight;
     pthread_mutex_unlock(&s->lock);
     ret->interactive = atomic_load_explicit(&share->slot->interactive, memory_order_relaxed) != 0;
-    ret->device_ns = atomic_load_explicit(&share->slot->device_ns, memory_order_relaxed);
 }

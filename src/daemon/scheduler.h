@@ -25,20 +25,21 @@ struct gn_tenant_shares {
     struct gn_sched_tenant of_device[];
 };
 
-/* What is charged to a share, and how often it came to hold the device, so far. */
+/* What is charged to a share, how often it came to hold the device, and its device time by the worker's word, so far. */
 struct gn_share_count {
-    uint64_t used_ns, n_grants;
+    uint64_t used_ns, n_grants, device_ns;
 };
 
 struct gn_share_figures {
     uint64_t used_ns;   /* charged: the device was its, and others waited */
     uint64_t waited_ns; /* it had work, and another one the device */
     uint64_t n_grants;
-    uint64_t device_ns; /* by the worker's word */
-    uint64_t lately_ns; /* of used_ns, what the last second or two have added */
-    bool busy;          /* it had work in that time */
-    bool holds;         /* and has the device now */
-    bool interactive;   /* its program waits for its commands as it goes */
+    uint64_t device_ns;        /* by the worker's word */
+    uint64_t lately_ns;        /* of used_ns, what the last second or two have added */
+    uint64_t lately_device_ns; /* of device_ns, the same */
+    bool busy;                 /* it had work in that time */
+    bool holds;                /* and has the device now */
+    bool interactive;          /* its program waits for its commands as it goes */
     uint32_t weight, tenant_weight;
 };
 

@@ -10,10 +10,40 @@ static struct gn_share *share_on(struct gn_vgpu_record *v, uint32_t device)
     return NULL;
 }
 
+const struct gn_share *gn_shares_on(const struct gn_vgpu_record *v, uint32_t device)
+{
+    return share_on((struct gn_vgpu_record *)(uintptr_t)v, device);
+}
+
+/* By its number. */
+static struct gn_device_record *find_device(struct gn_machine *m, uint32_t device)
+{
+    for (uint32_t p = 0; p < m->n_platforms; device -= m->platforms[p++].n_devices)
+        if (device < m->platforms[p].n_devices)
+            return &m->platforms[p].devices[device];
+    return NULL;
+}
+
+void gn_shares_leave(struct gn_vgpu_record *v)
+{
+    for (uint32_t i = 0; v->shares.joined && i < v->shares.n; i++) {
+        struct gn_device_record *d = find_device(&v->daemon->machine, v->shares.all[i].device);
+        struct gn_share_figures f;
+        if (!d)
+            continue;
+        gn_scheduler_figures(v->daemon->scheduler, &v->shares, i, &f);
+        d->past.device_ns += f.device_ns;
+        d->past.used_ns += f.used_ns;
+        d->past.waited_ns += f.waited_ns;
+        d->past.n_grants += f.n_grants;
+    }
+}
+
 /* By weight, first among the tenants that have work, then among a tenant's vGPUs that do. */
 static void reckon_device(struct gn_daemon *d, uint32_t device)
 {
     uint64_t all_used = 0, all_weights = 0;
+    double all_device = 0;
     gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link) t->busy_weights = 0;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
@@ -24,6 +54,7 @@ static void reckon_device(struct gn_daemon *d, uint32_t device)
             all_weights += sh->figures.tenant_weight;
         v->tenant->busy_weights += sh->figures.weight;
         all_used += sh->figures.lately_ns;
+        all_device += (double)sh->figures.lately_device_ns;
     }
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
     {
@@ -34,8 +65,10 @@ static void reckon_device(struct gn_daemon *d, uint32_t device)
         sh->part = sh->entitled = 0;
         if (f->busy)
             sh->entitled = (double)f->tenant_weight / (double)all_weights * f->weight / (double)v->tenant->busy_weights;
-        /* Where nobody waited nothing is charged: who is there alone has all of it. */
-        sh->part = all_used ? (double)f->lately_ns / (double)all_used : f->holds;
+        /* Where nobody waited nothing is charged, and device time tells; before any is told, the grant does. */
+        sh->part = all_used         ? (double)f->lately_ns / (double)all_used
+                   : all_device > 0 ? (double)f->lately_device_ns / all_device
+                                    : f->holds;
     }
 }
 

@@ -91,6 +91,7 @@ static void leave_scheduler(struct gn_vgpu_record *v)
 {
     if (!v->shares.joined)
         return;
+    gn_shares_leave(v);
     gn_scheduler_leave(v->daemon->scheduler, &v->shares);
     gn_tracing_end(v->daemon, v);
 }

@@ -17,7 +17,7 @@ VGPU_KEYS = {"id", "tenant", "program", "pid", "worker_pid", "platform", "link",
              "leased_bytes", "calls", "sync_calls", "copies", "devices"}
 DEVICE_KEYS = {"index", "name", "vendor", "api", "platform", "platform_index", "type", "present_as", "compute_units", "clock_mhz",
                "memory_bytes", "max_allocation_bytes", "local_memory_bytes", "slice_ns", "version", "driver_version",
-               "vgpus", "leased_bytes"}
+               "vgpus", "leased_bytes", "use"}
 
 
 def columns(line):

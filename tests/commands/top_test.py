@@ -9,7 +9,7 @@ import signal
 import struct
 import unittest
 
-from commands_harness import FAKE, CommandTest
+from commands_harness import FAKE, CommandTest, as_nobody
 
 from gantryd_harness import ATTACHED, Gantryd
 from screen import Screen
@@ -195,13 +195,54 @@ class Top(CommandTest):
         self.assertEqual(s.end(), 0)
         self.assertGreater(s.raw.rfind(b"\x1b[?25h"), s.raw.rfind(b"\x1b[?25l"))
 
-    def test_gantryd_goes(self):
+    def test_gantryd_goes_and_another_one_comes(self):
+        """As in an upgrade: the last frame stays, and then it is the other one's."""
+        first, _ = self.attach()
         s = self.screen()
+        s.until(lambda t: first in t)
+        self.gantryd.stop()
+        s.until(lambda t: "waiting for gantryd: " in t and first in t)
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE}, socket_path=self.gantryd.path) as other:
+            c = other.client()
+            second = "%08x" % struct.unpack("<I", c.attach().payload[:4])
+            s.until(lambda t: second in t and first not in t and "waiting for" not in t)
+            c.close()
+            s.send(b"q")
+            self.assertEqual(s.end(), 0)
+
+    def test_it_can_be_left_while_gantryd_is_gone(self):
+        s = self.screen(columns=60, lines=5)
         s.until(lambda t: "q quit" in t)
         self.gantryd.stop()
-        self.assertEqual(s.end(), 1)
-        after = s.raw[s.raw.rfind(b"\x1b[?25h"):].decode()
-        self.assertRegex(after, r"\rgantry top: [^\n]*gantryd[^\n]*\r\n$")
+        s.until(lambda t: "waiting for gantryd: " in t)
+        s.send(b"q")
+        self.assertEqual(s.end(), 0)
+        self.assertGreater(s.raw.rfind(b"\x1b[?25h"), s.raw.rfind(b"\x1b[?25l"))
+
+    def test_what_a_tenant_sees_of_others(self):
+        """The device as busy as it is, and a row for all others together."""
+        if os.geteuid() != 0:
+            self.skipTest("needs two users")
+        nobody = as_nobody(self, self.prefix.gantry)
+        os.chmod(self.gantryd.dir, 0o755)
+        self.tenant("blue", uids=[65534])
+        _, fd = self.attach()
+        self.take(fd)
+
+        def seen(*args):
+            p = self.prefix.run(*args, address=self.address, before=nobody)
+            self.assertEqual((p.returncode, p.stderr), (0, ""))
+            return p.stdout
+        rows = []
+        while not rows or rows[0][3] != "100%":
+            rows = [line.split() for line in seen("top", "--once", "--delay", "0.1").splitlines() if line.startswith("others ")]
+        self.assertEqual(rows[0][-2:], ["1", "vGPU"])
+        text = seen("top", "--once", "--delay", "0.1")
+        self.assertIn("this tenant has no programs", text)
+        self.assertNotIn("default", text)
+        device = json.loads(seen("top", "--json", "--delay", "0.1"))["devices"][0]
+        self.assertEqual((device["vgpus"], device["others"]["vgpus"], device["others"]["share"]), (1, 1, 1))
+        self.assertEqual(json.loads(seen("ls", "--json"))["vgpus"], [])
 
     # ---- what goes wrong
 
