@@ -92,9 +92,10 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "  gantry trace -o day.csv --recording --seconds 3600\n",
      GN_OPTION_CONNECT | GN_OPTION_TRACE, 0, gn_ctl_trace},
     {"devices", "[OPTION]...", "list the devices that gantryd offers",
-     "Lists the devices that gantryd offers, one line each: number, name, type (\"cpu as\n"
-     "gpu\": a CPU shown to programs as a GPU), compute units, clock, memory, the largest\n"
-     "buffer, vGPUs that may use it, platform, the driver's version.\n"
+     "Lists the devices that gantryd offers, one line each: number, name, type\n"
+     "(cpu-as-gpu: a CPU that programs see as a GPU), compute units, clock, memory,\n"
+     "the largest buffer, vGPUs that may use it (of all tenants), platform, the\n"
+     "driver's version.\n"
      "\n" JSON_HELP CONNECT_HELP HELP_HELP "\n"
      "Examples:\n"
      "  gantry devices\n"

@@ -75,7 +75,7 @@ static void add_state(struct gn_table *t, const json_t *v)
     struct gn_moving m;
     char text[GN_MOVING_STATE_BYTES];
     if (gn_moving_read(v, &m)) {
-        gn_moving_state(&m, ", ", " ", text);
+        gn_moving_state(&m, ":", ":", text); /* a word */
         gn_table_add(t, text);
     } else {
         gn_table_add(t, text_of(v, "state"));
@@ -102,14 +102,14 @@ static void add_vgpu(struct gn_table *t, const json_t *v)
     gn_table_add_number(t, number_of(v, "calls"));
     gn_table_add_number(t, number_of(v, "sync_calls"));
     gn_table_add(t, text_of(v, "link"));
-    gn_table_add(t, json_is_true(json_object_get(v, "driver_stays")) ? "remote, driver stays" : text_of(v, "mode"));
+    gn_table_add(t, json_is_true(json_object_get(v, "driver_stays")) ? "remote+driver" : text_of(v, "mode"));
     add_devices(t, json_object_get(v, "devices"));
     gn_table_add(t, text_of(v, "platform"));
 }
 
 static const struct gn_table_column device_columns[] = {
-    {"NUMBER", true}, {"DEVICE", false}, {"TYPE", false}, {"UNITS", true},     {"CLOCK", true},
-    {"MEMORY", true}, {"BUFFER", true},  {"VGPUS", true}, {"PLATFORM", false}, {"DRIVER", false},
+    {"NUMBER", false}, {"DEVICE", false}, {"TYPE", false}, {"UNITS", true},     {"CLOCK", true},
+    {"MEMORY", true},  {"BUFFER", true},  {"VGPUS", true}, {"PLATFORM", false}, {"DRIVER", false},
 };
 
 static void add_device(struct gn_table *t, const json_t *d)
@@ -117,7 +117,7 @@ static void add_device(struct gn_table *t, const json_t *d)
     char type[64], clock[32];
     const char *is = text_of(d, "type"), *shown = text_of(d, "present_as");
     if (is && shown && strcmp(is, shown) != 0)
-        snprintf(type, sizeof type, "%.20s as %.20s", is, shown);
+        snprintf(type, sizeof type, "%.20s-as-%.20s", is, shown);
     else
         snprintf(type, sizeof type, "%.40s", is ? is : "");
     snprintf(clock, sizeof clock, "%lluMHz", number_of(d, "clock_mhz"));
@@ -133,7 +133,7 @@ static void add_device(struct gn_table *t, const json_t *d)
     gn_table_add(t, text_of(d, "driver_version"));
 }
 
-/* The items of a list of numbers or names, each after `before`, with blanks between. */
+/* The items of a list of numbers or names, each after `before`, with commas between: a cell is one word. */
 static void append_list(char *to, size_t n, const json_t *list, const char *before)
 {
     json_t *item;
@@ -142,9 +142,9 @@ static void append_list(char *to, size_t n, const json_t *list, const char *befo
     {
         size_t have = strlen(to);
         if (json_is_string(item))
-            snprintf(to + have, n - have, "%s%s%s", have ? " " : "", before, json_string_value(item));
+            snprintf(to + have, n - have, "%s%s%s", have ? "," : "", before, json_string_value(item));
         else
-            snprintf(to + have, n - have, "%s%s%lld", have ? " " : "", before, (long long)json_integer_value(item));
+            snprintf(to + have, n - have, "%s%s%lld", have ? "," : "", before, (long long)json_integer_value(item));
     }
 }
 
@@ -182,9 +182,9 @@ static void add_tenant(struct gn_table *t, const json_t *o)
     append_list(who, sizeof who, uids, "uid:");
     append_list(who, sizeof who, json_object_get(o, "gids"), "gid:");
     if (json_is_true(json_object_get(o, "token")) && strlen(who) < sizeof who - 16)
-        strcat(who, who[0] ? " token" : "token");
+        strcat(who, who[0] ? ",token" : "token");
     if (json_object_get(o, "socket") && strlen(who) < sizeof who - 8)
-        strcat(who, who[0] ? " socket" : "socket");
+        strcat(who, who[0] ? ",socket" : "socket");
     append_list(modes, sizeof modes, json_object_get(o, "modes"), "");
     append_list(devices, sizeof devices, json_object_get(o, "devices"), "");
     gn_table_add(t, who);

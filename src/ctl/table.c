@@ -28,6 +28,18 @@ void gn_table_fini(struct gn_table *t)
     memset(t, 0, sizeof *t);
 }
 
+/* Columns stand two blanks or more apart, so a cell has no two in a row, nor one at either end. */
+static void squeeze_blanks(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++)
+        if (*from != ' ' || (to > text && to[-1] != ' '))
+            *to++ = *from;
+    while (to > text && to[-1] == ' ')
+        to--;
+    *to = 0;
+}
+
 void gn_table_add(struct gn_table *t, const char *text)
 {
     if (t->n_cells == t->capacity) {
@@ -41,10 +53,14 @@ void gn_table_add(struct gn_table *t, const char *text)
         t->capacity = more;
     }
     t->cells[t->n_cells] = gn_text_printable(text && *text ? text : "-");
-    if (t->cells[t->n_cells])
-        t->n_cells++;
-    else
+    if (!t->cells[t->n_cells]) {
         t->failed = true;
+        return;
+    }
+    squeeze_blanks(t->cells[t->n_cells]);
+    if (!*t->cells[t->n_cells])
+        strcpy(t->cells[t->n_cells], "-"); /* of blanks alone */
+    t->n_cells++;
 }
 
 void gn_table_add_number(struct gn_table *t, unsigned long long n)

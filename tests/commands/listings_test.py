@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import struct
@@ -137,10 +138,10 @@ class Listings(CommandTest):
         self.assertEqual(lines[0].split(), ["NUMBER", "DEVICE", "TYPE", "UNITS", "CLOCK", "MEMORY", "BUFFER", "VGPUS", "PLATFORM", "DRIVER"])
         self.assertEqual(len(lines), 3)
         for line, d in zip(lines[1:], self.ask("devices")["devices"]):
-            self.assertTrue(line.lstrip().startswith("%d  %s  " % (d["index"], d["name"])), line)
+            self.assertTrue(line.startswith("%-6d  %s  " % (d["index"], d["name"])), line)
         with Gantryd("--device", "Two,present-as=cpu", env={"OCL_ICD_VENDORS": os.environ["FAKE_VENDOR_LIBRARY"]}) as other:
             p = self.prefix.run("devices", "--connect", "unix:" + other.path)
-            self.assertIn("  accelerator as cpu  ", p.stdout)
+            self.assertIn("  accelerator-as-cpu  ", p.stdout)
 
     def test_a_full_disk(self):
         for args in (["ls"], ["ls", "--json"], ["devices"], ["help"], ["--help"], ["--version"], ["help", "ls"]):
@@ -234,6 +235,23 @@ class NoDaemon(CommandTest):
                 self.assertEqual(p.stdout.count("bidi-"), 1, args)
             p = self.prefix.run("ls", "--json", address="unix:" + path)
         self.assertEqual([v["program"] for v in json.loads(p.stdout)["vgpus"]], names)
+
+    def test_two_blanks_part_the_columns(self):
+        path = os.path.join(self.dir, "s")
+        moving = {"what": "move", "to": "gpu2", "phase": "ahead", "round": 1, "done_bytes": 1, "total_bytes": 2, "sent_bytes": 1, "elapsed_ns": 1}
+        names = {"  two  blanks ": "two blanks", "   ": "-", "": "-", "tab\tand  b": "tab?and b"}
+        vgpus = [{"id": "00000001", "tenant": "t", "program": name, "state": "moving", "moving": moving, "mode": "remote", "driver_stays": True,
+                  "platform": "The  Platform", "devices": [{"index": 0, "used": True}, {"index": 1, "used": True}]} for name in names]
+        reply = json.dumps({"version": 1, "vgpus": vgpus})
+
+        def answer(op, seq):
+            return FakeGantryd.greeting(op, seq) if op == HELLO else frame(CONTROL, seq, reply.encode())
+        with FakeGantryd(path, answer):
+            p = self.prefix.run("ls", address="unix:" + path)
+        rows = [re.split("  +", line) for line in p.stdout.splitlines()]
+        self.assertEqual([len(row) for row in rows], [15] * 5, p.stdout)
+        self.assertEqual([row[3] for row in rows[1:]], list(names.values()))
+        self.assertEqual([(row[4], row[12], row[13], row[14]) for row in rows[1:]], [("moving:ahead:50%", "remote+driver", "0,1", "The Platform")] * 4)
 
     def test_nor_can_what_somebody_says_who_refuses(self):
         path = os.path.join(self.dir, "s")

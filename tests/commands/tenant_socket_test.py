@@ -84,7 +84,7 @@ class TenantSockets(CommandTest):
                          {self.tenants: 0o700, self.folder("blue"): 0o755, self.socket("blue"): 0o666})
         self.assertEqual(stat.S_IMODE(os.stat(g.path).st_mode), 0o600)
         table = self.prefix.run("tenant", "ls", address="unix:" + g.path).stdout
-        self.assertRegex(table, r"(?m)^blue .* socket ")
+        self.assertRegex(table, r"(?m)^blue .* socket +remote")
 
     def test_its_peers_belong_to_the_tenant(self):
         g = self.daemon()

@@ -79,7 +79,7 @@ class Tenants(CommandTest):
         lines = p.stdout.splitlines()
         self.assertEqual(lines[0].split(), ["TENANT", "WEIGHT", "CAP", "FLOOR", "VGPUS", "MEMORY", "LEASED", "LIMIT", "WHO", "MODES", "DEVICES"])
         self.assertEqual(lines[1].split(), ["default", "100", "-", "-", "0", "0", "0", "-", *self.admitted(), "remote", "any"])
-        self.assertEqual(lines[2].split(), ["blue", "100", "75%", "12.5%", "0", "0", "0", "1.5G", "uid:0", "gid:5", "remote", "One"])
+        self.assertEqual(lines[2].split(), ["blue", "100", "75%", "12.5%", "0", "0", "0", "1.5G", "uid:0,gid:5", "remote", "One"])
 
     def test_a_change_that_is_wrong_in_part_changes_nothing(self):
         before = self.add("blue", "--weight", "7")

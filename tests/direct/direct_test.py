@@ -310,7 +310,7 @@ class Direct(unittest.TestCase):
             self.assertIs(daemon.vgpus()[0]["driver_stays"], True)
             listed = subprocess.run([os.path.join(STAGE, "bin", "gantry"), "ls", "--connect", daemon.address], stdout=subprocess.PIPE,
                                     text=True, check=True, timeout=TIMEOUT_S).stdout
-            self.assertIn("remote, driver stays", listed)
+            self.assertIn("remote+driver", listed)
             self.switch(daemon, "passthrough")
             self.step(program)
             self.assertNotIn("driver_stays", daemon.vgpus()[0])
