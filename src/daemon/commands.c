@@ -2,6 +2,7 @@
 /* What gantryd does at commands (control/control.h), and the answer to every control request.
  * gantryd's thread. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -109,15 +110,20 @@ static int kill_vgpu(void *ctx, const char *vgpu, const char *reason, uint32_t *
 {
     const struct gn_viewer *w = ctx;
     struct gn_vgpu_record *v;
-    char why[128];
+    char why[128], line[512];
     int rc = find_for(w, GN_RIGHT_KILL, vgpu, &v, err);
     if (rc == 0)
         rc = gn_vgpus_end(v, err);
     if (rc)
         return rc;
     gn_frame_string_set(why, sizeof why, reason);
-    gn_log(GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) of the tenant \"%s\" is ended by %s%s%s", v->id, v->program, (int)v->program_pid,
-           v->tenant->rules.name, w->c->role == GN_ROLE_CONTROL ? "an operator" : "its owner", why[0] ? ": " : "", why);
+    const bool by_operator = w->c->role == GN_ROLE_CONTROL;
+    snprintf(line, sizeof line, "vgpu=%08x: \"%s\" (%d) of the tenant \"%s\" is ended by %s%s%s", v->id, v->program, (int)v->program_pid,
+             v->tenant->rules.name, by_operator ? "an operator" : "its owner", why[0] ? ": " : "", why);
+    if (by_operator)
+        gn_log(GN_LOG_WARN, "%s", line);
+    else
+        gn_quota_log(w->c->quota, GN_LOG_WARN, "%s", line);
     *ret_id = v->id;
     return 0;
 }

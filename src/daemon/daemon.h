@@ -83,9 +83,9 @@ struct gn_conn {
     struct gn_remote_peer peer;
     struct gn_tcp_listener *came_by; /* the tcp port; NULL: a socket of this machine */
     struct gn_stranger stranger;     /* over tcp, until its greeting is admitted */
-    struct gn_tenant *tenant;    /* that the greeting was admitted to; NULL: none */
-    bool is_bound;               /* it came by a tenant's socket, and is admitted to nothing else */
-    struct gn_tenant *bound_to;  /* that tenant; NULL: its socket is no more */
+    struct gn_tenant *tenant;        /* that the greeting was admitted to; NULL: none */
+    bool is_bound;                   /* it came by a tenant's socket, and is admitted to nothing else */
+    struct gn_tenant *bound_to;      /* that tenant; NULL: its socket is no more */
     uint32_t n_token;
     char token[GN_LINK_TOKEN_BYTES];
     struct gn_vgpu_record *vgpu;

@@ -39,7 +39,7 @@ struct gn_tcp_listener {
     struct gn_list greetings;
     struct gn_handshakes *handshakes; /* NULL: there is no TLS */
     bool insecure;
-    bool control; /* for operators, by certificates alone */
+    bool control;            /* for operators, by certificates alone */
     struct gn_config config; /* whose files TLS names */
     struct gn_strangers strangers;
     char address[GN_ADDRESS_MAX_HOST + 16];

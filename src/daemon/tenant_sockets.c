@@ -48,6 +48,14 @@ static int open_tenants(const struct gn_daemon *d, bool make)
     return fd < 0 ? -errno : fd;
 }
 
+/* The folder of all tenants, and that of one before; each stays when something is in it. */
+static void remove_folders(const struct gn_daemon *d, int tenants, const char *name)
+{
+    if (name)
+        (void)unlinkat(tenants, name, AT_REMOVEDIR);
+    (void)unlinkat(d->sockets.of[GN_ROLE_PROGRAM].at.dir_fd, FOLDER, AT_REMOVEDIR);
+}
+
 /* Where it is reached on this machine; *ret_name_at: from where on as seen from the folder of all tenants. */
 static int path_of(const struct gn_daemon *d, const char *tenant, char *ret, size_t n, size_t *ret_name_at)
 {
@@ -64,12 +72,14 @@ static void bury(struct gn_corpse *corpse)
 
 static void close_socket(struct gn_socket *s)
 {
+    struct gn_daemon *d = s->daemon;
     gn_listener_remove(&s->at);
     if (s->source.fd >= 0)
-        gn_loop_close(&s->daemon->loop, &s->source);
-    else if (s->at.fd >= 0)
-        close(s->at.fd);
-    gn_loop_bury(&s->daemon->loop, &s->corpse, bury);
+        (void)gn_loop_release(&d->loop, &s->source);
+    /* Connections that nobody has accepted may hold descriptors whose close() waits. */
+    if (s->at.fd >= 0)
+        gn_quotas_close(&d->quotas, s->at.fd);
+    gn_loop_bury(&d->loop, &s->corpse, bury);
 }
 
 int gn_tenant_socket_open(struct gn_daemon *d, struct gn_tenant *t, struct gn_error *err)
@@ -126,8 +136,7 @@ void gn_tenant_socket_close(struct gn_tenant *t)
     int tenants = open_tenants(d, false);
     if (tenants < 0)
         return;
-    /* Stays when somebody else has put something there. */
-    (void)unlinkat(tenants, t->rules.name, AT_REMOVEDIR);
+    remove_folders(d, tenants, t->rules.name);
     close(tenants);
 }
 
@@ -151,6 +160,7 @@ static void sweep(const struct gn_daemon *d)
         close(folder);
         (void)unlinkat(fd, e->d_name, AT_REMOVEDIR);
     }
+    remove_folders(d, fd, NULL);
     closedir(dir);
 }
 

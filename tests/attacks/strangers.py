@@ -141,6 +141,17 @@ def lingering(a):
         except OSError as e:
             raise Wrong("{}: gantryd does not answer: {}".format(what, e)) from e
         a.neighbour_works(1)
+    # By a connection to a tenant's socket that goes before it is accepted.
+    a.command("tenant", "add", "brief", "--socket")
+    operator = link.Client(link.beside(a.gantry.socket, "control"))
+    with Stopped(a.gantry), socket.socket(socket.AF_UNIX) as early:
+        operator.send(link.frame(link.CONTROL, 1, b'{"version":1,"request":"tenant-rm","name":"brief"}'))
+        early.connect(os.path.join(a.gantry.socket_dir, "tenants", "brief", "gantry.sock"))
+        files.send(early, b"x", 8)
+    if b"error" in operator.receive().payload:
+        raise Wrong("the tenant is not removed")
+    operator.close()
+    a.neighbour_works(1)
     # One after the other on the same connection, which is not closed.
     c = link.Client(a.gantry.socket)
     for _ in range(50):

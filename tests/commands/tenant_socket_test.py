@@ -142,7 +142,7 @@ class TenantSockets(CommandTest):
         mounted = self.mounted("blue")
         c = self.connect(mounted)
         g.tenant("rm", "blue")
-        self.assertFalse(os.path.exists(self.folder("blue")))
+        self.assertFalse(os.path.exists(self.tenants))
         self.assertIn("removed", self.attaches(c))
         self.assertIn("has it no more", self.attaches(c, tenant=b"default"))
         # One of that name later is another one.
@@ -200,12 +200,14 @@ class TenantSockets(CommandTest):
         self.assertEqual(os.listdir(self.run), ["tenants"])
         os.unlink(self.folder("blue"))
         if os.geteuid() == 0:
+            os.mkdir(self.folder("theirs"))
+            os.mkdir(self.folder("theirs/own"))
             os.chown(self.tenants, NOBODY, NOBODY)
             g = self.daemon()
             reply = g.ask("tenant-add", name="blue", socket=True)
             self.assertIn("it is another user's", reply["error"]["why"])
             self.assertEqual([t["name"] for t in g.ask("tenants")["tenants"]], ["default"])
-            self.assertEqual(os.listdir(self.tenants), [])
+            self.assertEqual(os.listdir(self.tenants), ["theirs"])
 
     def test_names_that_are_no_folders(self):
         g = self.daemon()
