@@ -122,7 +122,6 @@ void gn_settle_home_later(struct gn_cl_session *s, struct gn_object *event)
 void gn_settle(struct gn_cl_session *s)
 {
     struct gn_list done;
-    gn_area_collect(s->session);
     if (!atomic_load_explicit(&s->n_staged, memory_order_acquire))
         return;
     gn_list_init(&done);
@@ -433,6 +432,7 @@ cl_int gn_transfer(struct gn_cl_queue *q, const struct gn_transfer *t, cl_bool b
     const size_t bytes = t->region[0];
     cl_int result;
     gn_settle(q->o.session->detail);
+    gn_area_collect(q->o.session);
     if (t->kind == GN_TRANSFER_BUFFER && t->mem->home && t->doubt == GN_SURE && (!event || bytes > PIECE_BYTES) &&
         gn_session_enter_home(q->o.session)) {
         const bool done = gn_home_copy(q, t, blocking, n, waits, event, &result);
