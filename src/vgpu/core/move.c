@@ -514,10 +514,7 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
     return rc;
 }
 
-/*
- * Descriptors 1 and 2, last of all: a driver's output while it makes objects anew (a compiler's messages about a program
- * that did not build) came from the first making, too, and the program has it. One that hosts its vGPU has its own.
- */
+/* Last of all: the output of a driver that makes objects anew the program has already. A hosting one keeps its own. */
 static int take_stdio(const int fds[2], bool hosted)
 {
     int rc = hosted ? 0 : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno : 0;
