@@ -140,3 +140,53 @@ void gn_wall_driver_files(const struct gn_wall_plan *plan, void (*each)(void *ct
     if (plan->library && plan->library[0] == '/' && realpath(plan->library, library))
         each_of_prefix(library, each, ctx);
 }
+
+/* Not the worker's own, nor a way out. */
+bool gn_wall_is_temporary(const char *path)
+{
+    static const char *const own[] = {"cache", "shm", "root"};
+    if (strncmp(path, "/tmp/", 5) != 0 || strstr(path, "/../") || !path[5])
+        return false;
+    for (size_t i = 0; i < GN_ARRAY_SIZE(own); i++) {
+        const size_t n = strlen(own[i]);
+        if (strncmp(path + 5, own[i], n) == 0 && (path[5 + n] == '/' || !path[5 + n]))
+            return false;
+    }
+    return true;
+}
+
+struct temporary {
+    void (*each)(void *ctx, const char *path, unsigned how);
+    void *ctx;
+};
+
+static void pass_temporary(void *ctx, const char *path, unsigned how)
+{
+    const struct temporary *t = ctx;
+    if (gn_wall_is_temporary(path))
+        t->each(t->ctx, path, how);
+}
+
+/* With the folder that the library lies in: its like lie beside it, whatever that is called. */
+static void each_of_library(const char *library, struct temporary *t)
+{
+    char path[PATH_MAX];
+    if ((size_t)snprintf(path, sizeof path, "%s", library) >= sizeof path)
+        return;
+    *strrchr(path, '/') = 0;
+    pass_temporary(t, path, GN_WALL_READ | GN_WALL_RUN);
+    snprintf(path, sizeof path, "%s", library);
+    each_of_prefix(path, pass_temporary, t);
+}
+
+void gn_wall_temporary_files(const struct gn_wall_plan *plan, void (*each)(void *ctx, const char *path, unsigned how), void *ctx)
+{
+    struct temporary t = {each, ctx};
+    char library[PATH_MAX];
+    each_library_folder(pass_temporary, &t);
+    if (!plan->library || plan->library[0] != '/')
+        return;
+    each_of_library(plan->library, &t);
+    if (realpath(plan->library, library) && strcmp(library, plan->library) != 0)
+        each_of_library(library, &t);
+}

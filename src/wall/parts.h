@@ -2,6 +2,8 @@
 #ifndef GN_WALL_PARTS_H
 #define GN_WALL_PARTS_H
 
+#include <sys/types.h>
+
 #include "wall/wall.h"
 
 /* The walls one by one, in the order in which gn_wall_raise builds them. Each returns 0 or -errno. */
@@ -14,6 +16,12 @@ int gn_wall_limit_number(void);
 /* scratch.c: a mount namespace with temporary folders of its own. The cache shows at GN_WALL_CACHE_AT. */
 #define GN_WALL_CACHE_AT "/tmp/cache"
 int gn_wall_scratch(const struct gn_wall_plan *plan);
+
+/* show.c. The place for a file or folder (or a link: its parents alone), below the path's first
+ * n_root characters. */
+int gn_wall_make_place(char *path, size_t n_root, mode_t mode);
+/* `from` shows at `at`, which is there. When it fails, all is as before. */
+int gn_wall_show(const char *from, const char *at, bool writable);
 
 /* user.c */
 int gn_wall_take_user(const struct gn_wall_plan *plan);
@@ -31,6 +39,10 @@ enum { GN_WALL_READ = 1, GN_WALL_RUN = 2, GN_WALL_WRITE = 4, GN_WALL_DEVICE = 8 
 /* Calls each(ctx, path, how) for what any driver may need of the file system. What is not there is named all
  * the same. */
 void gn_wall_driver_files(const struct gn_wall_plan *plan, void (*each)(void *ctx, const char *path, unsigned how), void *ctx);
+/* Of those, the ones below /tmp, which gn_wall_scratch covers and shows again: under each name that
+ * the driver may use. */
+void gn_wall_temporary_files(const struct gn_wall_plan *plan, void (*each)(void *ctx, const char *path, unsigned how), void *ctx);
+bool gn_wall_is_temporary(const char *path);
 /* *ret_abi is 0 where the kernel has no Landlock. `scratch`: /tmp and /dev/shm are the worker's own. */
 int gn_wall_landlock(const struct gn_wall_plan *plan, const char *cache, bool scratch, uint32_t *ret_abi);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mount namespace of the worker's own. In it /tmp and /dev/shm are empty, bounded, and gone with the
- * worker, however it ends; /proc shows its own processes alone; its tenant's cache lies in /tmp, so that the
- * folders above the cache need not be open to the worker's user.
+ * A mount namespace of the worker's own. In it /tmp and /dev/shm are empty, bounded, and gone with
+ * the worker, however it ends; /proc shows its own processes alone; its tenant's cache lies in
+ * /tmp, so that the folders above the cache need not be open to the worker's user. Of a driver that
+ * lies in /tmp its prefix shows there, read-only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "wall/parts.h"
 
 #define SHM_AT      "/tmp/shm"
@@ -35,27 +37,44 @@ static int bind_fd(int fd, const char *at)
     return mount(from, at, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
 }
 
-/* The folder of a driver's library that lies where temporary files do, and so would be hidden. -1: it does
- * not. */
-static int open_hidden_library(const struct gn_wall_plan *plan, char *ret_folder)
+/* The parts of a driver that lie where temporary files do, and so would be hidden. */
+struct hidden {
+    int n;
+    struct {
+        int fd;
+        char path[PATH_MAX];
+    } parts[32];
+};
+
+static void find_hidden(void *ctx, const char *path, unsigned how)
 {
-    if (!plan->library || !realpath(plan->library, ret_folder) || strncmp(ret_folder, "/tmp/", 5) != 0)
-        return -1;
-    *strrchr(ret_folder, '/') = 0;
-    return strlen(ret_folder) > 5 ? open(ret_folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct hidden *h = ctx;
+    (void)how;
+    if (h->n == (int)GN_ARRAY_SIZE(h->parts))
+        return;
+    const int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    snprintf(h->parts[h->n].path, sizeof h->parts->path, "%s", path);
+    h->parts[h->n++].fd = fd;
 }
 
-static int show_again(int fd, char *folder)
+/* Not to be written: others run it. What cannot be shown is not there, and the driver says if it
+ * minds. */
+static void show_again(int fd, char *path)
 {
-    for (char *slash = folder + 5; (slash = strchr(slash, '/')); *slash++ = '/') {
-        *slash = 0;
-        if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-            return -errno;
-    }
-    return mkdir(folder, 0755) < 0 && errno != EEXIST ? -errno : bind_fd(fd, folder);
+    struct stat is, shown;
+    char from[32];
+    if (fstat(fd, &is) < 0)
+        return;
+    if (stat(path, &shown) == 0 && shown.st_dev == is.st_dev && shown.st_ino == is.st_ino)
+        return; /* it lies in another part */
+    snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+    if (gn_wall_make_place(path, strlen("/tmp"), is.st_mode) == 0)
+        (void)gn_wall_show(from, path, false);
 }
 
-static int fill(const struct gn_wall_plan *plan, int cache, int library, char *folder)
+static int fill(const struct gn_wall_plan *plan, int cache, struct hidden *hidden)
 {
     char options[128];
     snprintf(options, sizeof options, "mode=0711,size=" MAX_BYTES ",nr_inodes=" MAX_ENTRIES ",uid=%u,gid=%u",
@@ -65,11 +84,11 @@ static int fill(const struct gn_wall_plan *plan, int cache, int library, char *f
     int rc = 0;
     if (cache >= 0 && (rc = make_folder(GN_WALL_CACHE_AT, plan)) == 0)
         rc = bind_fd(cache, GN_WALL_CACHE_AT);
-    if (rc == 0 && library >= 0)
-        rc = show_again(library, folder);
     if (rc == 0 && (rc = make_folder(SHM_AT, plan)) == 0)
         /* A machine without /dev/shm has none that could be shared. */
         (void)mount(SHM_AT, "/dev/shm", NULL, MS_BIND, NULL);
+    for (int i = 0; rc == 0 && i < hidden->n; i++)
+        show_again(hidden->parts[i].fd, hidden->parts[i].path);
     if (rc)
         (void)umount2("/tmp", MNT_DETACH);
     return rc;
@@ -77,22 +96,22 @@ static int fill(const struct gn_wall_plan *plan, int cache, int library, char *f
 
 int gn_wall_scratch(const struct gn_wall_plan *plan)
 {
-    char folder[PATH_MAX];
-    int cache = -1, library, rc = 0;
+    struct hidden hidden = {.n = 0};
+    int cache = -1, rc = 0;
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return -errno;
     /* Opened in this namespace, to be bound in it, and before what may lie above them is covered. */
     if (plan->cache && (cache = open(plan->cache, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return -errno;
-    library = open_hidden_library(plan, folder);
-    rc = fill(plan, cache, library, folder);
+    gn_wall_temporary_files(plan, find_hidden, &hidden);
+    rc = fill(plan, cache, &hidden);
     /* Refused where part of the machine's own is covered, as in containers: then Landlock alone hides the
      * rest. */
     if (rc == 0 && getpid() == 1)
         (void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     if (cache >= 0)
         close(cache);
-    if (library >= 0)
-        close(library);
+    while (hidden.n)
+        close(hidden.parts[--hidden.n].fd);
     return rc;
 }

@@ -6,14 +6,12 @@
  * none.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,53 +20,6 @@
 #define ROOT     "/tmp/root"
 #define OLD_ROOT ROOT "/.old"
 
-/* The folders above path[0 .. n). */
-static int make_parents(char *path)
-{
-    for (char *slash = path + sizeof ROOT; (slash = strchr(slash, '/')); *slash++ = '/') {
-        *slash = 0;
-        int rc = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
-        if (rc) {
-            *slash = '/';
-            return rc;
-        }
-    }
-    return 0;
-}
-
-static int make_place(const char *path, const struct stat *st)
-{
-    if (S_ISDIR(st->st_mode))
-        return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
-    if (fd < 0)
-        return -errno;
-    close(fd);
-    return 0;
-}
-
-/* What the mount forbids already stays forbidden: in a user namespace it must. */
-static unsigned long kept_flags(const char *at)
-{
-    static const struct {
-        unsigned long is, flag;
-    } map[] = {
-        {ST_NODEV, MS_NODEV}, {ST_NOEXEC, MS_NOEXEC}, {ST_NOATIME, MS_NOATIME}, {ST_NODIRATIME, MS_NODIRATIME}, {ST_RELATIME, MS_RELATIME}};
-    struct statvfs v;
-    unsigned long flags = 0;
-    if (statvfs(at, &v) == 0)
-        for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)
-            flags |= v.f_flag & map[i].is ? map[i].flag : 0;
-    return flags;
-}
-
-static int show(const char *path, const char *at, bool writable)
-{
-    if (mount(path, at, NULL, MS_BIND, NULL) < 0)
-        return -errno;
-    return mount(NULL, at, NULL, MS_REMOUNT | MS_BIND | MS_NOSUID | (writable ? 0 : MS_RDONLY) | kept_flags(at), NULL) < 0 ? -errno : 0;
-}
-
 /* One entry of the driver's files. What cannot be shown is not there: the driver says if it minds. */
 static void add(void *ctx, const char *path, unsigned how)
 {
@@ -76,10 +27,12 @@ static void add(void *ctx, const char *path, unsigned how)
     struct stat st;
     (void)ctx;
     if (strncmp(path, "/proc", 5) == 0 || strncmp(path, "/tmp/", 5) == 0 || lstat(path, &st) < 0 ||
-        (size_t)snprintf(at, sizeof at, ROOT "%s", path) >= sizeof at || make_parents(at) < 0)
+        (size_t)snprintf(at, sizeof at, ROOT "%s", path) >= sizeof at)
         return;
     /* A device is written on a read-only mount, too. */
     if (S_ISCHR(st.st_mode) && !(how & GN_WALL_DEVICE) && strcmp(path, "/dev/zero") == 0)
+        return;
+    if (gn_wall_make_place(at, strlen(ROOT), st.st_mode))
         return;
     if (S_ISLNK(st.st_mode)) {
         ssize_t n = readlink(path, target, sizeof target - 1);
@@ -88,8 +41,18 @@ static void add(void *ctx, const char *path, unsigned how)
         return;
     }
     /* Other mounts below it (a /usr/local of its own) are shown only as far as the folders beneath them. */
-    if (make_place(at, &st) == 0 && show(path, at, how & GN_WALL_DEVICE) < 0)
-        (void)umount2(at, MNT_DETACH);
+    (void)gn_wall_show(path, at, how & GN_WALL_DEVICE);
+}
+
+/* A part of a driver that gn_wall_scratch shows in the worker's own /tmp, of which a bind shows the
+ * folder alone. */
+static void add_shown_again(void *ctx, const char *path, unsigned how)
+{
+    char at[PATH_MAX];
+    (void)ctx;
+    (void)how;
+    if (gn_wall_is_temporary(path) && (size_t)snprintf(at, sizeof at, ROOT "%s", path) < sizeof at)
+        (void)gn_wall_show(path, at, false);
 }
 
 /* Its own processes' alone, or nothing. */
@@ -102,14 +65,15 @@ static int add_processes(void)
     if (mkdir(ROOT "/proc", 0755) < 0)
         return -errno;
     /* Not to be written: a worker could make itself the last to go when memory runs out. */
-    return show("/proc", ROOT "/proc", false);
+    return gn_wall_show("/proc", ROOT "/proc", false);
 }
 
-static int add_own(bool cache)
+static int add_own(const struct gn_wall_plan *plan)
 {
     if (mkdir(ROOT "/tmp", 0711) < 0 || mount("/tmp", ROOT "/tmp", NULL, MS_BIND, NULL) < 0)
         return -errno;
-    if (cache && mount(GN_WALL_CACHE_AT, ROOT GN_WALL_CACHE_AT, NULL, MS_BIND, NULL) < 0)
+    gn_wall_temporary_files(plan, add_shown_again, NULL);
+    if (plan->cache && mount(GN_WALL_CACHE_AT, ROOT GN_WALL_CACHE_AT, NULL, MS_BIND, NULL) < 0)
         return -errno;
     if ((mkdir(ROOT "/dev", 0755) < 0 && errno != EEXIST) || (mkdir(ROOT "/dev/shm", 0755) < 0 && errno != EEXIST))
         return -errno;
@@ -122,7 +86,7 @@ int gn_wall_view(const struct gn_wall_plan *plan)
     if (mkdir(ROOT, 0755) < 0 || mount("gantry", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") < 0)
         return -errno;
     gn_wall_driver_files(plan, add, NULL);
-    rc = add_own(plan->cache != NULL);
+    rc = add_own(plan);
     if (rc == 0)
         rc = add_processes();
     if (rc == 0 && (mkdir(OLD_ROOT, 0700) < 0 || syscall(SYS_pivot_root, ROOT, OLD_ROOT) < 0))

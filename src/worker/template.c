@@ -5,7 +5,9 @@
  * descriptors come over the worker's own control socket. Single-threaded, and it must stay so.
  */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -129,6 +131,16 @@ static const char *mode_text(enum gn_wall_mode walls)
     return texts[walls <= GN_WALL_REQUIRED ? walls : GN_WALL_REQUIRED];
 }
 
+/*
+ * Where a library lies that was loaded by its name alone: the walls show a driver's prefix to its
+ * workers. The text lasts as long as the library.
+ */
+static const char *path_of(void *library, const char *name)
+{
+    struct link_map *map;
+    return !strchr(name, '/') && !dlinfo(library, RTLD_DI_LINKMAP, &map) && map->l_name[0] == '/' ? map->l_name : name;
+}
+
 int gn_worker_template(int socket, const char *api, const char *library, enum gn_wall_mode walls, bool late, char *title)
 {
     struct gn_error err = {{0}, {0}};
@@ -144,9 +156,10 @@ int gn_worker_template(int socket, const char *api, const char *library, enum gn
             gn_log(GN_LOG_ERROR, "%s", err.what);
             return 1;
         }
+        t.start.path = path_of(t.start.library, library);
         if (count_threads() > 1) {
             gn_log(GN_LOG_WARN, "%s starts threads when it is loaded: its workers load it themselves, which is slower", library);
-            execl("/proc/self/exe", "gantry-worker", "--late-template", api, library, mode_text(walls), (char *)NULL);
+            execl("/proc/self/exe", "gantry-worker", "--late-template", api, t.start.path, mode_text(walls), (char *)NULL);
             gn_log(GN_LOG_ERROR, "cannot start the template again: %s", strerror(errno));
             return 1;
         }

@@ -8,8 +8,10 @@ Status 0: the walls hold; 1: a sentence says which does not; 77: this machine ca
 
 import argparse
 import errno
+import glob
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,6 +69,7 @@ class Case:
         self.work = work
         self.stage = built_tree(os.path.join(work, "tree"), options.build)
         self.secret = os.path.join(work, "secret.h")
+        self.folders = []  # to be removed at the end
         self.own = ("/proc/1/environ", "/proc/self/environ")  # of its own process, but not for a build's log
         with open(self.secret, "w", encoding="utf-8") as f:
             f.write(SECRET + "\n")
@@ -359,6 +362,60 @@ def race(case):
         raise Wrong("a file of root's belongs to user {} now, mode {:o}".format(after.st_uid, after.st_mode))
 
 
+def installed_below_tmp(case):
+    """A prefix with PoCL in it: (the library's folder, a file that lies beside the prefix)."""
+    libraries = glob.glob("/usr/lib/*/libpocl.so.2")
+    if not libraries or not os.path.isdir("/usr/share/pocl"):
+        raise Skip("PoCL is not installed as Debian has it")
+    library = libraries[0]
+    top = tempfile.mkdtemp(prefix="walls-driver-", dir="/tmp")
+    case.folders.append(top)
+    os.chmod(top, 0o755)
+    folder = os.path.join(top, "prefix/lib/machine")
+    os.makedirs(folder)
+    shutil.copy(library, os.path.join(folder, "libpocl.so.2"))
+    shutil.copytree(os.path.join(os.path.dirname(library), "pocl"), os.path.join(folder, "pocl"))
+    data = os.path.join(top, "prefix/share/pocl")
+    shutil.copytree("/usr/share/pocl/include", os.path.join(data, "include"))
+    for name in os.listdir("/usr/share/pocl"):
+        if name.endswith(".bc"):
+            os.symlink(os.path.join("/usr/share/pocl", name), os.path.join(data, name))
+    secret = os.path.join(top, "secret")
+    shutil.copy(case.secret, secret)
+    return folder, secret
+
+
+def prefix(case):
+    """A driver that is installed below /tmp builds programs there, by whatever name it is found, and cannot be written."""
+    folder, secret = installed_below_tmp(case)
+    top = os.path.dirname(secret)
+    link = os.path.join(top, "link")
+    os.symlink(os.path.join(top, "prefix"), link)
+    for line, path in ((os.path.join(folder, "libpocl.so.2"), ""), (os.path.join(link, "lib/machine/libpocl.so.2"), ""),
+                       ("libpocl.so.2", folder)):
+        vendors = tempfile.mkdtemp(prefix="vendors-", dir=case.work)
+        os.chmod(vendors, 0o755)
+        with open(os.path.join(vendors, "pocl.icd"), "w", encoding="utf-8") as f:
+            f.write(line + "\n")
+        env = {"OCL_ICD_VENDORS": vendors, **({"LD_LIBRARY_PATH": path} if path else {})}
+        with case.gantry(env=env) as gantry:
+            case.need(gantry, "temporary files")
+            # Below the prefix the program's own folder would do: its files are found there.
+            with case.start(gantry, "alice", ("env", "-C", "/")) as p:
+                p.source("__kernel void k(__global int *a) { a[0] = get_global_size(0); }")
+                status, log = p.build()
+                if status:
+                    raise Wrong("the driver that {} names builds nothing: {}".format(line, log))
+                library = os.path.join(path, line)
+                if p.call(OPEN, '"' + library, O_RDONLY)[0] < 0:
+                    raise Wrong("{} cannot be seen".format(library))
+                for at in (library, os.path.join(os.path.dirname(library), "../../share/pocl/include/pocl_types.h")):
+                    refused(at + ", to write", p.call(OPEN, '"' + at, O_WRONLY)[0], errno.EROFS, errno.EACCES)
+                refused("a new file in the prefix", p.call(OPEN, '"' + os.path.dirname(library) + "/new", O_WRONLY | O_CREAT, 0o700)[0])
+                refused("a file beside the prefix", p.call(OPEN, '"' + secret, O_RDONLY)[0], errno.ENOENT)
+                p.right()
+
+
 def poor(case):
     """Where there are neither namespaces nor Landlock nor filters: said once, and programs run all the same."""
     wrapped = case.where("all")
@@ -382,7 +439,7 @@ def poor(case):
 def view(case):
     """Without Landlock a root of its own hides as much."""
     case.stage, case.own = case.where("landlock"), ()
-    for attack in (files, cache, includes, memory):
+    for attack in (files, cache, includes, memory, prefix):
         attack(case)
 
 
@@ -402,7 +459,7 @@ def user(case):
     if subprocess.run(["/usr/bin/test", "-x", case.intruder], preexec_fn=become, check=False).returncode:
         raise Skip("an ordinary user cannot run what is built here")
     try:
-        for name in ("identity", "files", "includes", "cache", "processes", "forks", "memory", "view"):
+        for name in ("identity", "files", "includes", "cache", "processes", "forks", "memory", "prefix", "view"):
             p = subprocess.run(["/usr/bin/python3", "-B", os.path.abspath(__file__), "--build", case.options.build, name],
                                preexec_fn=become, env=env, cwd=work, capture_output=True, text=True, timeout=300, check=False)
             print(name, p.returncode, p.stdout.strip(), p.stderr.strip())
@@ -414,7 +471,7 @@ def user(case):
         subprocess.run(["rm", "-rf", work], check=False)
 
 
-CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, view, poor, user, race)}
+CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, prefix, view, poor, user, race)}
 
 
 def main():
@@ -429,7 +486,12 @@ def main():
     try:
         with tempfile.TemporaryDirectory(prefix="walls-") as work:
             os.chmod(work, 0o755)
-            CASES[options.case](Case(options, work))
+            case = Case(options, work)
+            try:
+                CASES[options.case](case)
+            finally:
+                for folder in case.folders:
+                    shutil.rmtree(folder, ignore_errors=True)
     except Skip as why:
         print("SKIP: {}".format(why), file=sys.stderr)
         return 77
