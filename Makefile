@@ -92,7 +92,9 @@ soak: stage
 	@python3 -B tests/faults/campaign.py --build $(BUILD) --kills $(KILLS) --seed $(SEED)
 	@python3 -B tests/faults/crowd.py --build $(BUILD)
 	@for route in local mode unix tcp stop; do \
-	    python3 -B tests/migrated/stress_test.py $(BUILD)/stage $(BUILD)/tests/migrated/stress $$route --migrations $(MIGRATIONS) || exit 1; done
+	    python3 -B tests/migrated/stress_test.py $(BUILD)/stage $(BUILD)/tests/migrated/stress $$route --migrations $(MIGRATIONS) && \
+	    python3 -B tests/migrated/differential_test.py $(BUILD)/stage $(BUILD)/tests/differential/difftest $$route && \
+	    python3 -B tests/migrated/edges_test.py $(BUILD)/stage $(BUILD)/tests/edges/edges $$route || exit 1; done
 	@SCRIBBLE_SECONDS=$(SCRIBBLE_SECONDS) python3 -B tests/attacks/attacks.py --build $(BUILD) --seed $(SEED) scribbled
 	@python3 -B tests/direct/ends_test.py $(BUILD)/stage $(BUILD)/tests/direct/ends $(BUILD)/tests/direct/libleaving-icd.so \
 	    Ends.test_at_any_moment --runs $(ENDS) --seed $(SEED)

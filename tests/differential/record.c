@@ -82,6 +82,10 @@ static void end_line(void)
     }
     line_used = 0;
     line[0] = '\0';
+    /* DIFFTEST_PAUSE_US: time for something to be done to the program between its calls. */
+    const char *pause_us = getenv("DIFFTEST_PAUSE_US");
+    if (pause_us)
+        usleep((useconds_t)atoi(pause_us));
 }
 
 void name_handle(enum arg_kind kind, const void *handle)
