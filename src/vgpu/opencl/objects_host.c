@@ -274,7 +274,7 @@ void *gn_host_Buffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_ar
         plain.has_host_ptr = plain.home = CL_FALSE;
     }
     void *made = make_buffer(v, r, &plain, result);
-    if (made)
+    if (made && a->told_flags)
         *a->told_flags = flags_of(v, made, a->flags);
     if (made && !a->svm && !*a->at_home) {
         forget_contents(&w->flags, &w->host_ptr, &w->initial, &w->has_host_ptr);
@@ -361,7 +361,8 @@ void *gn_host_Image(struct gn_vgpu *v, struct gn_request *r, const struct gn_arg
     void *made = make_image(v, r, a, result);
     if (!made)
         return NULL;
-    *a->told_flags = flags_of(v, made, a->flags);
+    if (a->told_flags)
+        *a->told_flags = flags_of(v, made, a->flags);
     forget_contents(&w->flags, &w->host_ptr, &w->initial, &w->has_host_ptr);
     return made;
 }
