@@ -32,6 +32,7 @@ OCLGRIND_DEPARTS = {
     "map.flavours": "CL_MEM_MAP_COUNT is always 0",
     "map.nested": "CL_MEM_MAP_COUNT is always 0",
     "context.create": "appends memory to an empty list of properties",
+    "context.create_errors": "lets a property pass that nobody knows",
     "image.errors": "answers an image query about a buffer with memory that nobody wrote",
     "imagedata.map_over_buffers": "tells a slice pitch of images that have no slices",
     "imagedata.map_used": "tells a slice pitch of images that have no slices",

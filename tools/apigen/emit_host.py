@@ -44,8 +44,40 @@ def pads(api, call):
     return any(name == "zero_end" for _, name, _, _ in layout(api, call))
 
 
+def known_names(call, out):
+    """What the driver may answer with is known by type: no pointer of this process's, and no handle."""
+    ctype = next(p.ctype for p in call.params if p.name == "param_name")
+    out(f"bool gn_asks_{call.name}({ctype} param_name)\n{{\n    switch (param_name) {{")
+    for name in call.asks:
+        out(f"    case {name}:")
+    out("        return true;\n    default:\n        return false;\n    }\n}\n")
+
+
+def known_keys(call, out):
+    """Likewise of what the driver takes."""
+    for name, (error, keys) in call.keys.items():
+        if keys and error != "host":
+            out(f"static const uint64_t keys_{call.name}_{name}[] = {{{', '.join(keys)}}};\n")
+
+
+def refuse(call, out):
+    """A key that is not among those. Instead of an unknown question the driver is asked a known one, without room: what else is
+    wrong is its to say."""
+    if call.served == "info":
+        out(f"    const bool known = gn_asks_{call.name}(a.param_name);\n    if (!known) {{\n        a.param_name = {call.asks[0]};")
+        out("        a.param_value = NULL;\n        a.param_value_size = 0;\n        a.param_value_size_ret = NULL;\n    }")
+    for name, (error, keys) in call.keys.items():
+        known = f"keys_{call.name}_{name}, GN_ARRAY_SIZE(keys_{call.name}_{name})" if keys else "NULL, 0"
+        if error != "host":
+            out(f"    if (!gn_list_knows(a.{name}, {known})) {{")
+            out(f"        r->result = gn_request_made(r, {kind(call.kind)}, w->id, NULL, {error});\n        return;\n    }}")
+
+
 def request(api, call, out):
     """A request that is answered: decode into args, then the driver, or the hand."""
+    if call.served == "info":
+        known_names(call, out)
+    known_keys(call, out)
     out(f"static void host_{call.name}(struct gn_vgpu *v, struct gn_request *r)\n{{")
     out(f"    const struct gn_wire_{call.name} *w = gn_request_message(r);")
     out(f"    struct gn_args_{call.name} a = {{0}};")
@@ -75,6 +107,7 @@ def request(api, call, out):
     if pads(api, call):
         out("    r->fault |= w->zero_end != 0;")
     out("    if (gn_request_faulty(r))\n        return;")
+    refuse(call, out)
     driver_args = []
     for p in call.params:
         if p.mode in ("local", "callback", "err"):
@@ -93,6 +126,8 @@ def request(api, call, out):
         out(f"    r->result = gn_host_{call.name}(v, r, &a);")
     else:
         out(f"    r->result = gn_cl(v)->{call.name} ? gn_cl(v)->{call.name}({', '.join(driver_args)}) : CL_INVALID_OPERATION;")
+    if call.served == "info":
+        out("    if (!known && r->result == CL_SUCCESS)\n        r->result = CL_INVALID_VALUE;")
     if call.track and call.track[0] == "changes":
         out(f"    gn_request_changed(r, a.{call.track[1]}_object);")
     out("}\n")
@@ -186,6 +221,11 @@ def emit_header(api, out):
                 "cl_int *result);")
         else:
             out(f"cl_int gn_host_{c.name}(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_{c.name} *a);")
+    out("\n/* Whether an answer to that question is known by type: the driver is asked no other. */")
+    for c in api.calls:
+        if c.served == "info":
+            ctype = next(p.ctype for p in c.params if p.name == "param_name")
+            out(f"bool gn_asks_{c.name}({ctype} param_name);")
     out("\n/* What a command that has to wait would be answered, as far as can be told: 0, or an error. */")
     for c in api.calls:
         if c.judge:

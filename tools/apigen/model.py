@@ -52,6 +52,8 @@ class Call:
     event: str = ""       # CL_COMMAND_*
     track: list = field(default_factory=list)
     local_names: list = field(default_factory=list)
+    asks: list = field(default_factory=list)     # the values of param_name that travel
+    keys: dict = field(default_factory=dict)     # of a list: (the error for any other key, the keys that may stand in it)
     params: list = field(default_factory=list)
 
     def param(self, mode):
@@ -164,6 +166,15 @@ class Reader:
             self.call.track = words[1:]
         elif words[0] == "local":
             self.call.local_names += words[1:]
+        elif words[0] == "asks":
+            self.call.asks += words[1:]
+        elif words[0] == "keys":
+            if len(words) < 3:
+                self.fail("keys LIST ERROR [KEY...] is how the keys of a list are said")
+            error, keys = self.call.keys.setdefault(words[1], (words[2], []))
+            if error != words[2]:
+                self.fail(f"an unknown key of {words[1]} is {error} already")
+            keys += words[3:]
         elif words[0] == "callback":
             m = re.match(r"^callback\s+(\w+)\((.*)\)$", body)
             if not m:
@@ -255,6 +266,7 @@ class Checker:
             self.fail("has a callback, which cannot travel: make it local, with a message")
         self.track(names)
         self.outputs(names)
+        self.keys(names)
 
     def words(self):
         """A word that its call has no use for would be ignored without a word."""
@@ -266,6 +278,8 @@ class Checker:
                 ("made", c.served == "create" and not c.message, "a creating entry point has"),
                 ("judge", c.served == "command", "a command has"),
                 ("local_names", c.served == "info", "an info has"),
+                ("asks", c.served == "info", "an info has"),
+                ("keys", c.served == "create", "a creating request has"),
                 ("slow", c.travels and c.served != "command", "a request that is waited for has"),
                 ("quiet", c.served == "forward" and c.message, "a message that is forwarded has"),
                 ("stub", c.travels and not c.message, "an entry point that travels has"),
@@ -291,8 +305,28 @@ class Checker:
             self.fail("is an info whose param_value has not the size param_value_size")
         if shape.get("param_value_size_ret") != ("size_t *", "out", "1"):
             self.fail("is an info without a param_value_size_ret : out[1]")
-        if self.call.local_names and shape.get("param_name", ("", ""))[1] != "value":
-            self.fail("answers names in the program but has no param_name")
+        if shape.get("param_name", ("", ""))[1] != "value":
+            self.fail("is an info without a param_name")
+        if not self.call.asks:
+            self.fail("is an info that does not say which names may travel: asks NAME...")
+        self.once(self.call.asks)
+
+    def keys(self, names):
+        """A driver may take a pointer for the value of a key that Gantry does not know."""
+        for p in self.call.params:
+            if p.mode == "list" and p.name not in self.call.keys:
+                self.fail(f"does not say which keys may stand in {p.name}: keys {p.name} ERROR [KEY...]", p.line)
+        for name, (error, keys) in self.call.keys.items():
+            if error == "host" and (keys or not self.call.host):
+                self.fail(f"leaves the keys of {name} to a handler, and has none, or names them")
+            if name not in names or names[name].mode != "list":
+                self.fail(f"says the keys of {name}, which is no list")
+            self.once(keys)
+
+    def once(self, names):
+        twice = next((n for n in names if names.count(n) > 1), None)
+        if twice:
+            self.fail(f"says {twice} twice")
 
     def command(self):
         c = self.call
@@ -393,7 +427,7 @@ class Checker:
         if p.mode == "in" and "void" in p.ctype and not p.in_bytes:
             self.fail(f"{p.name} points at void: its length is in bytes", p.line)
         if p.length and p.mode != "fixed":
-            for word in re.findall(r"[a-z_]\w*", p.length):
+            for word in re.findall(r"\b[a-z_]\w*", p.length):
                 if word not in names and word not in ("sizeof", "product", "rect_span", "image_span") and not word.startswith("cl_"):
                     self.fail(f"the length of {p.name} uses {word}, which is no parameter", p.line)
         if p.valid and p.valid not in names:

@@ -133,6 +133,19 @@ void *gn_request_list(struct gn_request *r, const struct gn_span *span)
     return list;
 }
 
+bool gn_list_knows(const void *list, const uint64_t *keys, size_t n)
+{
+    const uint64_t *at = list;
+    for (; at && *at; at += 2) {
+        size_t i = 0;
+        while (i < n && keys[i] != *at)
+            i++;
+        if (i == n)
+            return false;
+    }
+    return true;
+}
+
 void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t bytes)
 {
     if (span->segment == GN_SPAN_NULL)

@@ -193,6 +193,8 @@ void *gn_request_objects(struct gn_request *r, uint16_t kind, const struct gn_sp
 void *gn_request_in(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
 void *gn_request_string(struct gn_request *r, const struct gn_span *span);
 void *gn_request_list(struct gn_request *r, const struct gn_span *span);
+/* No other key stands in what that returned, NULL too: a driver might take an unknown one's value for a pointer. */
+bool gn_list_knows(const void *list, const uint64_t *keys, size_t n);
 void *gn_request_out(struct gn_request *r, const struct gn_span *span, uint64_t bytes);
 /* A span that must name something. */
 void gn_request_need(struct gn_request *r, const struct gn_span *span);

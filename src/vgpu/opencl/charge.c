@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kilobytes of memory that are free, and of the largest free block: cl_amd_device_attribute_query. */
-#define DEVICE_GLOBAL_FREE_MEMORY_AMD 0x4039
-
 /* ---- before */
 
 bool gn_mem_charge(struct gn_vgpu *v, struct gn_request *r, uint64_t bytes)
@@ -216,7 +213,7 @@ cl_int gn_host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r, const st
         if (a->param_value_size >= sizeof *bytes && *bytes > limit)
             *bytes = limit;
         break;
-    case DEVICE_GLOBAL_FREE_MEMORY_AMD:
+    case CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: /* kilobytes, and those of the largest free block */
         for (size_t i = 0; i < 2 && (i + 1) * sizeof *kib <= a->param_value_size; i++)
             if (kib[i] > (limit > used ? limit - used : 0) / 1024)
                 kib[i] = (limit > used ? limit - used : 0) / 1024;

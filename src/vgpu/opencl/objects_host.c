@@ -39,6 +39,9 @@ cl_int gn_host_SubDevices(struct gn_vgpu *v, struct gn_request *r, const struct 
         return CL_OUT_OF_HOST_MEMORY;
     if (properties)
         memcpy(properties, a->properties, a->n_properties * sizeof *properties);
+    if (properties && properties[0] != CL_DEVICE_PARTITION_EQUALLY && properties[0] != CL_DEVICE_PARTITION_BY_COUNTS &&
+        properties[0] != CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN)
+        return CL_INVALID_VALUE;
     cl_int result = gn_cl(v)->clCreateSubDevices(a->in_device, properties, a->n_ids, devices, &n);
     bool good = !result && a->ids;
     for (cl_uint i = 0; good && i < n && i < a->n_ids; i++) {
@@ -117,9 +120,14 @@ void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
         }
         memcpy(properties, a->properties, a->n_properties * sizeof *properties);
         properties[a->n_properties - 1] = 0;
-        for (cl_uint i = 0; i + 1 < a->n_properties && properties[i]; i += 2)
-            if (properties[i] == CL_CONTEXT_PLATFORM)
+        for (cl_uint i = 0; i + 1 < a->n_properties && properties[i]; i += 2) {
+            if (properties[i] == CL_CONTEXT_PLATFORM) {
                 properties[i + 1] = (cl_context_properties)gn_platform_of(v)->id;
+            } else if (properties[i] != CL_CONTEXT_INTEROP_USER_SYNC) {
+                *result = CL_INVALID_PROPERTY;
+                return NULL;
+            }
+        }
     }
     struct gn_vgpu *_Atomic *speaker = a->notify ? speaker_of(v) : NULL;
     /* An id that no object can have is refused when there is one; the driver may speak before. */
@@ -377,8 +385,28 @@ void *gn_host_clCreatePipe(struct gn_vgpu *v, struct gn_request *r, const struct
         *result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         return NULL;
     }
-    return gn_cl(v)->clCreatePipe(a->context, a->flags, a->pipe_packet_size, a->pipe_max_packets,
-                                  (cl_pipe_properties *)(uintptr_t)a->properties, result);
+    /* No property is known. What else is wrong the driver says first. */
+    const bool known = gn_list_knows(a->properties, NULL, 0);
+    const cl_pipe_properties *properties = known ? a->properties : NULL;
+    cl_mem made =
+        gn_cl(v)->clCreatePipe(a->context, a->flags, a->pipe_packet_size, a->pipe_max_packets, (void *)(uintptr_t)properties, result);
+    if (made && !known) {
+        gn_cl(v)->clReleaseMemObject(made);
+        made = NULL;
+        *result = CL_INVALID_VALUE;
+    }
+    return made;
+}
+
+void *gn_host_clCreateSubBuffer(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCreateSubBuffer *a, cl_int *result)
+{
+    (void)r;
+    /* What another type's description points at is not known. */
+    if (a->buffer_create_type != CL_BUFFER_CREATE_TYPE_REGION) {
+        *result = CL_INVALID_VALUE;
+        return NULL;
+    }
+    return gn_cl(v)->clCreateSubBuffer(a->buffer, a->flags, a->buffer_create_type, a->buffer_create_info, result);
 }
 
 cl_int gn_host_MapProbe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_MapProbe *a)

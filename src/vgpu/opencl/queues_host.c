@@ -102,5 +102,8 @@ cl_int gn_host_clGetCommandQueueInfo(struct gn_vgpu *v, struct gn_request *r, co
         gn_cl(v)->clGetCommandQueueInfo(a->command_queue, a->param_name, a->param_value_size, a->param_value, a->param_value_size_ret);
     if (result == CL_SUCCESS && q && !q->profiling && a->param_name == CL_QUEUE_PROPERTIES && properties)
         *properties &= ~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
+    /* A handle would be the driver's own. */
+    if (result == CL_SUCCESS && a->param_name == CL_QUEUE_DEVICE_DEFAULT && a->param_value)
+        memset(a->param_value, 0, a->param_value_size);
     return result;
 }

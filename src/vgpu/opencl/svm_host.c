@@ -312,6 +312,8 @@ cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r, cons
     const uint64_t *pointers = a->param_value; /* of a record, what they pointed to may have been freed since */
     if (!gn_cl(v)->clSetKernelExecInfo)
         return CL_INVALID_OPERATION;
+    if (a->param_name != CL_KERNEL_EXEC_INFO_SVM_PTRS && a->param_name != CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM)
+        return CL_INVALID_VALUE;
     if (a->param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && pointers)
         for (size_t i = 0; i < a->param_value_size / sizeof *pointers; i++)
             if (pointers[i] && !gn_svm_live(v, pointers[i], 0) && !(r->anew && gn_svm_address_ok(v, pointers[i])))

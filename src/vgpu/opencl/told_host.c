@@ -3,22 +3,22 @@
  * answers from what is kept: that never changes once something is served. */
 #include "told_host.h"
 
+#include "opencl_host.h"
 #include "stream/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* All questions of the specification and its extensions stand in this range; a driver says no to those it does not know. */
+/* All questions of the specification stand in this range; a driver says no to those it does not know. */
 #define FIRST_QUESTION 0x1001u
 #define LAST_QUESTION  0x107fu
 #define MOST_BYTES     65536u /* of one answer */
 
-/* Handles, and what is the program's own side's to say. */
+/* An answer of unknown type may be a pointer; and a part's type is its own. */
 static bool is_asked(cl_device_info number)
 {
-    return number != CL_DEVICE_PLATFORM && number != CL_DEVICE_PARENT_DEVICE && number != CL_DEVICE_REFERENCE_COUNT &&
-           number != CL_DEVICE_PARTITION_TYPE;
+    return gn_asks_clGetDeviceInfo(number) && number != CL_DEVICE_PARTITION_TYPE;
 }
 
 static int by_number(const void *a, const void *b)

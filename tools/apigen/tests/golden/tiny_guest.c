@@ -43,6 +43,26 @@ cl_int gn_send_clCreateBuffer(struct gn_session *session, struct gn_object *made
     return gn_call_wait(&c);
 }
 
+cl_int gn_send_clCreateQueue(struct gn_session *session, struct gn_object *made, cl_context context, const cl_properties *properties)
+{
+    struct gn_call c;
+    struct gn_wire_clCreateQueue *w = gn_call_begin(&c, session, GN_OP_clCreateQueue, sizeof *w);
+    w->id = made->id;
+    w->context = gn_id_of(context);
+    w->properties = gn_call_list(&c, properties);
+    return gn_call_wait(&c);
+}
+
+cl_int gn_send_Pipe(struct gn_session *session, struct gn_object *made, cl_context context, const cl_properties *properties)
+{
+    struct gn_call c;
+    struct gn_wire_Pipe *w = gn_call_begin(&c, session, GN_OP_Pipe, sizeof *w);
+    w->id = made->id;
+    w->context = gn_id_of(context);
+    w->properties = gn_call_list(&c, properties);
+    return gn_call_wait(&c);
+}
+
 cl_int gn_send_clCreateProgram(struct gn_session *session, struct gn_object *made, cl_context context, const char *name)
 {
     struct gn_call c;
@@ -239,6 +259,22 @@ cl_mem CL_API_CALL gn_clCreateBuffer(cl_context context, const cl_properties *pr
     return (void *)made;
 }
 
+cl_command_queue CL_API_CALL gn_clCreateQueue(cl_context context, const cl_properties *properties, cl_int *errcode_ret)
+{
+    struct gn_object *object = gn_object_of(context, GN_KIND_CONTEXT);
+    if (!object)
+        return gn_refuse(errcode_ret, CL_INVALID_CONTEXT);
+    struct gn_object *made = gn_object_new(object->session, GN_KIND_QUEUE, object);
+    if (!made)
+        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+    cl_int result = gn_send_clCreateQueue(object->session, made, context, properties);
+    if (result)
+        gn_object_drop(made), made = NULL;
+    if (errcode_ret)
+        *errcode_ret = result;
+    return (void *)made;
+}
+
 cl_program CL_API_CALL gn_clCreateProgram(cl_context context, const char *name, cl_int *errcode_ret)
 {
     struct gn_object *object = gn_object_of(context, GN_KIND_CONTEXT);
@@ -332,6 +368,14 @@ const uint16_t *gn_opencl_inputs(uint16_t op)
         static const uint16_t at[] = {offsetof(struct gn_wire_clCreateBuffer, properties), 0};
         return at;
     }
+    case GN_OP_clCreateQueue: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clCreateQueue, properties), 0};
+        return at;
+    }
+    case GN_OP_Pipe: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_Pipe, properties), 0};
+        return at;
+    }
     case GN_OP_clCreateProgram: {
         static const uint16_t at[] = {offsetof(struct gn_wire_clCreateProgram, name), 0};
         return at;
@@ -385,6 +429,7 @@ struct _cl_icd_dispatch gn_opencl_dispatch = {
     .clRetainDeviceEXT = gn_clRetainDeviceEXT,
     .clCreateContext = gn_clCreateContext,
     .clCreateBuffer = gn_clCreateBuffer,
+    .clCreateQueue = gn_clCreateQueue,
     .clCreateProgram = gn_clCreateProgram,
     .clGetFormats = gn_clGetFormats,
     .clSetProgramConstant = gn_clSetProgramConstant,
@@ -406,6 +451,7 @@ static const struct {
     {"clCreateContext", (void *)gn_clCreateContext},
     {"clCreateFromGLBuffer", (void *)gn_clCreateFromGLBuffer},
     {"clCreateProgram", (void *)gn_clCreateProgram},
+    {"clCreateQueue", (void *)gn_clCreateQueue},
     {"clEnqueueFill", (void *)gn_clEnqueueFill},
     {"clEnqueueMigrate", (void *)gn_clEnqueueMigrate},
     {"clEnqueueRead", (void *)gn_clEnqueueRead},

@@ -9,6 +9,8 @@
 cl_int gn_send_clGetDeviceInfo(struct gn_session *session, cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value, size_t *param_value_size_ret);
 cl_int gn_send_Context(struct gn_session *session, struct gn_object *made, cl_uint num_devices, const cl_device_id *devices);
 cl_int gn_send_clCreateBuffer(struct gn_session *session, struct gn_object *made, cl_context context, const cl_properties *properties, size_t size);
+cl_int gn_send_clCreateQueue(struct gn_session *session, struct gn_object *made, cl_context context, const cl_properties *properties);
+cl_int gn_send_Pipe(struct gn_session *session, struct gn_object *made, cl_context context, const cl_properties *properties);
 cl_int gn_send_clCreateProgram(struct gn_session *session, struct gn_object *made, cl_context context, const char *name);
 cl_int gn_send_Build(struct gn_session *session, cl_program program, cl_uint num_devices, const cl_device_id *device_list, const char *options, cl_uint *log);
 cl_int gn_send_clGetFormats(struct gn_session *session, cl_context context, cl_mem near, cl_uint num_entries, cl_ulong *formats, cl_uint *num_formats);
@@ -31,6 +33,7 @@ cl_int CL_API_CALL gn_clReleaseDevice(cl_device_id device);
 cl_int CL_API_CALL gn_clRetainDeviceEXT(cl_device_id device);
 cl_context CL_API_CALL gn_clCreateContext(const cl_device_id *devices, void(CL_CALLBACK *pfn_notify)(const char *, void *), void *user_data, cl_int *errcode_ret);
 cl_mem CL_API_CALL gn_clCreateBuffer(cl_context context, const cl_properties *properties, size_t size, cl_int *errcode_ret);
+cl_command_queue CL_API_CALL gn_clCreateQueue(cl_context context, const cl_properties *properties, cl_int *errcode_ret);
 cl_program CL_API_CALL gn_clCreateProgram(cl_context context, const char *name, cl_int *errcode_ret);
 cl_int CL_API_CALL gn_clGetFormats(cl_context context, cl_mem near, cl_uint num_entries, cl_ulong *formats, cl_uint *num_formats);
 cl_int CL_API_CALL gn_clSetProgramConstant(cl_program program, size_t size, const void *value);

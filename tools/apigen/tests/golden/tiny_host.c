@@ -4,6 +4,17 @@
 
 #include <stddef.h>
 
+bool gn_asks_clGetDeviceInfo(cl_device_info param_name)
+{
+    switch (param_name) {
+    case CL_DEVICE_NAME:
+    case CL_DEVICE_VENDOR:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r)
 {
     const struct gn_wire_clGetDeviceInfo *w = gn_request_message(r);
@@ -17,7 +28,16 @@ static void host_clGetDeviceInfo(struct gn_vgpu *v, struct gn_request *r)
     r->fault |= w->zero_end != 0;
     if (gn_request_faulty(r))
         return;
+    const bool known = gn_asks_clGetDeviceInfo(a.param_name);
+    if (!known) {
+        a.param_name = CL_DEVICE_NAME;
+        a.param_value = NULL;
+        a.param_value_size = 0;
+        a.param_value_size_ret = NULL;
+    }
     r->result = gn_cl(v)->clGetDeviceInfo ? gn_cl(v)->clGetDeviceInfo(a.device, a.param_name, a.param_value_size, a.param_value, a.param_value_size_ret) : CL_INVALID_OPERATION;
+    if (!known && r->result == CL_SUCCESS)
+        r->result = CL_INVALID_VALUE;
 }
 
 static void host_Context(struct gn_vgpu *v, struct gn_request *r)
@@ -45,12 +65,55 @@ static void host_clCreateBuffer(struct gn_vgpu *v, struct gn_request *r)
     a.size = w->size;
     if (gn_request_faulty(r))
         return;
+    if (!gn_list_knows(a.properties, NULL, 0)) {
+        r->result = gn_request_made(r, GN_KIND_MEM, w->id, NULL, CL_INVALID_PROPERTY);
+        return;
+    }
     cl_int result = CL_SUCCESS;
     void *made = NULL;
     if (gn_cl(v)->clCreateBuffer)
         made = gn_cl(v)->clCreateBuffer(a.context, a.properties, a.size, &result);
     else
         result = CL_INVALID_OPERATION;
+    r->result = gn_request_made(r, GN_KIND_MEM, w->id, made, result);
+}
+
+static const uint64_t keys_clCreateQueue_properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_SIZE};
+
+static void host_clCreateQueue(struct gn_vgpu *v, struct gn_request *r)
+{
+    const struct gn_wire_clCreateQueue *w = gn_request_message(r);
+    struct gn_args_clCreateQueue a = {0};
+    a.context_object = gn_request_object(r, GN_KIND_CONTEXT, w->context);
+    a.context = gn_driver_of(a.context_object);
+    a.properties = gn_request_list(r, &w->properties);
+    if (gn_request_faulty(r))
+        return;
+    if (!gn_list_knows(a.properties, keys_clCreateQueue_properties, GN_ARRAY_SIZE(keys_clCreateQueue_properties))) {
+        r->result = gn_request_made(r, GN_KIND_QUEUE, w->id, NULL, CL_INVALID_VALUE);
+        return;
+    }
+    cl_int result = CL_SUCCESS;
+    void *made = NULL;
+    if (gn_cl(v)->clCreateQueue)
+        made = gn_cl(v)->clCreateQueue(a.context, a.properties, &result);
+    else
+        result = CL_INVALID_OPERATION;
+    r->result = gn_request_made(r, GN_KIND_QUEUE, w->id, made, result);
+}
+
+static void host_Pipe(struct gn_vgpu *v, struct gn_request *r)
+{
+    const struct gn_wire_Pipe *w = gn_request_message(r);
+    struct gn_args_Pipe a = {0};
+    a.context_object = gn_request_object(r, GN_KIND_CONTEXT, w->context);
+    a.context = gn_driver_of(a.context_object);
+    a.properties = gn_request_list(r, &w->properties);
+    gn_request_need(r, &w->properties);
+    if (gn_request_faulty(r))
+        return;
+    cl_int result = CL_SUCCESS;
+    void *made = gn_host_Pipe(v, r, &a, &result);
     r->result = gn_request_made(r, GN_KIND_MEM, w->id, made, result);
 }
 
@@ -278,6 +341,8 @@ const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {
     [GN_OP_clGetDeviceInfo] = {.name = "clGetDeviceInfo", .fixed_bytes = sizeof(struct gn_wire_clGetDeviceInfo), .serve = host_clGetDeviceInfo},
     [GN_OP_Context] = {.name = "Context", .fixed_bytes = sizeof(struct gn_wire_Context), .serve = host_Context, .creates = GN_KIND_CONTEXT},
     [GN_OP_clCreateBuffer] = {.name = "clCreateBuffer", .fixed_bytes = sizeof(struct gn_wire_clCreateBuffer), .serve = host_clCreateBuffer, .creates = GN_KIND_MEM, .parents = {offsetof(struct gn_wire_clCreateBuffer, context)}, .n_parents = 1},
+    [GN_OP_clCreateQueue] = {.name = "clCreateQueue", .fixed_bytes = sizeof(struct gn_wire_clCreateQueue), .serve = host_clCreateQueue, .creates = GN_KIND_QUEUE, .parents = {offsetof(struct gn_wire_clCreateQueue, context)}, .n_parents = 1},
+    [GN_OP_Pipe] = {.name = "Pipe", .fixed_bytes = sizeof(struct gn_wire_Pipe), .serve = host_Pipe, .creates = GN_KIND_MEM, .parents = {offsetof(struct gn_wire_Pipe, context)}, .n_parents = 1},
     [GN_OP_clCreateProgram] = {.name = "clCreateProgram", .fixed_bytes = sizeof(struct gn_wire_clCreateProgram), .serve = host_clCreateProgram, .creates = GN_KIND_PROGRAM, .parents = {offsetof(struct gn_wire_clCreateProgram, context)}, .n_parents = 1},
     [GN_OP_Build] = {.name = "Build", .fixed_bytes = sizeof(struct gn_wire_Build), .serve = host_Build, .slow = true},
     [GN_OP_clGetFormats] = {.name = "clGetFormats", .fixed_bytes = sizeof(struct gn_wire_clGetFormats), .serve = host_clGetFormats},

@@ -27,6 +27,18 @@ struct gn_args_clCreateBuffer {
     size_t size;
 };
 
+struct gn_args_clCreateQueue {
+    cl_context context;
+    struct gn_vobject *context_object;
+    const cl_properties *properties;
+};
+
+struct gn_args_Pipe {
+    cl_context context;
+    struct gn_vobject *context_object;
+    const cl_properties *properties;
+};
+
 struct gn_args_clCreateProgram {
     cl_context context;
     struct gn_vobject *context_object;
@@ -88,6 +100,7 @@ struct gn_args_Kernels {
 
 /* Handwritten handlers. A creating one returns the driver's object and sets *result. */
 void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a, cl_int *result);
+void *gn_host_Pipe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Pipe *a, cl_int *result);
 cl_int gn_host_Build(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Build *a);
 cl_int gn_host_Load(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Load *a);
 cl_int gn_host_Forget(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Forget *a);
@@ -96,6 +109,9 @@ void gn_admit_Launch(struct gn_vgpu *v, struct gn_command *c);
 int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits, cl_event *event);
 void gn_admit_Finish(struct gn_vgpu *v, struct gn_command *c);
 int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits, cl_event *event);
+
+/* Whether an answer to that question is known by type: the driver is asked no other. */
+bool gn_asks_clGetDeviceInfo(cl_device_info param_name);
 
 /* What a command that has to wait would be answered, as far as can be told: 0, or an error. */
 int32_t gn_judge_clEnqueueFill(struct gn_vgpu *v, struct gn_command *c);

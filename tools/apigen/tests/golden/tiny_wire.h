@@ -22,6 +22,8 @@ enum gn_tiny_op {
     GN_OP_clGetDeviceInfo = 2,
     GN_OP_Context = 11,
     GN_OP_clCreateBuffer = 12,
+    GN_OP_clCreateQueue = 21,
+    GN_OP_Pipe = 22,
     GN_OP_clCreateProgram = 13,
     GN_OP_Build = 14,
     GN_OP_clGetFormats = 15,
@@ -83,6 +85,30 @@ static_assert(offsetof(struct gn_wire_clCreateBuffer, properties) == 32, "wire")
 static_assert(offsetof(struct gn_wire_clCreateBuffer, size) == 48, "wire");
 static_assert(sizeof(struct gn_wire_clCreateBuffer) == 56, "wire");
 static_assert(56 <= GN_MSG_MAX_BYTES, "a message fits in the ring");
+
+struct gn_wire_clCreateQueue {
+    struct gn_msg msg;
+    uint64_t id; /* what the new object is called */
+    uint64_t context; /* context */
+    struct gn_span properties; /* list */
+};
+static_assert(offsetof(struct gn_wire_clCreateQueue, id) == 16, "wire");
+static_assert(offsetof(struct gn_wire_clCreateQueue, context) == 24, "wire");
+static_assert(offsetof(struct gn_wire_clCreateQueue, properties) == 32, "wire");
+static_assert(sizeof(struct gn_wire_clCreateQueue) == 48, "wire");
+static_assert(48 <= GN_MSG_MAX_BYTES, "a message fits in the ring");
+
+struct gn_wire_Pipe {
+    struct gn_msg msg;
+    uint64_t id; /* what the new object is called */
+    uint64_t context; /* context */
+    struct gn_span properties; /* list */
+};
+static_assert(offsetof(struct gn_wire_Pipe, id) == 16, "wire");
+static_assert(offsetof(struct gn_wire_Pipe, context) == 24, "wire");
+static_assert(offsetof(struct gn_wire_Pipe, properties) == 32, "wire");
+static_assert(sizeof(struct gn_wire_Pipe) == 48, "wire");
+static_assert(48 <= GN_MSG_MAX_BYTES, "a message fits in the ring");
 
 struct gn_wire_clCreateProgram {
     struct gn_msg msg;
