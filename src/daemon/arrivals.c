@@ -21,6 +21,7 @@
 #include "control/control.h"
 #include "daemon/listen_tcp.h"
 #include "daemon/moves.h"
+#include "daemon/program_watch.h"
 #include "daemon/remote_vgpus.h"
 #include "shm/session_layout.h"
 
@@ -372,7 +373,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
     c->tenant = t;
     int rc = make_memory(v, c);
     rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
-            : gn_vgpus_boot_worker(v, c->remote ? -1 : c->socket.fd, a->near ? hand_fd : a->stream_fd, err);
+            : gn_vgpus_boot_worker(v, c, a->near ? hand_fd : a->stream_fd, err);
     if (rc) {
         c->vgpu = NULL;
         gn_vgpus_leave(v); /* and a */

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/admission.h"
 #include "daemon/daemon.h"
+#include "daemon/program_watch.h"
 
 #define LOG_EVERY_NS UINT64_C(10000000000)
 

@@ -118,6 +118,7 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
         memcpy(m->how.name, what.name, sizeof m->how.name);
     }
     v->move = m;
+    gn_cache_keep(v->daemon, v->cache); /* the other gantryd may be this machine's, and compile the same */
     gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-move-told");
     const bool near = v->conn && v->conn->hears_near && what.near[0];

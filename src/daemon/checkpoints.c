@@ -24,6 +24,7 @@
 #include "daemon/admission.h"
 #include "daemon/arrivals.h"
 #include "daemon/moves.h"
+#include "daemon/program_watch.h"
 #include "daemon/remote_vgpus.h"
 #include "shm/session_layout.h"
 
@@ -390,7 +391,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
     if (!rc && gn_move_lend(n, v))
         rc = gn_fail(err, EMFILE, NULL, "out of descriptors");
     if (!rc)
-        rc = gn_vgpus_boot_worker(n, v->remote ? -1 : v->conn->socket.fd, v->remote ? file_fd : v->hand_fd, err);
+        rc = gn_vgpus_boot_worker(n, v->conn, v->remote ? file_fd : v->hand_fd, err);
     if (file_fd != n->data_fd)
         gn_quota_close(c->quota, &file_fd);
     if (rc) {

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "daemon/breaches.h"
+#include "daemon/caches.h"
 #include "daemon/devices.h"
 #include "daemon/loop.h"
 #include "daemon/owner.h"
@@ -126,6 +127,7 @@ struct gn_vgpu_record {
     bool driver_stays; /* a driver that cannot be unloaded is in its program, in use or not */
     bool hosted;       /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid are the program's */
     uint32_t n_segments;
+    struct gn_cache *cache; /* of its worker's kernels; NULL: none */
 
     bool spawning; /* the template has not answered yet */
     bool driver_up;
@@ -172,6 +174,7 @@ struct gn_daemon {
     struct gn_loop loop;
     struct gn_machine machine;
     struct gn_walls walls;
+    struct gn_caches caches;
     struct gn_host *hosts; /* one a driver */
     struct gn_quotas quotas;
     struct gn_source closed; /* eventfd: of what was to be closed some is */
@@ -286,8 +289,8 @@ void gn_vgpus_give_up_id(struct gn_vgpu_record *v);
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
 
 /* For moves.c. worker_boot.c: a worker for this record. What is its alone is made (control socket, boot message); ring_fd, counters_fd and
- * the grants' descriptors are there. `peer`: the program's connection, whose user the worker becomes. */
-int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err);
+ * the grants' descriptors are there. `program`: its connection, whose user the worker becomes. */
+int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, struct gn_error *err);
 /* vgpus.c: from now on v's worker is n's, and n's is v's. 0, or -EBUSY and nothing has changed. */
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n);
 /* new_vgpus.c: a record for a worker that is to take the place of this one's. NULL: no memory, and a sentence. */
@@ -358,10 +361,6 @@ void gn_vgpus_end_worker(struct gn_vgpu_record *v);
 void gn_vgpus_worker_over(struct gn_vgpu_record *v);
 /* The worker is dead, and nobody takes its place. */
 void gn_vgpus_lost(struct gn_vgpu_record *v);
-/* program_watch.c: the program's death is its connection's end. */
-void gn_conn_watch_program(struct gn_conn *c);
-/* Whether a watched program may have its vGPU in its own process, where gantryd kills it for what it does. 0 or -EOPNOTSUPP. */
-int gn_conn_may_host(const struct gn_conn *c, struct gn_error *err);
 
 /* late_holders.c: `late` is ready. */
 void gn_late_holders(struct gn_source *late, uint32_t events);

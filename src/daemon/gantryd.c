@@ -251,6 +251,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     rc = gn_walls_init(&d->walls, &d->machine, config->walls, config->cache, err);
     if (rc)
         return rc;
+    gn_caches_init(&d->caches, d->walls.can.layers);
     rc = start_scheduler(d, config, err);
     if (rc)
         return rc;
@@ -336,6 +337,7 @@ int main(int argc, char **argv)
     rc = gn_loop_run(&gantryd.loop);
     gn_sockets_close(&gantryd.sockets);
     gn_hosts_fini(&gantryd);
+    gn_caches_fini(&gantryd);
     gn_log_writer_stop(LOG_END_MS);
     gn_loop_close(&gantryd.loop, &gantryd.grace);
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);

@@ -59,6 +59,11 @@ def cmdline(pid):
         return []
 
 
+def templates(pid):
+    """Of a gantryd, without the processes that look after kernel caches now and then."""
+    return [p for p in children(pid) if {b"--template", b"--late-template"} & set(cmdline(p))]
+
+
 class Reply:
     def __init__(self, op, flags, seq, payload, fds):
         self.op, self.flags, self.seq, self.payload, self.fds = op, flags, seq, payload, fds

@@ -26,6 +26,7 @@
 #include "daemon/device_choice.h"
 #include "daemon/moves.h"
 #include "daemon/process_stat.h"
+#include "daemon/program_watch.h"
 
 #define BOOT_NS             UINT64_C(120000000000) /* for the new worker's driver: as long as a program waits for one. Nothing stands meanwhile */
 #define LOAD_NS             UINT64_C(60000000000) /* to save and load, after the drain */
@@ -578,7 +579,7 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
     n->host = n->hosted ? NULL : &v->daemon->hosts[v->daemon->machine.platforms[v->platform].driver];
     int rc = v->remote ? gn_vgpus_make_memory(n) : 0;
     rc = rc || gn_move_lend(n, v) ? gn_fail(err, EMFILE, NULL, "out of memory or descriptors")
-                                  : gn_vgpus_boot_worker(n, v->remote ? -1 : v->conn->socket.fd, stream[1], err);
+                                  : gn_vgpus_boot_worker(n, v->conn, stream[1], err);
     gn_quota_close(v->quota, &stream[1]);
     if (rc) {
         m->asker = NULL;

@@ -13,6 +13,7 @@
 #include "daemon/admission.h"
 #include "daemon/arrivals.h"
 #include "daemon/device_choice.h"
+#include "daemon/program_watch.h"
 #include "daemon/remote_vgpus.h"
 #include "daemon/vgpus_inside.h"
 #include "shm/counters.h"
@@ -166,7 +167,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         rc = make_parts(v, &worker_session);
     GN_FAULT("daemon-parts-made");
     if (rc == 0)
-        rc = gn_vgpus_send_boot(v, c->remote ? -1 : c->socket.fd, worker_session, stdio);
+        rc = gn_vgpus_send_boot(v, c, worker_session, stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
     else if (hosted)

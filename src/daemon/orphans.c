@@ -44,7 +44,8 @@ static void kill_unknown(void *ctx, pid_t pid)
     for (uint32_t i = 0; i < d->machine.n_drivers; i++)
         if (d->hosts[i].pid == pid)
             return;
-    kill(pid, SIGKILL);
+    if (!gn_caches_know(d, pid))
+        kill(pid, SIGKILL);
 }
 
 void gn_orphans_adopt(void)

@@ -12,6 +12,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/process_stat.h"
+#include "daemon/program_watch.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

@@ -77,7 +77,7 @@ void gn_vgpus_arm(struct gn_daemon *d)
         v->kill_at_ns;
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && (!first || v->return_by_ns < first)) first =
         v->return_by_ns;
-    const uint64_t others_ns[] = {gn_move_deadline(d), gn_hosted_deadline(d, gn_now_ns())};
+    const uint64_t others_ns[] = {gn_move_deadline(d), gn_hosted_deadline(d, gn_now_ns()), gn_caches_deadline(d)};
     for (size_t i = 0; i < GN_ARRAY_SIZE(others_ns); i++)
         if (others_ns[i] && (!first || others_ns[i] < first))
             first = others_ns[i];
@@ -106,6 +106,8 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     gn_holder_gone(&v->lease, gn_now_ns());
     leave_scheduler(v);
     gn_shares_fini(&v->shares);
+    gn_cache_release(d, v->cache);
+    v->cache = NULL;
     v->tenant->n_vgpus--;
     close_control(v);
     drop_program_side(v);
@@ -161,6 +163,7 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
     (void)!read(timer->fd, &expirations, sizeof expirations);
     gn_move_expire(d, now);
     gn_hosted_watch(d, now);
+    gn_caches_expire(d, now);
     gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
     {
         gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
@@ -229,6 +232,8 @@ void gn_vgpus_lost(struct gn_vgpu_record *v)
 void gn_vgpus_worker_over(struct gn_vgpu_record *v)
 {
     const uint64_t limit_bytes = v->lease.limit_bytes;
+    gn_cache_release(v->daemon, v->cache);
+    v->cache = NULL;
     v->ending = false;
     v->kill_at_ns = 0;
     gn_vgpus_arm(v->daemon);
@@ -558,6 +563,7 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     if (n->control.fd >= 0)
         init_writer(n);
     SWAP(v->log, n->log);
+    SWAP(v->cache, n->cache);
     if (v->log.source.fd >= 0) {
         v->log.source.events = 0;
         gn_loop_change(l, &v->log.source, EPOLLIN);

@@ -26,8 +26,11 @@ int gn_vgpus_make_id(struct gn_daemon *d, uint32_t *ret);
 /* Gives it its part in each of its devices. */
 int gn_vgpus_join_shares(struct gn_vgpu_record *v);
 
-/* worker_boot.c: tells the worker, or the program that hosts the vGPU, what is its. Its user becomes that of `peer`'s socket (-1:
- * nobody known); stdio: stdout and stderr, -1 each where there is none. All descriptors stay the caller's. */
-int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio);
+/*
+ * worker_boot.c: tells the worker, or the program that hosts the vGPU, what is its. Its user
+ * becomes that of the program's connection (NULL, or one over tcp: nobody known); stdio: stdout and
+ * stderr, -1 each where there is none. All descriptors stay the caller's.
+ */
+int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, const int *stdio);
 
 #endif

@@ -34,7 +34,6 @@
 
 #define TRY_TIMEOUT_MS 10000
 #define NOBODY         65534u
-#define NAME_BYTES     (GN_LINK_TENANT_BYTES + 16)
 /* What a driver and its compiler need beside the program's own memory; threads' stacks count whole. */
 #define DRIVER_BYTES (UINT64_C(3) << 30)
 #define STACK_BYTES  (UINT64_C(16) << 20)
@@ -160,9 +159,10 @@ static int make_folder(int at, const char *name, mode_t mode)
     return fd < 0 ? -errno : fd;
 }
 
-/* The folder of all caches; its parents are made, as mkdir -p does. */
-static int open_root(const char *path)
+/* Its parents are made, as mkdir -p does. */
+int gn_walls_open_cache_root(const struct gn_walls *w)
 {
+    const char *path = w->cache;
     char part[1024];
     int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (const char *at = path + strspn(path, "/"); fd >= 0 && *at;) {
@@ -180,45 +180,6 @@ static int open_root(const char *path)
         at += strspn(at, "/");
     }
     return fd;
-}
-
-/*
- * Makes the open folder the user's own, mode 0700. Its descriptor is changed and never its name: the user could put
- * another file, or a link to one, under any name in a folder of his own. -EPERM: the folder belongs to a third user.
- */
-static int own_folder(int fd, uid_t uid, gid_t gid)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (st.st_uid != uid && st.st_uid != geteuid())
-        return -EPERM;
-    if (st.st_uid != uid && fchown(fd, uid, gid) < 0)
-        return -errno;
-    return (st.st_mode & 0777) != 0700 && fchmod(fd, 0700) < 0 ? -errno : 0;
-}
-
-/* One folder a tenant and user: what one compiles, no other ever runs. Nothing inside the folder is touched, which is
- * the user's. */
-static int make_cache(const struct gn_walls *w, const char *tenant, const struct gn_worker_boot_wall *wall, char *ret, size_t n)
-{
-    char name[NAME_BYTES];
-    const uid_t uid = wall->change_user ? wall->uid : geteuid();
-    snprintf(name, sizeof name, "%s.%u", tenant, uid);
-    if ((size_t)snprintf(ret, n, "%s/%s", w->cache, name) >= n)
-        return -ENAMETOOLONG;
-    int root = open_root(w->cache), rc = 0;
-    if (root < 0)
-        return root;
-    if (mkdirat(root, name, 0700) < 0 && errno != EEXIST)
-        rc = -errno;
-    int fd = rc ? -1 : openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (rc == 0)
-        rc = fd < 0 ? -errno : own_folder(fd, uid, wall->change_user ? wall->gid : (gid_t)-1);
-    if (fd >= 0)
-        close(fd);
-    close(root);
-    return rc;
 }
 
 /* Whom a worker runs as: the peer, or, for the superuser, somebody who is not. */
@@ -291,18 +252,10 @@ void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_re
         gn_debug("the bound on worker %d's memory stays: %s", (int)worker, strerror(errno));
 }
 
-void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, const char *tenant,
-                 struct gn_worker_boot_wall *ret)
+void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, struct gn_worker_boot_wall *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->mode = w->mode;
     ret->data_bytes = w->mode == GN_WALL_NONE || !has_host_memory(platform) ? 0 : first_bound(w, platform);
     choose_user(w, peer, ret);
-    if (!w->cache[0])
-        return;
-    int rc = make_cache(w, tenant, ret, ret->cache, sizeof ret->cache);
-    if (rc) {
-        gn_log(GN_LOG_WARN, "the kernel cache of tenant %s cannot be made in %s: %s; it goes without", tenant, w->cache, strerror(-rc));
-        ret->cache[0] = 0;
-    }
 }

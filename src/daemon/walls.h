@@ -30,10 +30,11 @@ int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_m
 int gn_walls_mode_parse(const char *name, enum gn_wall_mode *ret);
 const char *gn_walls_mode_name(enum gn_wall_mode mode);
 
-/* Those of one worker. `peer` is the program's socket, -1 when it is not on this machine. Makes its cache's
- * folder. */
-void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, const char *tenant,
-                 struct gn_worker_boot_wall *ret);
+/* Those of one worker, but for its cache. `peer` is the program's socket, -1 when it is not on this
+ * machine. */
+void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, struct gn_worker_boot_wall *ret);
+/* The folder of all kernel caches, which is made: a descriptor of O_PATH, or -errno. */
+int gn_walls_open_cache_root(const struct gn_walls *w);
 
 /* What a worker has on lease has changed: on devices whose memory is this machine's, its private memory is
  * bounded by that and what a driver needs besides. `worker` is the process of the pidfd; -1: there is none.

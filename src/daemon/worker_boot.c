@@ -2,6 +2,7 @@
 /* What a vGPU's worker, or the program that hosts it, is told first; and the start of one that is to take another's place. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/arrivals.h"
@@ -9,7 +10,29 @@
 #include "daemon/vgpus_inside.h"
 #include "shm/counters.h"
 
-int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const int *stdio)
+/*
+ * Names the cache that the worker's kernels are kept in. Where the kernel's word on its user has
+ * let the program in, that is the user's, in all tenants. Where a token, a certificate or a
+ * tenant's socket has, which stand for the tenant and say nothing of users, it is the tenant's, by
+ * the user that the worker runs as.
+ */
+static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program, struct gn_worker_boot_wall *wall)
+{
+    struct gn_daemon *d = v->daemon;
+    const uid_t uid = wall->change_user ? wall->uid : geteuid();
+    const gid_t gid = wall->change_user ? wall->gid : getegid();
+    char name[GN_LINK_TENANT_BYTES + 16];
+    if (program && !program->remote && !program->n_token && !program->is_bound)
+        snprintf(name, sizeof name, "@%u", (unsigned)program->uid);
+    else
+        snprintf(name, sizeof name, "%s@%u", v->tenant->rules.name, (unsigned)uid);
+    gn_cache_release(d, v->cache);
+    bool layered;
+    v->cache = gn_cache_acquire(d, name, uid, gid, &layered, wall->cache, sizeof wall->cache);
+    wall->layered = layered;
+}
+
+int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, const int *stdio)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
     /* The program's link is the vGPU's, whichever worker has it. */
@@ -62,7 +85,9 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const
         memcpy(b.rest + n, &device, sizeof device);
         n += sizeof device;
     }
-    gn_walls_of(&v->daemon->walls, p, peer, v->tenant->rules.name, &wall);
+    gn_walls_of(&v->daemon->walls, p, program && !program->remote ? program->socket.fd : -1, &wall);
+    if (!v->hosted)
+        take_cache(v, program, &wall);
     memcpy(b.rest + n, &wall, sizeof wall);
     n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
@@ -90,14 +115,14 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, int peer, int session_fd, const
     return rc;
 }
 
-int gn_vgpus_boot_worker(struct gn_vgpu_record *v, int peer, int session_fd, struct gn_error *err)
+int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, struct gn_error *err)
 {
     static const int no_stdio[2] = {-1, -1};
     int rc = v->id ? 0 : gn_vgpus_make_id(v->daemon, &v->id);
     if (rc == 0)
         rc = gn_vgpus_make_control(v);
     if (rc == 0)
-        rc = gn_vgpus_send_boot(v, peer, session_fd, no_stdio);
+        rc = gn_vgpus_send_boot(v, program, session_fd, no_stdio);
     if (rc)
         gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
     else if (v->hosted && (rc = gn_vgpus_watch_host(v, v->takes_from->conn, err)) == 0)

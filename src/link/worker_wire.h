@@ -251,7 +251,7 @@ struct gn_worker_boot_wall {
     uint64_t data_bytes; /* of private memory; 0: no bound */
     uint32_t n_groups;
     uint32_t groups[GN_WORKER_MAX_GROUPS];
-    uint32_t zero;
+    uint32_t layered;                  /* 1: the cache is there, in layers; 0: the worker makes its folder */
     char cache[GN_WORKER_CACHE_BYTES]; /* "": none */
 };
 _Static_assert(sizeof(struct gn_worker_boot_wall) == 1312, "boot wall");
@@ -260,6 +260,8 @@ _Static_assert(sizeof(struct gn_worker_boot_wall) == 1312, "boot wall");
 struct gn_worker_walls {
     uint32_t have;         /* GN_WALL_* */
     uint32_t landlock_abi; /* 0: none */
+    uint32_t layers;       /* 1: folders in layers can be mounted (wall/layers.h) */
+    uint32_t zero;
 };
 
 #define GN_PROBE_LIBRARY_BYTES 1024

@@ -13,6 +13,10 @@ int gn_wall_limit(const struct gn_wall_plan *plan);
 /* In a user namespace of the worker's own, where nobody else counts. */
 int gn_wall_limit_number(void);
 
+/* cache.c: makes the folder plan->cache, which is not layered; its parent is there. Before the user
+ * changes. */
+int gn_wall_make_cache(const struct gn_wall_plan *plan);
+
 /* scratch.c: a mount namespace with temporary folders of its own. The cache shows at GN_WALL_CACHE_AT. */
 #define GN_WALL_CACHE_AT "/tmp/cache"
 int gn_wall_scratch(const struct gn_wall_plan *plan);

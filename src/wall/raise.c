@@ -66,12 +66,24 @@ static void note(struct gn_wall_report *r, uint32_t wall, int rc)
     gn_debug("wall: %s: %s", name, strerror(-rc));
 }
 
-int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, struct gn_error *err)
+/* Without its folder the driver compiles everything anew, and works. */
+static void make_cache(struct gn_wall_plan *plan)
+{
+    const int rc = plan->cache && !plan->layered ? gn_wall_make_cache(plan) : 0;
+    if (rc == 0)
+        return;
+    gn_log(GN_LOG_WARN, "the kernel cache %s cannot be made: %s; the worker goes without", plan->cache, strerror(-rc));
+    plan->cache = NULL;
+}
+
+int gn_wall_raise(const struct gn_wall_plan *given, struct gn_wall_report *ret, struct gn_error *err)
 {
     struct gn_wall_report r = {0, 0};
+    struct gn_wall_plan copy = *given, *plan = &copy;
     const bool apart = getpid() == 1;
-    const char *cache = plan->cache;
     int rc;
+    make_cache(plan);
+    const char *cache = plan->cache;
     /* kill(0, ...) reaches the process group: it must be the worker's own. */
     (void)setsid();
     if (plan->mode == GN_WALL_NONE) {

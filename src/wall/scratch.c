@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -22,6 +24,7 @@
 #define SHM_AT      "/tmp/shm"
 #define MAX_BYTES   "512m"
 #define MAX_ENTRIES "65536"
+#define FREE_PART   20u /* of a file system, less than which is nearly full */
 
 static int make_folder(const char *path, const struct gn_wall_plan *plan)
 {
@@ -35,6 +38,32 @@ static int bind_fd(int fd, const char *at)
     char from[32];
     snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
     return mount(from, at, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
+}
+
+/* Of a file system that is nearly full others need the rest: what is compiled is kept in memory,
+ * and gone with the worker. */
+static bool is_nearly_full(int fd)
+{
+    struct statvfs v;
+    return fstatvfs(fd, &v) == 0 && (v.f_bavail < v.f_blocks / FREE_PART || (v.f_files && v.f_favail < v.f_files / FREE_PART));
+}
+
+/* Where caches in layers are mounted, which is two folders above each. -1: there are none. */
+static int open_all_caches(const struct gn_wall_plan *plan)
+{
+    char all[PATH_MAX];
+    if (!plan->cache || !plan->layered || (size_t)snprintf(all, sizeof all, "%s", plan->cache) >= sizeof all)
+        return -1;
+    return open(dirname(dirname(all)), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* What is mounted for other users is not to be held, nor seen, by this worker. By its descriptor,
+ * since it may lie below what is covered by now. */
+static void leave_all_caches(int fd)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    (void)umount2(path, MNT_DETACH);
 }
 
 /* The parts of a driver that lie where temporary files do, and so would be hidden. */
@@ -82,7 +111,7 @@ static int fill(const struct gn_wall_plan *plan, int cache, struct hidden *hidde
     if (mount("gantry", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return -errno;
     int rc = 0;
-    if (cache >= 0 && (rc = make_folder(GN_WALL_CACHE_AT, plan)) == 0)
+    if (cache >= 0 && (rc = make_folder(GN_WALL_CACHE_AT, plan)) == 0 && (plan->layered || !is_nearly_full(cache)))
         rc = bind_fd(cache, GN_WALL_CACHE_AT);
     if (rc == 0 && (rc = make_folder(SHM_AT, plan)) == 0)
         /* A machine without /dev/shm has none that could be shared. */
@@ -103,12 +132,17 @@ int gn_wall_scratch(const struct gn_wall_plan *plan)
     /* Opened in this namespace, to be bound in it, and before what may lie above them is covered. */
     if (plan->cache && (cache = open(plan->cache, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return -errno;
+    const int all_caches = open_all_caches(plan);
     gn_wall_temporary_files(plan, find_hidden, &hidden);
     rc = fill(plan, cache, &hidden);
+    if (rc == 0 && all_caches >= 0)
+        leave_all_caches(all_caches);
     /* Refused where part of the machine's own is covered, as in containers: then Landlock alone hides the
      * rest. */
     if (rc == 0 && getpid() == 1)
         (void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+    if (all_caches >= 0)
+        close(all_caches);
     if (cache >= 0)
         close(cache);
     while (hidden.n)

@@ -42,7 +42,8 @@ struct gn_wall_plan {
     gid_t gid;
     uint32_t n_groups;
     gid_t groups[GN_WALL_MAX_GROUPS];
-    const char *cache;   /* the folder of its tenant's kernel cache, which is there; NULL: none */
+    const char *cache;   /* the folder of its kernel cache; NULL: none */
+    bool layered;        /* the cache is .../NAME/all of wall/layers.h, which is there; else the worker makes its folder */
     const char *library; /* the driver's; NULL: none */
     uint64_t data_bytes; /* of private memory that it may have; 0: no bound */
     bool shares;         /* it may make shared memory, which no bound counts */

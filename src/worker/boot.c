@@ -51,6 +51,7 @@ static int raise_walls(const struct gn_worker_start *start, const struct gn_boot
                                 .gid = b->wall.gid,
                                 .n_groups = b->wall.n_groups,
                                 .cache = b->wall.cache[0] ? b->wall.cache : NULL,
+                                .layered = b->wall.layered,
                                 .library = start->path,
                                 .data_bytes = b->wall.data_bytes,
                                 /* For a program on another machine it makes the session's memory itself. */

@@ -4,15 +4,45 @@
  * as a worker is. So gantryd and the operator know before any program comes.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "link/frame.h"
 #include "link/worker_wire.h"
+#include "wall/layers.h"
 #include "worker/worker.h"
 
 #define SEND_TIMEOUT_MS 5000
+
+/* In a process of its own, with which the mounts end. */
+static int mount_layers(void)
+{
+    int rc = gn_wall_own_mounts();
+    if (rc == 0 && (mount("gantry", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m") < 0 || mkdir("/tmp/at", 0700) < 0 ||
+                    mkdir("/tmp/kept", 0700) < 0))
+        rc = -errno;
+    const int kept = rc ? -1 : open("/tmp/kept", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (rc == 0)
+        rc = kept < 0 ? -errno : gn_wall_layers_mount("/tmp/at", kept, 0, 0, 65536, 16);
+    return rc ? 1 : 0;
+}
+
+static bool can_mount_layers(enum gn_wall_mode walls)
+{
+    int status = 1;
+    if (geteuid() != 0 || walls == GN_WALL_NONE)
+        return false;
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(mount_layers());
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
 
 static int raise_and_tell(int socket, const struct gn_wall_forker *forker, enum gn_wall_mode walls)
 {
@@ -21,8 +51,10 @@ static int raise_and_tell(int socket, const struct gn_wall_forker *forker, enum 
     struct gn_wall_report report = {0, 0};
     struct gn_error err = {{0}, {0}};
     gn_wall_follow(forker);
+    const bool layers = can_mount_layers(walls);
     int rc = gn_wall_raise(&plan, &report, &err);
-    struct gn_worker_walls w = {.have = report.have, .landlock_abi = report.landlock_abi};
+    struct gn_worker_walls w = {
+        .have = report.have, .landlock_abi = report.landlock_abi, .layers = layers && (report.have & GN_WALL_SCRATCH)};
     if (rc)
         gn_worker_refuse(socket, 0, rc, &err);
     else

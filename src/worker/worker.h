@@ -28,6 +28,15 @@ int gn_worker_template(int socket, const char *api, const char *library, enum gn
 /* Raises the walls around a process that is there for nothing else, and tells what could be had. */
 int gn_worker_try_walls(int socket, enum gn_wall_mode walls);
 
+/*
+ * A user's layered kernel cache, mounted in `at` (wall/layers.h): what is new goes into the folder
+ * `kept`, which has at most so many MiB then. `mode`: "keep", while workers use it; "close": nobody
+ * does, and it is unmounted.
+ */
+int gn_worker_keep_cache(const char *mode, const char *at, const char *kept, const char *most_mib);
+/* Removes caches that nobody has used for so many days. */
+int gn_worker_sweep_caches(const char *root, const char *days);
+
 /* A worker's life, from the fork to its end. `library` is NULL when it is to be loaded here, from `path`. */
 struct gn_worker_start {
     const struct gn_backend_ops *backend;

@@ -45,6 +45,10 @@ int main(int argc, char **argv)
         end(gn_worker_probe(GN_WORKER_SOCKET, argv[2], argv[3]));
     if (strcmp(argv[1], "--walls") == 0 && argc == 3)
         end(gn_worker_try_walls(GN_WORKER_SOCKET, (enum gn_wall_mode)atoi(argv[2])));
+    if (strcmp(argv[1], "--keep-cache") == 0 && argc == 6)
+        end(gn_worker_keep_cache(argv[2], argv[3], argv[4], argv[5]));
+    if (strcmp(argv[1], "--sweep-caches") == 0 && argc == 4)
+        end(gn_worker_sweep_caches(argv[2], argv[3]));
     if (strcmp(argv[1], "--template") == 0 && argc == 5)
         end(gn_worker_template(GN_WORKER_SOCKET, argv[2], argv[3], (enum gn_wall_mode)atoi(argv[4]), false, argv[1]));
     if (strcmp(argv[1], "--late-template") == 0 && argc == 5)

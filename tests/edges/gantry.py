@@ -87,10 +87,10 @@ class Gantry(Daemon):
         self.at_start = sorted(descriptors(self.process.pid).values())
         return self
 
-    def control(self, request):
+    def control(self, request, **more):
         client = gantryd_harness.Client(gantryd_harness.beside(self.socket, "control"))
         try:
-            return json.loads(client.control(json.dumps({"version": 1, "request": request}).encode()))
+            return json.loads(client.control(json.dumps({"version": 1, "request": request, **more}).encode()))
         finally:
             client.close()
 

@@ -84,6 +84,7 @@ static void set_up(void)
     gn_list_init(&d.conns);
     gn_list_init(&d.vgpus);
     gn_breaches_init(&d.breaches);
+    gn_caches_init(&d.caches, false);
     FUZZ_CHECK(gn_loop_init(&d.loop) == 0);
     d.signals.fd = -1;
     gn_sockets_init(&d.sockets, &d);

@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon")]
 from moves_harness import (STEPS, TIMEOUT_S, Daemon, Load, Program, checksum, command, cpu_seconds, gantry, rewritten,  # noqa: E402
                            telling, start_again, wait_until)
-from gantryd_harness import children  # noqa: E402
+from gantryd_harness import templates  # noqa: E402
 
 STAGE, PROGRAM, LOAD = (os.path.abspath(p) for p in sys.argv[1:4])
 
@@ -300,7 +300,7 @@ class Checkpoints(unittest.TestCase):
         with Daemon(STAGE, self.work) as daemon:
             program = self.program(daemon)
             before = self.stop(daemon)
-            hosts = children(daemon.process.pid)
+            hosts = templates(daemon.process.pid)
             self.assertTrue(hosts)
             for pid in hosts:
                 os.kill(pid, signal.SIGSTOP)  # no worker comes about

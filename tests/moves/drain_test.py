@@ -14,7 +14,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "daemon"))
 import gantryd_harness  # noqa: E402
-from gantryd_harness import ATTACH, ATTACHED, ERROR, Client, attach, children, frame  # noqa: E402
+from gantryd_harness import ATTACH, ATTACHED, ERROR, Client, attach, templates, frame  # noqa: E402
 from moves_harness import MovesCase, TIMEOUT_S, command, gantry, telling, start_again, wait_until  # noqa: E402
 
 MovesCase.stage, MovesCase.path, BUSY = (os.path.abspath(p) for p in sys.argv[1:4])
@@ -261,7 +261,7 @@ class Drain(MovesCase):
     def test_who_is_on_its_way_here_stays_where_it_was(self):
         a, b, c = self.daemon("a"), self.daemon("b"), self.daemon("c")
         program, vgpu = self.attached(a)
-        hosts = children(b.process.pid)
+        hosts = templates(b.process.pid)
         self.assertTrue(hosts)
         for pid in hosts:
             os.kill(pid, signal.SIGSTOP)  # no worker comes about
@@ -280,7 +280,7 @@ class Drain(MovesCase):
 
     def test_who_was_let_in_before_goes_too(self):
         a, b = self.daemon("a"), self.daemon("b")
-        hosts = children(a.process.pid)
+        hosts = templates(a.process.pid)
         self.assertTrue(hosts)
         for pid in hosts:
             os.kill(pid, signal.SIGSTOP)  # no worker comes about

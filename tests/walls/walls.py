@@ -11,10 +11,12 @@ import errno
 import glob
 import os
 import platform
+import pwd
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../edges"))
 
@@ -23,10 +25,18 @@ from gantry import (Gantry, LeftBehind, Program, Wrong, built_tree, descendants,
 from daemon import NotReady  # noqa: E402
 
 OPEN, MKDIR, KILL, SOCKET, PTRACE, VM_READV, TKILL, RENAME, MMAP, MREMAP, MEMFD_CREATE = 2, 83, 62, 41, 101, 310, 200, 82, 9, 25, 319
+FALLOCATE = 285
 O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_DIRECTORY = 0, 1, 0o100, 0o1000, 0o200000
 SECRET = "the-others-secret"
 STRANGER = 54321  # a user that nobody is
-TENANTS = "[tenant alice]\nuid = {0}\n[tenant bob]\nuid = {0}\n".format(os.getuid())
+
+
+def ours(*names):
+    """The rules of tenants of this test's user."""
+    return "".join("[tenant {}]\nuid = {}\n".format(name, os.geteuid()) for name in names)
+
+
+TENANTS = ours("alice", "bob")
 
 
 class Skip(Exception):
@@ -75,11 +85,11 @@ class Case:
             f.write(SECRET + "\n")
         os.chmod(self.secret, 0o644)
 
-    def gantry(self, tenants=TENANTS, env=None):
+    def gantry(self, tenants=TENANTS, env=None, cache=None):
         path = os.path.join(self.work, "gantry.conf")
         with open(path, "w", encoding="utf-8") as f:
             f.write("[gantryd]\nwalls = available\n" + tenants)
-        return Gantry(self.stage, os.path.join(self.work, "gantryd"), args=["--config", path], env=env)
+        return Gantry(self.stage, os.path.join(self.work, "gantryd"), args=["--config", path], env=env, cache=cache)
 
     def where(self, lacking):
         """A tree like the stage, whose gantryd lives on a machine without that."""
@@ -171,31 +181,202 @@ def includes(case):
             p.right()
 
 
+def layered(gantry):
+    """Whether caches are in layers, which gantryd alone sees."""
+    return os.path.isdir(os.path.join(gantry.cache, ".run"))
+
+
+def folder_of(gantry, name):
+    """Where the cache of this name lies while it is used, as far as this test can look."""
+    if not layered(gantry):
+        return os.path.join(gantry.cache, name)
+    found = glob.glob("/proc/{}/root{}/.run/{}.*/all".format(gantry.process.pid, gantry.cache, name))
+    if len(found) != 1:
+        raise Wrong("{} is mounted in {}".format(name, found))
+    return found[0]
+
+
+def kept(gantry, name):
+    """{file: when it was written} of a cache that nobody uses any more, waited for."""
+    where = os.path.join(gantry.cache, name + ".kept/files") if layered(gantry) else os.path.join(gantry.cache, name)
+    if layered(gantry) and not wait_until(
+            lambda: not glob.glob("/proc/{}/root{}/.run/{}.*".format(gantry.process.pid, gantry.cache, name)), 60):
+        raise Wrong("the cache {} is not closed: {}".format(name, gantry.log()))
+    return {os.path.relpath(os.path.join(d, f), where): os.stat(os.path.join(d, f)).st_mtime_ns
+            for d, _, names in os.walk(where) for f in names}
+
+
+def binaries(files):
+    return {f: when for f, when in files.items() if f.endswith(".so")}
+
+
+def with_token(case):
+    """(tenants of which bob is one by a token, what bob's programs need)"""
+    path = os.path.join(case.work, "token")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("a-token-that-nobody-guesses\n")
+    os.chmod(path, 0o600)
+    return ours("alice") + "[tenant bob]\ntoken-file = {}\n".format(path), {"GANTRY_TOKEN": "a-token-that-nobody-guesses"}
+
+
+def worker_user():
+    """The user of workers of root's programs, as gantryd chooses it."""
+    if os.geteuid():
+        return os.geteuid()
+    try:
+        return pwd.getpwnam("gantry").pw_uid or 65534
+    except KeyError:
+        return 65534
+
+
 def cache(case):
-    with case.gantry() as gantry:
+    tenants, token = with_token(case)
+    with case.gantry(tenants) as gantry:
         case.need(gantry, "files")
-        with case.start(gantry, "alice") as p, case.start(gantry, "bob") as other:
+        with case.start(gantry, "alice") as p, case.start(gantry, "bob", **token) as other:
             other.right()
-            folders = {name.split(".")[0]: os.path.join(gantry.cache, name) for name in os.listdir(gantry.cache) if "." in name}
-            if not {"alice", "bob"} <= set(folders):
-                raise Wrong("tenants have no kernel caches of their own: {}".format(os.listdir(gantry.cache)))
-            for folder in folders.values():
+            alices, bobs = (folder_of(gantry, name) for name in ("@{}".format(os.geteuid()), "bob@{}".format(worker_user())))
+            for folder in (alices, bobs):
                 if os.stat(folder).st_mode & 0o777 != 0o700:
                     raise Wrong("{} is open to others".format(folder))
-            bobs = folders["bob"]
             before = sorted(os.walk(bobs))
             binary = next(os.path.join(d, f) for d, _, names in os.walk(bobs) for f in names if f.endswith(".so"))
-            refused("bob's folder", p.call(OPEN, '"' + bobs, O_RDONLY | O_DIRECTORY)[0])
-            refused("bob's binary", p.call(OPEN, '"' + binary, O_RDONLY)[0])
-            refused("bob's binary, to write", p.call(OPEN, '"' + binary, O_WRONLY)[0])
-            refused("a new file of bob's", p.call(OPEN, '"' + bobs + "/new.so", O_WRONLY | O_CREAT, 0o700)[0])
-            refused("a new folder of bob's", p.call(MKDIR, '"' + bobs + "/new", 0o700)[0])
+            seen = [gantry.cache, os.path.join(gantry.cache, ".run")] if layered(gantry) else []
+            for where in seen:
+                refused(where, p.call(OPEN, '"' + where, O_RDONLY | O_DIRECTORY)[0], errno.EACCES, errno.ENOENT)
+            bobs_there = bobs.split("/root", 1)[1] if layered(gantry) else bobs
+            binary_there = bobs_there + binary[len(bobs):]
+            refused("bob's folder", p.call(OPEN, '"' + bobs_there, O_RDONLY | O_DIRECTORY)[0])
+            refused("bob's binary", p.call(OPEN, '"' + binary_there, O_RDONLY)[0])
+            refused("bob's binary, to write", p.call(OPEN, '"' + binary_there, O_WRONLY)[0])
+            refused("a new file of bob's", p.call(OPEN, '"' + bobs_there + "/new.so", O_WRONLY | O_CREAT, 0o700)[0])
+            refused("a new folder of bob's", p.call(MKDIR, '"' + bobs_there + "/new", 0o700)[0])
             for up in ("/tmp/cache/..", "/tmp/cache/../bob"):
                 refused(up, p.call(OPEN, '"' + up + "/x", O_WRONLY | O_CREAT, 0o600)[0] if up != "/tmp/cache/.." else
-                        p.call(RENAME, '"' + bobs, '"/tmp/cache/mine')[0])
+                        p.call(RENAME, '"' + bobs_there, '"/tmp/cache/mine')[0])
             if sorted(os.walk(bobs)) != before:
                 raise Wrong("bob's cache has changed")
             other.right()
+
+
+def sharing(case):
+    """A user's kernels are compiled once, in whatever tenant. Those of a tenant with a token or a
+    socket, and another user's, are compiled anew."""
+    tenants, token = with_token(case)
+    mine = "@{}".format(os.geteuid())
+    others = [("bob@{}".format(worker_user()), "bob", (), token)]
+    command = ["setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--clear-groups"]
+    if os.geteuid() == 0 and subprocess.run([*command, "test", "-x", case.intruder], check=False).returncode == 0:
+        tenants += "[tenant carol]\nuid = any\n"
+        others.append(("@{}".format(STRANGER), "carol", command, {}))
+    # A container's users are nobody's: by a tenant's socket they come as that tenant.
+    with case.gantry(tenants + ours("job1", "job2") + "[tenant dave]\nsocket = yes\n") as gantry:
+        os.chmod(gantry.socket_dir, 0o711)
+        own = os.path.join(gantry.socket_dir, "tenants", "dave", "gantry.sock")
+        others.append(("dave@{}".format(worker_user()), "dave", (), {"GANTRY_CONNECT": "unix:" + own}))
+        for tenant in ("job1", "job2"):
+            with case.start(gantry, tenant) as p:
+                p.right()
+            now = kept(gantry, mine)
+            if not binaries(now):
+                raise Wrong("nothing is kept of {}: {}".format(tenant, now))
+            if tenant == "job1":
+                first = binaries(now)
+        if binaries(now) != first:
+            raise Wrong("job2 has compiled anew: {} after {}".format(now, first))
+        for name, tenant, how, env in others:
+            with case.start(gantry, tenant, how, **env) as p:
+                p.right()
+            if not binaries(kept(gantry, name)):
+                raise Wrong("{} has compiled nothing: {}".format(name, os.listdir(gantry.cache)))
+        if binaries(kept(gantry, mine)) != first:
+            raise Wrong("others' kernels came to {}".format(mine))
+        # Its folder would be left.
+        if not wait_until(lambda: "error" not in gantry.control("tenant-rm", name="dave"), 60):
+            raise Wrong("dave cannot be removed: {}".format(gantry.control("tenant-rm", name="dave")))
+    # The next gantryd finds what this one has kept.
+    with case.gantry(tenants + ours("job3")) as gantry:
+        with case.start(gantry, "job3") as p:
+            p.right()
+        if binaries(kept(gantry, mine)) != first:
+            raise Wrong("the next gantryd's programs compile anew")
+
+
+def full(case):
+    """A user that fills its cache has filled nobody else's, nor the disk; and a full disk keeps nobody from building."""
+    tenants, token = with_token(case)
+    small = os.path.join(case.work, "small")
+    os.mkdir(small)
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=0755", "small", small], check=False).returncode:
+        raise Skip("no file system can be mounted here")
+    try:
+        with case.gantry(tenants, cache=small) as gantry:
+            case.need(gantry, "temporary files")
+            if gantry.control("status")["gantryd"]["walls"]["have"] and not fills(case, gantry, token):
+                raise Skip("caches cannot be in layers here")
+            with open(os.path.join(small, "ballast"), "wb") as f:
+                try:
+                    while True:
+                        f.write(bytes(1 << 16))
+                        f.flush()
+                except OSError:
+                    pass
+            with case.start(gantry, "alice") as p:
+                p.right()
+                p.source("__kernel void another(__global int *a) { a[0] = 42; }")
+                status, log = p.build()
+                if status:
+                    raise Wrong("with a full disk nothing is built: {}".format(log))
+            os.unlink(os.path.join(small, "ballast"))
+    finally:
+        subprocess.run(["umount", "-l", small], check=False)
+
+
+def fills(case, gantry, token):
+    with case.start(gantry, "alice") as p, case.start(gantry, "bob", **token) as other:
+        p.right()
+        if not layered(gantry):
+            return False
+        free = os.statvfs(gantry.cache).f_bavail
+        fd = p.call(OPEN, '"/tmp/cache/big', O_WRONLY | O_CREAT, 0o600)[0]
+        if fd < 0:
+            raise Wrong("a worker cannot write into its cache: {}".format(fd))
+        got = 0
+        while p.call(FALLOCATE, fd, 0, got << 26, 1 << 26)[0] == 0:
+            got += 1
+            if got > 8:
+                raise Wrong("a worker fills more than 512 MiB of its cache")
+        if os.statvfs(gantry.cache).f_bavail < free:
+            raise Wrong("it has filled the disk")
+        other.source("__kernel void another(__global int *a) { a[0] = 42; }")
+        status, log = other.build()
+        if status:
+            raise Wrong("another user builds nothing any more: {}".format(log))
+        other.right()
+    if "big" in kept(gantry, "@{}".format(os.geteuid())):
+        raise Wrong("what it has written without measure is kept")
+    return True
+
+
+def age(case):
+    """What nobody has used for 30 days is removed, when somebody's cache is closed; and nothing else is."""
+    with case.gantry() as gantry:
+        names = {"@4242.kept": 31, "carol@4242": 31, "@4243.kept": 29, "AB": 400, "others.4242": 400}
+        for name, days in names.items():
+            folder = os.path.join(gantry.cache, name)
+            os.makedirs(os.path.join(folder, "files/deep"))
+            with open(os.path.join(folder, "files/deep/k.so"), "w", encoding="utf-8"):
+                pass
+            os.utime(folder, (time.time() - days * 86400,) * 2)
+        with case.start(gantry) as p:
+            p.right()
+
+        def left():
+            return {n for n in os.listdir(gantry.cache) if n in names}
+        if not wait_until(lambda: left() == {"@4243.kept", "AB", "others.4242"}, 60):
+            raise Wrong("left are {}: {}".format(left(), gantry.log()))
+        if not binaries(kept(gantry, "@{}".format(os.geteuid()))):
+            raise Wrong("the one that was just used is gone")
 
 
 def processes(case):
@@ -330,8 +511,8 @@ def users(case):
             for line in ("Uid:" + "\t{}".format(STRANGER) * 4, "Gid:" + "\t{}".format(STRANGER) * 4, "Groups:\t{} ".format(STRANGER + 1)):
                 if line not in status:
                     raise Wrong("a worker is not its program's user: {}".format(status))
-            if os.stat(os.path.join(gantry.cache, "alice.{}".format(STRANGER))).st_uid != STRANGER:
-                raise Wrong("a kernel cache is not its tenant's")
+            if os.stat(folder_of(gantry, "@{}".format(STRANGER))).st_uid != STRANGER:
+                raise Wrong("a kernel cache is not its user's")
             # Whom root's workers run as must not be able to do anything to it.
             refused("root's secret", p.call(OPEN, '"/etc/shadow', O_RDONLY)[0])
             refused("a signal", p.call(KILL, gantry.worker_of(other), 9)[0], errno.EPERM, errno.ESRCH)
@@ -459,7 +640,7 @@ def user(case):
     if subprocess.run(["/usr/bin/test", "-x", case.intruder], preexec_fn=become, check=False).returncode:
         raise Skip("an ordinary user cannot run what is built here")
     try:
-        for name in ("identity", "files", "includes", "cache", "processes", "forks", "memory", "prefix", "view"):
+        for name in ("identity", "files", "includes", "cache", "sharing", "age", "processes", "forks", "memory", "prefix", "view"):
             p = subprocess.run(["/usr/bin/python3", "-B", os.path.abspath(__file__), "--build", case.options.build, name],
                                preexec_fn=become, env=env, cwd=work, capture_output=True, text=True, timeout=300, check=False)
             print(name, p.returncode, p.stdout.strip(), p.stderr.strip())
@@ -471,7 +652,8 @@ def user(case):
         subprocess.run(["rm", "-rf", work], check=False)
 
 
-CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, prefix, view, poor, user, race)}
+CASES = {f.__name__: f for f in (files, includes, cache, processes, forks, memory, identity, users, prefix,
+                                 view, poor, user, race, sharing, full, age)}
 
 
 def main():
