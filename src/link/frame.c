@@ -80,6 +80,8 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
     ssize_t got;
     if (r->tcp) {
         got = gn_tcp_recv(r->tcp, &iov, 1);
+        if (got == -ENOKEY || got == -EKEYREJECTED)
+            return fault(r, (int)got);
         return got > 0 ? got : got == -EAGAIN ? 0 : fault(r, r->have ? -EPROTO : -EPIPE);
     }
     do

@@ -28,10 +28,20 @@
 
 int gn_link_lost(struct gn_error *err, int code)
 {
-    if (code == -ETIMEDOUT)
+    switch (code) {
+    case -ETIMEDOUT:
         return gn_fail(err, ETIMEDOUT, "see whether gantryd is stuck or stopped", "gantryd does not answer");
-    return gn_fail(err, code == -EPROTO ? EPROTO : EPIPE, "start gantryd again",
-                   code == -EPROTO ? "gantryd sent something that is not a frame" : "gantryd closed the connection");
+    case -ENOKEY:
+        return gn_fail(err, EACCES, "set GANTRY_TLS_CERT and GANTRY_TLS_KEY, or GANTRY_TOKEN to a tenant's token",
+                       "gantryd wants a certificate");
+    case -EKEYREJECTED:
+        return gn_fail(err, EACCES, "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to one that gantryd's --tls-client-authority has signed",
+                       "gantryd does not accept the certificate of GANTRY_TLS_CERT");
+    case -EPROTO:
+        return gn_fail(err, EPROTO, "see that the address is a gantryd's, of this version", "gantryd sent something that is not a frame");
+    default:
+        return gn_fail(err, EPIPE, "see gantryd's log for the reason, unless gantryd has ended", "gantryd closed the connection");
+    }
 }
 
 int gn_link_refused(const struct gn_frame *f, struct gn_error *err)

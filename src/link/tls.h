@@ -75,6 +75,7 @@ struct gn_tls_ops {
     /* The common name of the certificate that the other side has shown; "": none. */
     void (*subject)(struct gn_tls *t, char *ret, size_t n);
     ssize_t (*send)(struct gn_tls *t, const struct iovec *iov, int n, bool more);
+    /* -ENOKEY: the other side wants a certificate; -EKEYREJECTED: it does not accept the one it was shown. */
     ssize_t (*recv)(struct gn_tls *t, const struct iovec *iov, int n);
     bool (*has_more)(struct gn_tls *t);
     bool (*unsent)(struct gn_tls *t);

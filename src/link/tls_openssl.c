@@ -405,6 +405,25 @@ static int drain(struct tls *t)
     return drain_before(t, false);
 }
 
+/* How the other side has refused our certificate, or its lack; another code where it said anything else. */
+static int refusal_code(void)
+{
+    switch (ERR_GET_REASON(ERR_peek_last_error())) {
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+        return -ENOKEY;
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+        return -EKEYREJECTED;
+    default:
+        return -ECONNABORTED;
+    }
+}
+
 static int code_of(struct tls *t, int rc)
 {
     switch (SSL_get_error(t->ssl, rc)) {
@@ -417,7 +436,7 @@ static int code_of(struct tls *t, int rc)
     case SSL_ERROR_SYSCALL:
         return errno && errno != EAGAIN ? -errno : -EPIPE;
     default:
-        return -ECONNABORTED;
+        return refusal_code();
     }
 }
 
@@ -425,6 +444,9 @@ static int explain(struct tls *t, struct gn_error *err)
 {
     long verdict = SSL_get_verify_result(t->ssl);
     int reason_code = ERR_GET_REASON(ERR_peek_last_error());
+    /* It would have gone on with the key, had it known that. */
+    if (verdict != X509_V_OK && !t->config.server && t->has_psk && !t->config.authority)
+        return gn_fail(err, EACCES, "see that GANTRY_TOKEN is the token of one of its tenants", "gantryd does not know this token");
     if (verdict != X509_V_OK)
         return gn_fail(err, EACCES, t->config.server ? NULL : "set GANTRY_TLS_CA to the authority that gantryd's certificate is from",
                        "the certificate of the other side is refused: %s", X509_verify_cert_error_string(verdict));

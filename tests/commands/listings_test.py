@@ -184,7 +184,7 @@ class NoDaemon(CommandTest):
         runtime = os.path.join(self.dir, "gantry")
         os.mkdir(runtime)
         with FakeGantryd(os.path.join(runtime, "gantry.sock"), FakeGantryd.greeting):
-            self.refused(1, "closed the connection", "ls", env={"XDG_RUNTIME_DIR": self.dir})
+            self.refused(1, "gantryd closed the connection; see gantryd's log for the reason", "ls", env={"XDG_RUNTIME_DIR": self.dir})
 
     def test_a_peer_that_is_no_gantryd(self):
         def welcome_then(op, payload):
@@ -194,7 +194,7 @@ class NoDaemon(CommandTest):
         path = os.path.join(self.dir, "s")
         error = struct.pack("<II384s256s", 13, 0, b"not for you", b"go away")
         for answer, says in ((lambda op, seq: None, "closed the connection"),
-                             (lambda op, seq: b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3, "is not a frame"),
+                             (lambda op, seq: b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3, "is not a frame; see that the address is a gantryd's"),
                              (lambda op, seq: frame(WELCOME, seq + 1, bytes(16)), "is not a frame"),
                              (lambda op, seq: frame(ERROR, seq, error), "not for you; go away"),
                              (welcome_then(CONTROL, b"no json"), "is not an object"),

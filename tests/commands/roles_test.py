@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from commands_harness import FAKE, ROOT, CommandTest
+from commands_harness import FAKE, ROOT, CommandTest, as_nobody
 
 from gantryd_harness import ATTACHED, CONTROL, ERROR, HELLO, WELCOME, Client, Gantryd, beside, frame
 
@@ -156,6 +156,34 @@ class Requests(CommandTest):
             client.close()
         self.ask(operator, "tenant-rm", name="other")
         self.assertEqual(names, {"program": ["default"], "view": ["default", "other"], "control": ["default", "other"]})
+
+
+class Users(CommandTest):
+    daemon = True
+
+    def test_commands_of_an_ordinary_user(self):
+        """Each says the same, and that before it makes a file."""
+        if os.geteuid() != 0:
+            self.skipTest("needs two users")
+        nobody = as_nobody(self, self.prefix.gantry)
+        os.chmod(self.gantryd.dir, 0o755)
+        os.chmod(self.dir, 0o777)
+        self.prefix.run("tenant", "set", "default", "--uid", "any", address=self.address, check=True)
+        client = self.gantryd.client()
+        self.addCleanup(client.close)
+        reply = client.attach()
+        self.addCleanup(reply.close)
+        vgpu = "{:08x}".format(struct.unpack("<I", reply.payload[:4])[0])
+        file = os.path.join(self.dir, "f")
+        for command in (("checkpoint", vgpu, file), ("checkpoint", "--quiet", "abc", file), ("checkpoint", vgpu, file, "--stop"),
+                        ("migrate", vgpu, "local"), ("migrate", vgpu, "unix:" + file), ("mode", vgpu, "remote"),
+                        ("drain", "--undo"), ("policy", "rr"), ("tenant", "add", "x", "--uid", "any"),
+                        ("tenant", "set", "default", "--weight", "7"), ("tenant", "rm", "x"), ("trace", "-o", file, "--seconds", "1")):
+            with self.subTest(command):
+                p = self.prefix.run(*command, address=self.address, before=nobody)
+                self.sentence(p, 1, "gantry " + command[0], ONLY_OPERATORS + "; run it as gantryd's own user, as root or as a member of "
+                              "the group gantry-operator")
+                self.assertEqual(os.listdir(self.dir), [])
 
 
 class Sockets(CommandTest):
@@ -332,10 +360,10 @@ exec setpriv --no-new-privs --bounding-set -all --inh-caps -all "$@"
         self.addCleanup(shutil.rmtree, place)
         os.chown(place, NOBODY, NOBODY)
         path = os.path.join(place, "g.sock")
-        as_nobody = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
-        if subprocess.run([*as_nobody, "test", "-x", os.environ["GANTRYD"]]).returncode:
+        prefix = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
+        if subprocess.run([*prefix, "test", "-x", os.environ["GANTRYD"]]).returncode:
             self.skipTest("nobody cannot reach the build folder")
-        p = subprocess.Popen([*as_nobody, os.environ["GANTRYD"], "--socket", path], stderr=subprocess.PIPE, text=True,
+        p = subprocess.Popen([*prefix, os.environ["GANTRYD"], "--socket", path], stderr=subprocess.PIPE, text=True,
                              env=dict(os.environ, OCL_ICD_VENDORS=FAKE))
         self.addCleanup(p.communicate)
         self.addCleanup(p.terminate)

@@ -121,23 +121,30 @@ class Refusals(TcpCase):
             self.served(gantry)
             self.assertEqual(self.refusals(gantry), [])
             strangers = (
-                ("no certificate", lambda: self.ls(gantry, GANTRY_TLS_CA=self.authority.path("ca.pem"))),
-                ("one of his own", lambda: self.ls(gantry, **self.authority.client("own"))),
-                ("no belief in us", lambda: self.ls(gantry, **self.authority.client(authority="own.pem"))),
-                ("no credentials at all", lambda: self.ls(gantry)),
-                ("a token of nobody's", lambda: self.ls(gantry, GANTRY_TOKEN="not-a-token-of-anybody")),
-                ("plain text", lambda: self.is_closed(self.dial(gantry, HELLO))),
-                ("something else", lambda: self.is_closed(self.dial(gantry, b"GET / HTTP/1.1\r\n\r\n"))),
-                ("a session that is none", lambda: self.is_closed(self.dial(gantry, DATA + bytes(64)))),
-                ("TLS that is none", lambda: self.is_closed(self.dial(gantry, b"\x16" + bytes(300)))),
+                ("no certificate", "gantryd wants a certificate; set GANTRY_TLS_CERT and GANTRY_TLS_KEY, or",
+                 lambda: self.ls(gantry, GANTRY_TLS_CA=self.authority.path("ca.pem"))),
+                ("one of his own", "gantryd does not accept the certificate of GANTRY_TLS_CERT; set",
+                 lambda: self.ls(gantry, **self.authority.client("own"))),
+                ("no belief in us", "the certificate of the other side is refused",
+                 lambda: self.ls(gantry, **self.authority.client(authority="own.pem"))),
+                ("no credentials at all", "this gantryd serves nobody over tcp without credentials; set GANTRY_TOKEN",
+                 lambda: self.ls(gantry)),
+                ("a token of nobody's", "gantryd does not know this token; see that GANTRY_TOKEN", lambda: self.ls(gantry, GANTRY_TOKEN="not-a-token-of-anybody")),
+                ("a token of nobody's, and an authority", "GANTRY_TOKEN to a tenant's token",
+                 lambda: self.ls(gantry, GANTRY_TOKEN="not-a-token-of-anybody", GANTRY_TLS_CA=self.authority.path("ca.pem"))),
+                ("plain text", None, lambda: self.is_closed(self.dial(gantry, HELLO))),
+                ("something else", None, lambda: self.is_closed(self.dial(gantry, b"GET / HTTP/1.1\r\n\r\n"))),
+                ("a session that is none", None, lambda: self.is_closed(self.dial(gantry, DATA + bytes(64)))),
+                ("TLS that is none", None, lambda: self.is_closed(self.dial(gantry, b"\x16" + bytes(300)))),
             )
-            for n, (who, tries) in enumerate(strangers, 1):
+            for n, (who, says, tries) in enumerate(strangers, 1):
                 with self.subTest(who):
                     result = tries()
                     if result is not True:
                         self.assertEqual(result.returncode, 1, result.stderr)
                         self.assertEqual(result.stdout, "")
                         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                        self.assertIn(says, result.stderr)
                     self.until(lambda: len(self.refusals(gantry)) >= n, "no line in the log")
                     self.assertEqual(len(self.refusals(gantry)), n, gantry.log())
             self.assertEqual(gantry.vgpus(), [])
