@@ -32,7 +32,7 @@ $(BUILD)/build.ninja:
 
 help:
 	@echo 'make                  build into $(BUILD)/'
-	@echo 'make deps             install the packages that are missing (apt; nothing to do is quick)'
+	@echo 'make deps             install the packages that are missing (apt; nothing to do is quick); others ask on a terminal'
 	@echo 'make stage            leave a tree in $(BUILD)/stage that runs without installing; then for instance:'
 	@echo '                        $(BUILD)/stage/bin/gantryd --socket /tmp/g.sock &'
 	@echo '                        $(BUILD)/stage/bin/gantry run --connect unix:/tmp/g.sock -- clinfo'
@@ -72,7 +72,7 @@ install: rooted all
 	@[ -n '$(DESTDIR)' ] || [ '$(SYSCONF)' = /etc ] || echo "loaders look in /etc/OpenCL/vendors only: link it there, or set OCL_ICD_VENDORS=$(SYSCONF)/OpenCL/vendors"
 
 test:
-	@tools/deps.sh build test
+	@tools/deps.sh --ask build test
 	@python3 tools/run-tests.py --build $(BUILD) all
 
 test-quick: all
@@ -88,7 +88,7 @@ SCRIBBLE_SECONDS ?= 600
 ENDS ?= 1000
 
 soak: stage
-	@tools/deps.sh build test
+	@tools/deps.sh --ask build test
 	@python3 -B tests/faults/campaign.py --build $(BUILD) --kills $(KILLS) --seed $(SEED)
 	@python3 -B tests/faults/crowd.py --build $(BUILD)
 	@for route in local mode unix tcp stop; do \
@@ -105,25 +105,25 @@ $(BUILD)-fuzz/build.ninja:
 	@CC=clang $(MESON) setup $(BUILD)-fuzz -Dfuzz=true -Db_lundef=false
 
 fuzz:
-	@tools/deps.sh build test fuzz
+	@tools/deps.sh --ask build test fuzz
 	@$(MAKE) --no-print-directory $(BUILD)-fuzz/build.ninja
 	@ninja -C $(BUILD)-fuzz -j $(JOBS) fuzzers
 	@python3 tools/fuzz.py --build $(BUILD)-fuzz --seconds $(FUZZ_SECONDS) $(TARGET)
 
 bench: stage
-	@tools/deps.sh build bench
+	@tools/deps.sh --ask build bench
 	@$(MESON) test -C $(BUILD) --benchmark --no-rebuild --verbose
 
 bench-fairness: stage
-	@tools/deps.sh build bench
+	@tools/deps.sh --ask build figures
 	@bench/fairness/run.py --build $(BUILD) $(FAIRNESS)
 
 bench-move: stage
-	@tools/deps.sh build bench
+	@tools/deps.sh --ask build bench
 	@bench/moves/run.py --build $(BUILD) $(MOVES)
 
 demo:
-	@tools/deps.sh build test
+	@tools/deps.sh --ask build demo
 	@$(MAKE) --no-print-directory stage
 	@tools/demo.sh $(BUILD)/stage
 

@@ -3,12 +3,16 @@
 #
 # Installs what is missing on Debian or Ubuntu; changes nothing when all is there. docs/dependencies.md has each package's reason.
 #
-#   tools/deps.sh [build] [test] [bench] [fuzz]     the first three when none is named
+#   tools/deps.sh [GROUP]...                 build, demo, test, bench, figures, fuzz; build, test and bench when none is named
+#   tools/deps.sh --ask [GROUP]...           on a terminal, ask before anything is installed
 #   tools/deps.sh --list [GROUP]...          print the packages instead
 #   tools/deps.sh --check [GROUP]...         print the missing ones and exit 1 if there are any
 set -u
 
 build='gcc libc6-dev pkg-config meson ninja-build python3 opencl-c-headers libjansson-dev libssl-dev libbsd-dev libxxhash-dev libzstd-dev libncurses-dev'
+
+# A driver, a loader, and the two programs that share it.
+demo='ocl-icd-libopencl1 pocl-opencl-icd clpeak ffmpeg'
 
 # Drivers and a loader, unit tests, tools that look at what was built, and the real programs that the suite runs.
 test='libcmocka-dev clang-format binutils ocl-icd-opencl-dev pocl-opencl-icd oclgrind strace valgrind procps openssl
@@ -18,6 +22,9 @@ python3-simtk libopenmm-plugins'
 
 # The loads are our own; whole programs are measured with these.
 bench='ocl-icd-opencl-dev pocl-opencl-icd clpeak ffmpeg hashcat gnuplot-nox'
+
+# Loads of our own, and pictures of what was measured.
+figures='ocl-icd-opencl-dev pocl-opencl-icd gnuplot-nox'
 
 # libFuzzer comes with clang.
 fuzz='clang libclang-rt-dev'
@@ -29,13 +36,15 @@ fail()
 }
 
 mode=install
+ask=
 groups=
 for arg; do
     case $arg in
     --list) mode=list ;;
     --check) mode=check ;;
-    build | test | bench | fuzz) groups="$groups $arg" ;;
-    *) fail "unknown argument '$arg' (groups: build test bench fuzz; options: --list --check)" ;;
+    --ask) ask=yes ;;
+    build | demo | test | bench | figures | fuzz) groups="$groups $arg" ;;
+    *) fail "unknown argument '$arg' (groups: build demo test bench figures fuzz; options: --ask --list --check)" ;;
     esac
 done
 [ -n "$groups" ] || groups='build test bench'
@@ -44,8 +53,10 @@ wanted=
 for group in $groups; do
     case $group in
     build) wanted="$wanted $build" ;;
+    demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
+    figures) wanted="$wanted $figures" ;;
     fuzz) wanted="$wanted $fuzz" ;;
     esac
 done
@@ -79,6 +90,16 @@ if [ $mode = check ]; then
     exit 1
 fi
 
+# Asked before sudo, which asks for a password.
+if [ -n "$ask" ] && [ -t 0 ] && [ -t 2 ]; then
+    printf 'deps: missing: %s\ndeps: install these, and what they need, with apt-get? [Y/n] ' "$missing" >&2
+    read -r answer || answer=n
+    case $answer in
+    '' | [Yy] | [Yy][Ee][Ss]) ;;
+    *) fail "nothing is installed" ;;
+    esac
+fi
+
 as_root=
 if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || fail "no permission to install ($missing): run as root or install sudo"
@@ -87,7 +108,6 @@ if [ "$(id -u)" != 0 ]; then
     $as_root true 2>/dev/null || fail "no permission to install ($missing): sudo refused"
 fi
 
-echo "deps: installing $missing" >&2
 # shellcheck disable=SC2086
 known()
 {
@@ -97,6 +117,13 @@ if ! known; then
     $as_root apt-get update -q || fail "apt-get update failed: is there a network?"
     known || fail "apt does not know all of: $missing"
 fi
+# What apt-get would do, in its own words.
+# shellcheck disable=SC2086
+sizes=$($as_root env LC_ALL=C apt-get install -q --no-install-recommends --assume-no $missing 2>/dev/null |
+    sed -n 's/.* \([0-9]* newly installed\),.*/\1/p; s/^Need to get \(.*\) of archives.*/\1 to download/p; s/.*, \(.* of additional disk space\).*/\1/p' |
+    paste -sd, | sed 's/,/, /g')
+echo "deps: installing $missing${sizes:+ ($sizes)}" >&2
+
 # shellcheck disable=SC2086
 install()
 {
