@@ -81,7 +81,7 @@ static int parse_restore(const json_t *root, struct gn_control_restore *ret, str
     memset(ret, 0, sizeof *ret);
     if (!parse_hex(json_object_get(root, "vgpu"), id, sizeof id) || !parse_hex(json_object_get(root, "key"), ret->key, sizeof ret->key) ||
         !json_is_string(tenant) || json_string_length(tenant) >= sizeof ret->tenant || !json_is_integer(ring_at))
-        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request does not say what the file is of");
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request does not say what the file is of");
     ret->id = (uint32_t)id[0] << 24 | (uint32_t)id[1] << 16 | (uint32_t)id[2] << 8 | id[3];
     memcpy(ret->tenant, json_string_value(tenant), json_string_length(tenant));
     ret->ring_at = (uint64_t)json_integer_value(ring_at);

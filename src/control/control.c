@@ -379,9 +379,10 @@ static char *set_policy(const struct gn_control_source *source, const json_t *re
     const json_t *name = json_object_get(request, "name");
     struct gn_error err = {{0}, {0}};
     if (!json_is_string(name) || strlen(json_string_value(name)) != json_string_length(name))
-        return gn_control_error(FAIL_POLICY, "\"name\" is not the name of a policy", "use the gantry command that came with it");
-    if (source->commands->set_policy(source->ctx, json_string_value(name), &err))
-        return gn_control_error(FAIL_POLICY, err.what, err.fix);
+        return gn_control_error(FAIL_POLICY, "\"name\" is not the name of a policy", "use a gantry of gantryd's version");
+    int rc = source->commands->set_policy(source->ctx, json_string_value(name), &err);
+    if (rc)
+        return gn_control_error_of_kind(FAIL_POLICY, &err, rc == -EINVAL ? GN_CONTROL_KIND_USAGE : NULL);
     return reply_policy(source);
 }
 
@@ -450,11 +451,10 @@ static char *answer(const struct gn_control_source *source, enum gn_role role, c
     const struct request *r = find_request(name);
     struct gn_error err;
     if (!json_is_integer(version) || json_integer_value(version) != GN_CONTROL_VERSION)
-        return gn_control_error("the request is of another version", "this gantryd speaks version 1",
-                                "use the gantry command that came with it");
+        return gn_control_error("the request is of another version", "this gantryd speaks version 1", "use a gantry of gantryd's version");
     if (!r)
         return gn_control_error("this gantryd does not know the request", name ? name : "it names none",
-                                "use the gantry command that came with it");
+                                "use a gantry of gantryd's version");
     if (role < r->role && !(r->judged && role == GN_ROLE_PROGRAM)) {
         gn_control_refuse_role(&err);
         return gn_control_error(r->failure, err.what, err.fix);

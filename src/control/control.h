@@ -264,6 +264,7 @@ struct gn_control_about {
  */
 #define GN_CONTROL_KIND_GONE   "gone"
 #define GN_CONTROL_KIND_MEMORY "memory"
+#define GN_CONTROL_KIND_USAGE  "usage" /* the command line that asks for it is wrong */
 struct gn_control_drain {
     bool draining;
     uint32_t n_coming;

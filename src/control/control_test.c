@@ -454,7 +454,7 @@ static void a_policy_is_shown_and_changed(void **state)
     free(reply);
     reply = ask("{\"version\":1,\"request\":\"policy-set\",\"name\":\"three\"}");
     assert_string_equal(reply, "{\"version\":1,\"error\":{\"what\":\"cannot change the policy\",\"why\":\"it is not there\","
-                               "\"fix\":\"there are two\"}}");
+                               "\"fix\":\"there are two\",\"kind\":\"usage\"}}");
     free(reply);
 }
 

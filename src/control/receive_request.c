@@ -127,7 +127,7 @@ static int parse_about(const json_t *o, struct gn_control_about *ret, struct gn_
     ret->weight = (uint32_t)weight;
     for (uint32_t i = 0; good && i < ret->n_devices; i++)
         good = parse_device(json_array_get(devices, i), &ret->devices[i]);
-    return good ? 0 : gn_fail(err, EINVAL, "use the gantry command that came with it", "the request does not say well what is to come");
+    return good ? 0 : gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request does not say well what is to come");
 }
 
 char *gn_control_take_receive(const struct gn_control_source *source, const struct json_t *request)

@@ -13,7 +13,7 @@
 
 static int wrong(struct gn_error *err, const char *key, const char *should)
 {
-    return gn_fail(err, EINVAL, "use the gantry command that came with it", "\"%.60s\" is not %s", key, should);
+    return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "\"%.60s\" is not %s", key, should);
 }
 
 static int take_ids(const json_t *list, const char *key, uint32_t *ret, uint32_t *ret_n, struct gn_error *err)

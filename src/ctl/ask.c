@@ -16,9 +16,10 @@ static int refused(json_t *error, struct gn_error *err)
     const char *kind = json_string_value(json_object_get(error, "kind"));
     const int code = kind && !strcmp(kind, GN_CONTROL_KIND_GONE)     ? ENOENT
                      : kind && !strcmp(kind, GN_CONTROL_KIND_MEMORY) ? ENOBUFS
+                     : kind && !strcmp(kind, GN_CONTROL_KIND_USAGE)  ? EINVAL
                                                                      : EREMOTEIO;
-    return gn_fail(err, code, json_string_value(json_object_get(error, "fix")), "%s%s%s", what ? what : "gantryd refused", why ? ": " : "",
-                   why ? why : "");
+    /* What failed is the command itself, whose name stands before the sentence already. */
+    return gn_fail(err, code, json_string_value(json_object_get(error, "fix")), "%s", why ? why : what ? what : "gantryd refused");
 }
 
 int gn_ctl_ask(const char *connect, const char *query, json_t **ret, struct gn_error *err)
@@ -50,7 +51,7 @@ int gn_ctl_ask_on(struct gn_link *link, const char *text, json_t **ret, struct g
     free(reply);
     json_t *error = json_object_get(root, "error");
     if (!json_is_object(root))
-        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply is not an object");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply is not an object");
     else if (error)
         rc = refused(error, err);
     if (rc)

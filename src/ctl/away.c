@@ -56,7 +56,7 @@ static int read_receipt(struct receipt *r, bool named, struct gn_error *err)
     r->kernel = json_string_value(json_object_get(receive, "kernel"));
     return r->ticket && (r->name || !named)
                ? 0
-               : gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's reply has no ticket");
+               : gn_fail(err, EPROTO, "use a gantry of gantryd's version", "the other gantryd's reply has no ticket");
 }
 
 /* Shows the other gantryd what is to come, which looks whether it can: the ticket, and the socket's end for the old worker. */
@@ -81,7 +81,7 @@ static int announce_far(const char *address, struct gn_link *there, json_t *abou
     if (!rc)
         rc = read_receipt(ret, true, err);
     if (!rc && (!gn_control_parse_hex(ret->name, name, sizeof name) || !gn_control_parse_hex(ret->ticket, ticket, sizeof ticket)))
-        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "the other gantryd's ticket is malformed");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "the other gantryd's ticket is malformed");
     if (!rc)
         rc = gn_link_dial_stream(address, name, ticket, gn_link_is_secure(there), &ret->fd, err);
     /* A program's worker that speaks TLS goes on with it itself. */
@@ -155,7 +155,7 @@ int gn_ctl_away(struct gn_link *here, const struct gn_control_wish *wish, const 
     json_t *about = json_object_get(told, "about");
     const char *tenant = json_string_value(json_object_get(about, "tenant"));
     if (!rc && !tenant)
-        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply names no tenant");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply names no tenant");
     if (!rc && !tcp && json_is_true(json_object_get(about, "remote")))
         rc = gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
                      "its program is attached over tcp, and cannot reach a socket of this machine");

@@ -151,7 +151,7 @@ static int receive(struct saving *s, struct gn_error *err)
         return s->rc;
     }
     if (!json_is_object(json_object_get(s->reply, "checkpoint")))
-        return gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"checkpoint\"");
+        return gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"checkpoint\"");
     if (said_bytes(s) != (json_int_t)s->bytes)
         return gn_fail(err, EIO, "try again", "the worker says that it wrote more than came");
     return 0;
@@ -227,8 +227,10 @@ int gn_ctl_checkpoint(const struct gn_ctl_args *args)
     bool stopped = false;
     uint64_t sync_ns = 0;
     const uint64_t began_ns = gn_now_ns();
-    if (!s.path || !*s.path) {
-        gn_fail(&err, EINVAL, "write gantry checkpoint VGPU FILE; gantry ls lists the vGPUs", "which vGPU, and into which file?");
+    const bool named = wish.vgpu && *wish.vgpu;
+    if (!named || !s.path || !*s.path) {
+        gn_fail(&err, EINVAL, "write gantry checkpoint VGPU FILE; gantry ls lists the vGPUs",
+                named ? "no file is given" : "no vGPU is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     set_signals();

@@ -214,7 +214,7 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "operators may, of both gantryds, but for one that is reached over tcp, where each\n"
      "vGPU's tenant is asked for its token instead.\n"
      "\n"
-     "  --undo             take in new programs again; who has moved stays where he is\n"
+     "  --undo             take in new programs again; what has moved stays there\n"
      "  --rounds N         send what a vGPU's memory holds N times before its stop, each\n"
      "                     time what has changed; otherwise once\n"
      "  --bandwidth SIZE   send at most SIZE bytes a second before the stop, for each\n"

@@ -27,7 +27,7 @@
 #define LOOK_UP_NS 100000000 /* so often it is looked whether somebody has interrupted us, or has come who was let in before */
 
 static const char failure[] = "cannot empty this gantryd";
-static const char not_understood[] = "use the gantry command that came with it";
+static const char not_understood[] = "use a gantry of gantryd's version";
 
 enum state {
     WAITS,
@@ -478,7 +478,7 @@ static int undo(const struct gn_ctl_args *args)
         return gn_ctl_fail(args, GN_EXIT_FAILED, "cannot take in programs again", &err);
     if (args->json)
         return gn_ctl_print_json(args, json_pack("{s:i,s:{s:b}}", "version", GN_CONTROL_VERSION, "drain", "draining", false));
-    printf("new programs are taken in again; who has moved stays where he is\n");
+    printf("new programs are taken in again; programs that have moved stay there\n");
     return gn_ctl_flush(args);
 }
 
@@ -489,9 +489,12 @@ int gn_ctl_drain(const struct gn_ctl_args *args)
     pthread_condattr_t monotonic;
     if (!args->rest[0] == !args->undo) {
         gn_fail(&err, EINVAL, "write gantry drain unix:PATH or tcp:HOST:PORT, or gantry drain --undo",
-                args->undo ? "an address and --undo do not go together" : "where to?");
+                args->undo ? "an address and --undo do not go together" : "no address is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
+    struct gn_address a;
+    if (args->rest[0] && gn_address_parse(args->rest[0], &a, &err))
+        return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     if (args->undo)
         return undo(args);
     pthread_mutex_init(&d.lock, NULL);

@@ -256,7 +256,7 @@ int gn_ctl_open_stream(const char *path, int *ret, struct gn_error *err)
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return gn_fail(err, errno, "look at its name, and at who may read it", "%s", strerror(errno));
+        return gn_fail(err, errno, "check its name and its permissions", "%s", strerror(errno));
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         close(fd);
         return gn_fail(err, EINVAL, "name a file that gantry checkpoint has written", "it is no plain file");
@@ -273,7 +273,7 @@ int gn_ctl_inspect(const struct gn_ctl_args *args)
     struct gn_stream_fd file = GN_STREAM_FD(-1, -1, 0);
     struct gn_error why = {{0}, {0}}, err;
     if (!path) {
-        gn_fail(&err, EINVAL, "gantry inspect FILE", "no file is named");
+        gn_fail(&err, EINVAL, "write gantry inspect FILE", "no file is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, "wrong usage", &err);
     }
     int rc = gn_ctl_open_stream(path, &file.fd, &why);

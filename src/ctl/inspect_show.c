@@ -186,6 +186,11 @@ static int end_table(struct gn_table *t)
     return rc;
 }
 
+static const char *plural(unsigned n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void print_head(const struct gn_inspected *f)
 {
     const struct page_sum s = sum_pages(f);
@@ -202,9 +207,10 @@ static void print_head(const struct gn_inspected *f)
                f->tenant_state.memory_limit_bytes ? gn_ctl_format_size(f->tenant_state.memory_limit_bytes, b) : "the device's");
     printf("buffers   %" PRIu64 " of %s together, %" PRIu64 " pages of %u bytes, %" PRIu64 " of them zero\n", s.memories,
            gn_ctl_format_size(s.bytes, a), s.pages, f->about.page_bytes, s.zero);
-    printf("pages     %" PRIu64 " in %u rounds: %s of contents in %s of the file\n", s.sent, f->n_rounds,
+    printf("pages     %" PRIu64 " in %u round%s: %s of contents in %s of the file\n", s.sent, f->n_rounds, plural(f->n_rounds),
            gn_ctl_format_size(s.sent_bytes, b), gn_ctl_format_size(s.packed_bytes, c));
-    printf("pending   %u commands, %u events, %u callbacks, %u maps\n", f->n_commands, f->n_events, f->n_calls, f->n_maps);
+    printf("pending   %u command%s, %u event%s, %u callback%s, %u map%s\n", f->n_commands, plural(f->n_commands), f->n_events,
+           plural(f->n_events), f->n_calls, plural(f->n_calls), f->n_maps, plural(f->n_maps));
 }
 
 static int print_devices(const struct gn_inspected *f)

@@ -48,7 +48,7 @@ static int end_one(struct killing *k, const char *vgpu, const char *reason, stru
     const char *id = json_string_value(json_object_get(json_object_get(reply, "kill"), "id"));
     free(text);
     if (rc == 0 && !id)
-        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"kill\"");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"kill\"");
     if (rc == 0)
         add(k, id, "ended", NULL);
     else if (rc == -ENOENT || rc == -EREMOTEIO)
@@ -95,7 +95,10 @@ int gn_ctl_kill(const struct gn_ctl_args *args)
 {
     struct killing k = {.args = args, .results = json_array()};
     struct gn_error err = {{0}, {0}};
-    if (!args->rest[0] == !args->tenant) {
+    bool empty = false;
+    for (char **vgpu = args->rest; *vgpu; vgpu++)
+        empty |= !**vgpu;
+    if (empty || !args->rest[0] == !args->tenant) {
         gn_fail(&err, EINVAL, "write gantry kill VGPU..., or gantry kill --tenant T; gantry ls lists the vGPUs",
                 args->tenant ? "vGPUs and --tenant do not go together" : "no vGPU is given");
         json_decref(k.results);

@@ -212,7 +212,7 @@ static int list(const struct gn_ctl_args *args, const struct listing *l)
         return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
     if (!json_is_array(json_object_get(reply, l->list))) {
         json_decref(reply);
-        gn_fail(&err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"%s\"", l->list);
+        gn_fail(&err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"%s\"", l->list);
         return gn_ctl_fail(args, GN_EXIT_FAILED, l->failure, &err);
     }
     if (args->json)

@@ -9,6 +9,7 @@
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
 #include "ctl/tokens.h"
+#include "link/address.h"
 #include "link/link.h"
 
 static double ms(const json_t *move, const char *key)
@@ -51,7 +52,7 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     gn_ctl_tokens_forget(&tokens);
     const json_t *moved = json_object_get(reply, "move");
     if (rc == 0 && !json_is_object(moved))
-        rc = gn_fail(&err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"move\"");
+        rc = gn_fail(&err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"move\"");
     if (rc) {
         json_decref(reply);
         return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
@@ -61,8 +62,10 @@ static int move(const struct gn_ctl_args *args, const struct gn_control_wish *wi
     const json_t *phases = json_object_get(moved, "phases_ns"), *pages = json_object_get(moved, "pages");
     printf("%s %s; it stood still for %.1f ms (drain %.1f, save %.1f, load to its end)\n", gn_ctl_id_of(moved), done,
            ms(moved, "downtime_ns"), ms(phases, "drain"), ms(phases, "save"));
-    printf("%lld of its %lld pages were sent ahead in %.1f ms, %lld in the stop\n", number(pages, "precopy"), number(pages, "total"),
-           ms(moved, "precopy_ns"), number(pages, "stop"));
+    /* Without any its contents needed no sending. */
+    if (number(pages, "total"))
+        printf("%lld of its %lld pages were sent ahead in %.1f ms, %lld in the stop\n", number(pages, "precopy"), number(pages, "total"),
+               ms(moved, "precopy_ns"), number(pages, "stop"));
     json_decref(reply);
     return gn_ctl_flush(args);
 }
@@ -74,9 +77,14 @@ int gn_ctl_migrate(const struct gn_ctl_args *args)
     wish.vgpu = args->rest[0];
     wish.to = wish.vgpu ? args->rest[1] : NULL;
     struct gn_error err;
-    if (!wish.vgpu || !wish.to) {
-        gn_fail(&err, EINVAL, "write gantry migrate VGPU local, unix:PATH or tcp:HOST:PORT; gantry ls lists the vGPUs",
-                "which vGPU, and where to?");
+    static const char fix[] = "write gantry migrate VGPU local, unix:PATH or tcp:HOST:PORT; gantry ls lists the vGPUs";
+    struct gn_address a;
+    if (!wish.vgpu || !*wish.vgpu || !wish.to) {
+        gn_fail(&err, EINVAL, fix, wish.vgpu && *wish.vgpu ? "no destination is given" : "no vGPU is given");
+        return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
+    }
+    if (strcmp(wish.to, "local") != 0 && gn_address_parse(wish.to, &a, &err)) {
+        gn_fail(&err, EINVAL, fix, "\"%.100s\" is no destination", wish.to);
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     if (wish.device && strcmp(wish.to, "local") != 0) {
@@ -93,9 +101,13 @@ int gn_ctl_mode(const struct gn_ctl_args *args)
     wish.vgpu = args->rest[0];
     wish.to = wish.vgpu ? args->rest[1] : NULL;
     struct gn_error err;
-    if (!wish.vgpu || !wish.to || (strcmp(wish.to, "remote") != 0 && strcmp(wish.to, "passthrough") != 0)) {
+    const bool named = wish.vgpu && *wish.vgpu;
+    if (!named || !wish.to || (strcmp(wish.to, "remote") != 0 && strcmp(wish.to, "passthrough") != 0)) {
         gn_fail(&err, EINVAL, "write gantry mode VGPU remote, or gantry mode VGPU passthrough; gantry ls lists the vGPUs",
-                "which vGPU, and which mode?");
+                !named     ? "no vGPU is given"
+                : !wish.to ? "no mode is given"
+                           : "\"%.100s\" is no mode",
+                wish.to);
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     return move(args, &wish, failure, wish.to);

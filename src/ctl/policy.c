@@ -45,10 +45,10 @@ int gn_ctl_policy(const struct gn_ctl_args *args)
                   : gn_fail(&err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_is_array(json_object_get(reply, "policies")))
-        rc = gn_fail(&err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"policies\"");
+        rc = gn_fail(&err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"policies\"");
     if (rc) {
         json_decref(reply);
-        return gn_ctl_fail(args, GN_EXIT_FAILED, failure, &err);
+        return gn_ctl_fail(args, rc == -EINVAL ? GN_EXIT_USAGE : GN_EXIT_FAILED, failure, &err);
     }
     if (args->json)
         return gn_ctl_print_json(args, reply);

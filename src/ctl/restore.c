@@ -49,7 +49,7 @@ static int take_entry(struct head *h, enum gn_stream_table table, const struct g
         h->has_tenant = true;
     } else if (table == GN_STREAM_SESSION && e->kind == GN_STREAM_SESSION_STOP) {
         if (!gn_stream_copy_part(e, GN_PART_STATE, &stop, sizeof stop) || stop.ring_at > INT64_MAX)
-            return gn_fail(err, EBADMSG, NULL, "it does not say well who waits for it");
+            return gn_fail(err, EBADMSG, NULL, "its record of the program that waits for it is damaged");
         h->wish.ring_at = stop.ring_at;
         memcpy(h->wish.key, stop.key, sizeof h->wish.key);
         h->has_stop = true;
@@ -103,7 +103,7 @@ static int try_once(struct gn_link *link, int fd, const char *request, json_t **
     const char *result = json_string_value(json_object_get(restore, "result"));
     const char *why = json_string_value(json_object_get(restore, "why"));
     if (!result)
-        return gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"restore\"");
+        return gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"restore\"");
     if (strcmp(result, "restored") == 0)
         return 0;
     *ret_absent = true;
@@ -145,7 +145,7 @@ int gn_ctl_restore(const struct gn_ctl_args *args)
     json_t *reply = NULL;
     int fd = -1, status;
     if (!path) {
-        gn_fail(&err, EINVAL, "write gantry restore FILE", "which file?");
+        gn_fail(&err, EINVAL, "write gantry restore FILE", "no file is given");
         return gn_ctl_fail(args, GN_EXIT_USAGE, failure, &err);
     }
     const uint64_t began_ns = gn_now_ns();

@@ -173,7 +173,7 @@ int gn_ctl_tenant(const struct gn_ctl_args *args)
             verb = &verbs[i];
     if (!verb) {
         gn_fail(&err, EINVAL, "write gantry tenant add NAME, set NAME, rm NAME or ls",
-                word ? "there is no gantry tenant \"%.100s\"" : "what to do is not said", word);
+                word ? "there is no gantry tenant \"%.100s\"" : "no command is given", word);
         return usage(args, &err);
     }
     int rc = make_change(args, &c, token, &err);

@@ -31,7 +31,7 @@ static int ask_one(struct gn_link *link, const char *request, const char *list, 
     int rc = text ? gn_ctl_ask_on(link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_object_get(reply, list))
-        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"%s\"", list);
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"%s\"", list);
     if (rc == 0 && json_object_set(root, list, json_object_get(reply, list)))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     json_decref(reply);

@@ -41,7 +41,7 @@ static int ask(struct tracer *t, char *text, json_t **ret, struct gn_error *err)
     int rc = text ? gn_ctl_ask_on(t->link, text, ret, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     free(text);
     if (rc == 0 && !json_object_get(*ret, "trace"))
-        rc = gn_fail(err, EPROTO, "use the gantry command that came with it", "gantryd's reply has no \"trace\"");
+        rc = gn_fail(err, EPROTO, "use a gantry of gantryd's version", "gantryd's reply has no \"trace\"");
     return rc;
 }
 
@@ -131,8 +131,8 @@ static int follow(struct tracer *t, uint64_t until_ns, struct gn_error *err)
         nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL); /* a signal ends it */
         rc = fetch_all(t, "trace-read", err);
         if (shows)
-            fprintf(stderr, "\rgantry trace: %.1f s, %llu events", (double)(t->now_ns - t->began_ns) / 1e9,
-                    (unsigned long long)t->n_events);
+            fprintf(stderr, "\rgantry trace: %.1f s, %llu event%s", (double)(t->now_ns - t->began_ns) / 1e9,
+                    (unsigned long long)t->n_events, t->n_events == 1 ? "" : "s");
     }
     if (shows)
         fputs("\r\033[K", stderr);

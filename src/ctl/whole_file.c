@@ -23,7 +23,7 @@ int gn_whole_file_cannot(const struct gn_whole_file *f, const char *what, int co
 {
     return gn_fail(err, code,
                    code == ENOSPC || code == EDQUOT || code == EFBIG ? "make room, or write elsewhere"
-                                                                     : "look at its name, and at who may write there",
+                                                                     : "check its name, and the permissions of its folder",
                    "cannot %s %.200s: %s", what, f->path, strerror(code));
 }
 

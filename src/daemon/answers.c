@@ -309,6 +309,8 @@ static void list_policies(void *ctx, void (*each)(void *arg, const struct gn_con
 int gn_viewer_find_vgpu(const struct gn_viewer *w, const char *text, struct gn_vgpu_record **ret, struct gn_error *err)
 {
     struct gn_vgpu_record *found = NULL;
+    if (!*text)
+        return gn_fail(err, EINVAL, "gantry ls lists them", "no vGPU is named");
     gn_list_for_each(v, &w->d->vgpus, struct gn_vgpu_record, link)
     {
         char id[16];

@@ -222,7 +222,7 @@ int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about,
     if (!rc && !c->remote)
         rc = gn_move_take_file(c, &fd, err);
     if (!rc && !c->remote && !is_stream(fd))
-        rc = gn_fail(err, EINVAL, "use the gantry command that came with it", "what the vGPU is to come through is no socket");
+        rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version", "what the vGPU is to come through is no socket");
     struct gn_arrival *a = rc ? NULL : calloc(1, sizeof *a);
     if (!rc && !a)
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");

@@ -33,7 +33,7 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
 {
     memset(ret, 0, sizeof *ret);
     if (!wish->ticket || !gn_control_parse_hex(wish->ticket, ret->ticket, sizeof ret->ticket))
-        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no ticket of the gantryd at \"%.100s\"",
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request brings no ticket of the gantryd at \"%.100s\"",
                        wish->to);
     if (strlen(wish->to) >= sizeof ret->address)
         return gn_fail(err, ENAMETOOLONG, NULL, "the address is too long");
@@ -43,7 +43,7 @@ static int read_where(const struct gn_vgpu_record *v, const struct gn_control_wi
         gn_control_parse_hex(wish->kernel, ret->kernel, sizeof ret->kernel))
         memcpy(ret->near, wish->near, strlen(wish->near));
     if (is_tcp(wish->to) && (!wish->name || !gn_control_parse_hex(wish->name, ret->name, sizeof ret->name)))
-        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request brings no name of the gantryd at \"%.100s\"",
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request brings no name of the gantryd at \"%.100s\"",
                        wish->to);
     return 0;
 }
@@ -89,7 +89,7 @@ int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, con
         rc = m ? gn_move_take_file(c, &fd, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
     /* A worker that was started without TLS has somebody in between who speaks it. */
     if (!rc && !is_stream_for(is_tcp(wish->to) && (v->remote || !wish->secure), fd))
-        rc = gn_fail(err, EINVAL, "use the gantry command that came with it",
+        rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version",
                      "what the vGPU is to go through is no socket of the kind that its way is");
     if (rc) {
         gn_quota_close(c->quota, &fd);

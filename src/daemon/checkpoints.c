@@ -124,7 +124,7 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
     }
     v->session_fd = session_fd;
     if ((session_fd < 0 && !v->remote) || !c) {
-        gn_fail(&err, EPROTO, NULL, c ? "its worker does not let go of its program" : "who asked for it has gone");
+        gn_fail(&err, EPROTO, NULL, c ? "its worker does not let go of its program" : "the command that asked for it has ended");
         gn_move_give_up(m, &err);
         return;
     }

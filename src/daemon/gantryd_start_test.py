@@ -157,7 +157,7 @@ class Refusals(unittest.TestCase):
         held = os.open(self.dir, os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
         try:
-            self.refused(1, "is locked by somebody else", "--socket", self.socket)
+            self.refused(1, "another process has locked the directory of", "--socket", self.socket)
         finally:
             os.close(held)
 

@@ -146,8 +146,8 @@ static int lock_directory(const struct gn_listener *l, struct gn_error *err)
     while ((rc = flock(l->dir_fd, LOCK_EX | LOCK_NB) < 0 ? errno : 0) == EWOULDBLOCK && gn_now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
     if (rc == EWOULDBLOCK)
-        return gn_fail(err, rc, "end who holds it (lsof shows him), or give another --socket",
-                       "the directory of %s is locked by somebody else", l->path);
+        return gn_fail(err, rc, "end the process that holds it (lsof shows it), or give another --socket",
+                       "another process has locked the directory of %s", l->path);
     return rc ? gn_fail(err, rc, NULL, "cannot lock the directory of %s: %s", l->path, strerror(rc)) : 0;
 }
 

@@ -413,7 +413,7 @@ void gn_move_left(struct gn_vgpu_record *v)
 int gn_move_take_file(struct gn_conn *c, int *ret, struct gn_error *err)
 {
     if (c->file_fd < 0)
-        return gn_fail(err, EINVAL, "use the gantry command that came with it", "the request came without a file");
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "the request came without a file");
     *ret = c->file_fd;
     c->file_fd = -1;
     return 0;
@@ -435,7 +435,7 @@ void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
         /* A checkpoint is its asker's to keep: while it is being written, the worker hears of his end itself. */
         if (m->what == GN_MOVE_RESTORE || (m->what == GN_MOVE_SAVE && m->saved && !m->kept)) {
             struct gn_error err;
-            gn_fail(&err, ECANCELED, NULL, "who asked for it has gone");
+            gn_fail(&err, ECANCELED, NULL, "the command that asked for it has ended");
             gn_move_give_up(m, &err);
         }
     }

@@ -80,7 +80,7 @@ static int begin(struct gn_daemon *d, struct gn_conn *c, const char *vgpu, struc
     struct gn_tracing *t = &d->tracing;
     uint32_t only;
     if (t->conn && t->conn != c)
-        return gn_fail(err, EBUSY, "wait until that has ended", "somebody else is tracing (process %d)", (int)t->conn->pid);
+        return gn_fail(err, EBUSY, "wait until that has ended", "another gantry trace is running (process %d)", (int)t->conn->pid);
     int rc = find_vgpu(d, vgpu, &only, err);
     if (rc)
         return rc;
@@ -134,7 +134,7 @@ int gn_tracing_do(struct gn_daemon *d, struct gn_conn *c, enum gn_control_tracin
     if (rc)
         return rc;
     if (t->conn != c)
-        return gn_fail(err, EINVAL, "use the gantry command that came with it", "this connection has not begun to trace");
+        return gn_fail(err, EINVAL, "use a gantry of gantryd's version", "this connection has not begun to trace");
     if (what == GN_CONTROL_TRACE_STOP && t->on) {
         gn_scheduler_trace(d->scheduler, NULL, 0);
         t->on = false;

@@ -60,7 +60,7 @@ class Drain(CommandTest):
         self.assertEqual(reply.op, ERROR)
         self.assertIn(REFUSAL, reply.error()[1])
         # Who was refused is let in on the same connection when it is over.
-        self.assertEqual(self.drained("--undo"), "new programs are taken in again; who has moved stays where he is\n")
+        self.assertEqual(self.drained("--undo"), "new programs are taken in again; programs that have moved stay there\n")
         reply = client.attach()
         self.assertNotEqual(reply.op, ERROR)
         reply.close()

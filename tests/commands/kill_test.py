@@ -56,11 +56,11 @@ class Kill(CommandTest):
         a, b = self.attach(), self.attach()
         p = self.kill(a, "zzz", b, status=1)
         self.assertEqual(p.stdout, "{} ended\n{} ended\n".format(a, b))
-        self.assertEqual(p.stderr, 'gantry kill: cannot end the vGPU: there is no vGPU "zzz"; gantry ls lists them\n')
+        self.assertEqual(p.stderr, 'gantry kill: there is no vGPU "zzz"; gantry ls lists them\n')
         for vgpu in (a, b):
             self.until(vgpu, "lost")
         said = json.loads(self.kill(a, "--json", status=1).stdout)
-        self.assertEqual(said["kill"], [{"id": a, "result": "gone", "why": "cannot end the vGPU: it has ended already"}])
+        self.assertEqual(said["kill"], [{"id": a, "result": "gone", "why": "it has ended already"}])
         self.assertEqual(said["error"]["what"], "cannot end 1 of 1 vGPUs")
 
     def test_a_whole_tenant(self):
@@ -97,7 +97,7 @@ class Kill(CommandTest):
         self.ask("tenant-set", name="default", uids="any")
         roots = self.attach()
         p = self.kill(roots, status=1, before=nobody)
-        self.assertEqual(p.stderr, "gantry kill: cannot end the vGPU: only the owner of vGPU {} and operators may; gantry ls lists those "
+        self.assertEqual(p.stderr, "gantry kill: only the owner of vGPU {} and operators may; gantry ls lists those "
                                    "of this tenant\n".format(roots))
         self.until(roots, "idle")
         # Root, too, is a user like others by the program socket.

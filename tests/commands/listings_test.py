@@ -199,7 +199,7 @@ class NoDaemon(CommandTest):
                              (lambda op, seq: frame(ERROR, seq, error), "not for you; go away"),
                              (welcome_then(CONTROL, b"no json"), "is not an object"),
                              (welcome_then(CONTROL, b'{"version":1}'), 'has no "vgpus"'),
-                             (welcome_then(CONTROL, b'{"version":1,"error":{"what":"w","why":"y","fix":"f"}}'), "w: y; f")):
+                             (welcome_then(CONTROL, b'{"version":1,"error":{"what":"w","why":"y","fix":"f"}}'), "y; f")):
             with FakeGantryd(path, answer):
                 self.refused(1, says, "ls", address="unix:" + path)
                 p = self.prefix.run("ls", "--json", address="unix:" + path)
@@ -261,7 +261,7 @@ class NoDaemon(CommandTest):
         def answer(op, seq):
             return FakeGantryd.greeting(op, seq) if op == HELLO else frame(CONTROL, seq, reply.encode())
         with FakeGantryd(path, answer):
-            self.refused(1, "w: a?[2Jb?\u00e9\u4e2dc; a?[2Jb?\u00e9\u4e2dc", "ls", address="unix:" + path)
+            self.refused(1, "gantry ls: a?[2Jb?\u00e9\u4e2dc; a?[2Jb?\u00e9\u4e2dc", "ls", address="unix:" + path)
             p = self.prefix.run("ls", "--json", address="unix:" + path)
         self.assertEqual(json.loads(p.stdout)["error"]["fix"], words)
 
@@ -282,6 +282,19 @@ class Usage(CommandTest):
             self.sentence(p, 2, "gantry " + args[0], says)
             self.assertEqual(p.stdout, "")
         self.sentence(self.prefix.run("help", "runn"), 2, "gantry help", "did you mean run?")
+
+    def test_words_that_are_none(self):
+        """Before gantryd is asked: there is none."""
+        for args, says in ((["drain"], "no address is given; write gantry drain"), (["drain", "foo"], '"foo" is not an address'),
+                           (["drain", ""], '"" is not an address'), (["migrate"], "no vGPU is given"), (["migrate", "1f"], "no destination is given"),
+                           (["migrate", "", "local"], "no vGPU is given"), (["migrate", "1f", "foo"], '"foo" is no destination; write gantry migrate'),
+                           (["migrate", "1f", "unix:"], '"unix:" is no destination'), (["mode", "1f"], "no mode is given"),
+                           (["mode", "1f", "fast"], '"fast" is no mode; write gantry mode'), (["mode", "", "remote"], "no vGPU is given"),
+                           (["kill", ""], "no vGPU is given"), (["kill", "1f", ""], "no vGPU is given"), (["checkpoint", "1f"], "no file is given"),
+                           (["checkpoint", "", "f"], "no vGPU is given"), (["restore"], "no file is given"), (["inspect"], "no file is given"),
+                           (["tenant"], "no command is given")):
+            with self.subTest(args):
+                self.refused(2, says, *args, address="unix:" + self.file("s"))
 
     def test_wrong_command_lines_as_json(self):
         for args in (["ls", "--json", "--frobnicate"], ["ls", "--frobnicate", "--json"], ["lss", "--json"]):

@@ -124,7 +124,7 @@ class Tenants(CommandTest):
 
     def test_usage(self):
         token = self.file("token", "short")
-        for args, says in (([], "what to do is not said; write gantry tenant add NAME"), (["make", "x"], 'there is no gantry tenant "make"'),
+        for args, says in (([], "no command is given; write gantry tenant add NAME"), (["make", "x"], 'there is no gantry tenant "make"'),
                            (["add"], "no tenant is named"), (["add", "a/b"], "is not a tenant's name"), (["add", "a", "b"], 'unexpected argument "b"'),
                            (["add", "x" * 64], "is not a tenant's name"), (["set", "blue"], "no change is given"),
                            (["rm", "blue", "--weight", "1"], "takes no settings"), (["ls", "blue"], 'unexpected argument "blue"'),

@@ -55,7 +55,7 @@ class Trace(CommandTest):
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
         self.addCleanup(self.drop, p)
         # It traces when another one may not.
-        while "somebody else" not in json.dumps(self.ask("trace-start", vgpu="ffffffff00")):
+        while "another gantry trace" not in json.dumps(self.ask("trace-start", vgpu="ffffffff00")):
             self.assertIsNone(p.poll())
         return p
 
@@ -222,7 +222,7 @@ class Trace(CommandTest):
     def test_who_is_refused_leaves_the_file_as_it_was(self):
         old = self.file("turns.json", "an older one")
         p = self.start("-o", "-")  # a file of its own would come about at any time
-        self.refused(1, "somebody else", "trace", "-o", old, address=self.address)
+        self.refused(1, "another gantry trace", "trace", "-o", old, address=self.address)
         self.finish(p)
         with open(old, encoding="utf-8") as f:
             self.assertEqual(f.read(), "an older one")

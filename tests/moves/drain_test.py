@@ -335,7 +335,7 @@ class Drain(MovesCase):
         program, vgpu = self.attached(a)
         link = os.path.join(self.work, "other.sock")
         os.symlink(a.socket, link)
-        for what, status, words in (("where to?", 2, ()), ("do not go together", 2, ("--undo", a.address)),
+        for what, status, words in (("no address is given", 2, ()), ("do not go together", 2, ("--undo", a.address)),
                                     ("no gantryd listens", 1, ("unix:" + os.path.join(self.work, "nobody"),)),
                                     ("is this one", 1, (a.address,)),
                                     ("is this one", 1, ("unix:" + link,))):

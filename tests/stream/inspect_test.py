@@ -71,7 +71,7 @@ class Inspect(unittest.TestCase):
         code, out, errors = self.gantry(self.write(self.sample("raw")))
         self.assertEqual((code, errors), (0, ""))
         for words in ("format 1, a move of opencl", "vGPU      1a2b3c4d of tenant default, weight 100", "21 pages of 4096 bytes, 10 of",
-                      "pending   1 commands, 2 events, 1 callbacks, 1 maps"):
+                      "pending   1 command, 2 events, 1 callback, 1 map"):
             self.assertIn(words, out)
         self.assertTrue(re.search(r"^program +1 ", out, re.M), out)
 

@@ -267,7 +267,7 @@ static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
 {
     int rc = gn_chunks_accept(c, *fd, HAND_TIMEOUT_MS);
     *fd = -1; /* it is c's */
-    return rc ? gn_fail(err, -rc, "use the gantry command that came with it", "who writes the file gave no memory for it: %s",
+    return rc ? gn_fail(err, -rc, "use a gantry of gantryd's version", "the command that writes the file gave no memory for it: %s",
                         strerror(-rc))
               : 0;
 }
