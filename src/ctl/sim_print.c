@@ -62,7 +62,7 @@ static void add_bar(struct gn_table *t, double share, double entitled, double mo
     memset(bar, '=', (size_t)filled);
     bar[mark] = '|';
     bar[(filled > mark + 1 ? filled : mark + 1)] = 0;
-    gn_table_add(t, bar);
+    gn_table_add_picture(t, bar);
 }
 
 static int print_tenants(const struct gn_sim_workload *w, const struct gn_sim_result *r)

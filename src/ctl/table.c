@@ -40,7 +40,7 @@ static void squeeze_blanks(char *text)
     *to = 0;
 }
 
-void gn_table_add(struct gn_table *t, const char *text)
+void gn_table_add_picture(struct gn_table *t, const char *text)
 {
     if (t->n_cells == t->capacity) {
         size_t more = t->capacity ? t->capacity * 2 : 64;
@@ -57,10 +57,18 @@ void gn_table_add(struct gn_table *t, const char *text)
         t->failed = true;
         return;
     }
-    squeeze_blanks(t->cells[t->n_cells]);
-    if (!*t->cells[t->n_cells])
-        strcpy(t->cells[t->n_cells], "-"); /* of blanks alone */
     t->n_cells++;
+}
+
+void gn_table_add(struct gn_table *t, const char *text)
+{
+    const size_t at = t->n_cells;
+    gn_table_add_picture(t, text);
+    if (t->n_cells == at)
+        return;
+    squeeze_blanks(t->cells[at]);
+    if (!*t->cells[at])
+        strcpy(t->cells[at], "-"); /* of blanks alone */
 }
 
 void gn_table_add_number(struct gn_table *t, unsigned long long n)

@@ -26,8 +26,9 @@ struct gn_table {
 
 void gn_table_init(struct gn_table *t, const struct gn_table_column *columns, int n_columns);
 void gn_table_fini(struct gn_table *t);
-/* The next cell, copied; NULL is shown as "-". */
+/* The next cell, copied; NULL is shown as "-". Of blanks in a row one is left, since columns stand two apart; a picture keeps all. */
 void gn_table_add(struct gn_table *t, const char *text);
+void gn_table_add_picture(struct gn_table *t, const char *text);
 void gn_table_add_number(struct gn_table *t, unsigned long long n);
 void gn_table_add_size(struct gn_table *t, unsigned long long bytes);
 /* To stdout, titles first. 0 or -ENOMEM. Full rows only. */
