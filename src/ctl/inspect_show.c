@@ -13,15 +13,7 @@
 
 #define MOST_ROWS 20u /* of a table for people */
 
-/* The `handles` line of api/opencl.api, whose order is their numbers; a test compares. */
-static const char *const opencl_kinds[] = {NULL,      "platform", "device", "context", "queue", "mem",
-                                           "sampler", "program",  "kernel", "event",   "svm"};
 #define MOST_KINDS 32u
-
-const char *gn_inspect_kind_name(const char *api, uint32_t kind)
-{
-    return strcmp(api, "opencl") == 0 && kind < GN_ARRAY_SIZE(opencl_kinds) ? opencl_kinds[kind] : NULL;
-}
 
 static const char *purpose(const struct gn_inspected *f)
 {
@@ -51,6 +43,53 @@ static void kind_text(const struct gn_inspected *f, uint32_t kind, char ret[32])
         snprintf(ret, 32, "%s", name);
     else
         snprintf(ret, 32, "kind %u", kind);
+}
+
+/* Commands of a call. */
+struct call_sum {
+    uint32_t op, n;
+};
+
+static int more_often(const void *a, const void *b)
+{
+    const struct call_sum *x = a, *y = b;
+    return x->n != y->n ? (x->n < y->n ? 1 : -1) : x->op < y->op ? -1 : x->op > y->op;
+}
+
+static int by_op(const void *a, const void *b)
+{
+    const struct call_sum *x = a, *y = b;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+/* The most frequent first; NULL: no memory. */
+static struct call_sum *sum_calls(const struct gn_inspected *f, uint32_t *ret_n)
+{
+    struct call_sum *sums = calloc(f->n_commands + 1, sizeof *sums);
+    uint32_t n = 0;
+    if (!sums)
+        return NULL;
+    for (uint32_t i = 0; i < f->n_commands; i++)
+        sums[i] = (struct call_sum){.op = f->commands[i].op, .n = 1};
+    qsort(sums, f->n_commands, sizeof *sums, by_op);
+    for (uint32_t i = 0; i < f->n_commands; i++) {
+        if (n && sums[n - 1].op == sums[i].op)
+            sums[n - 1].n++;
+        else
+            sums[n++] = sums[i];
+    }
+    qsort(sums, n, sizeof *sums, more_often);
+    *ret_n = n;
+    return sums;
+}
+
+static void call_text(const struct gn_inspected *f, uint32_t op, char ret[32])
+{
+    const char *name = gn_inspect_call_name(f->about.api, op);
+    if (name)
+        snprintf(ret, 32, "%s", name);
+    else
+        snprintf(ret, 32, "request-%u", op);
 }
 
 /* Of the memories that are there at the end; what was sent counts those that are gone, too. */
@@ -147,13 +186,31 @@ static json_t *commands_json(const struct gn_inspected *f)
     json_t *all = json_array();
     for (uint32_t i = 0; i < f->n_commands; i++) {
         const struct gn_inspected_command *c = &f->commands[i];
-        json_t *one = json_pack("{s:o, s:I, s:o}", "id", number(c->id), "op", (json_int_t)c->op, "queue", id_text(c->queue));
+        char call[32];
+        call_text(f, c->op, call);
+        json_t *one =
+            json_pack("{s:o, s:I, s:s, s:o}", "id", number(c->id), "op", (json_int_t)c->op, "call", call, "queue", id_text(c->queue));
         if (c->has_state && c->state.event != UINT32_MAX)
             json_object_set_new(one, "event", number(c->state.event));
         if (c->has_state)
             json_object_set_new(one, "work_groups_done", number(c->state.done));
         json_array_append_new(all, one);
     }
+    return all;
+}
+
+static json_t *calls_json(const struct gn_inspected *f)
+{
+    uint32_t n = 0;
+    struct call_sum *sums = sum_calls(f, &n);
+    json_t *all = json_array();
+    for (uint32_t i = 0; sums && i < n; i++) {
+        char call[32];
+        call_text(f, sums[i].op, call);
+        json_array_append_new(all,
+                              json_pack("{s:s, s:I, s:I}", "call", call, "op", (json_int_t)sums[i].op, "count", (json_int_t)sums[i].n));
+    }
+    free(sums);
     return all;
 }
 
@@ -172,6 +229,7 @@ json_t *gn_inspect_json(const struct gn_inspected *f)
     json_object_set_new(c, "pages",
                         json_pack("{s:o, s:o, s:o, s:o, s:o}", "total", number(s.pages), "zero", number(s.zero), "sent", number(s.sent),
                                   "sent_bytes", number(s.sent_bytes), "packed_bytes", number(s.packed_bytes)));
+    json_object_set_new(c, "pending", calls_json(f));
     json_object_set_new(c, "commands", commands_json(f));
     return json_pack("{s:i, s:o}", "version", 1, "checkpoint", c);
 }
@@ -289,18 +347,38 @@ static int print_memories(const struct gn_inspected *f)
     return rc;
 }
 
+static int print_calls(const struct gn_inspected *f)
+{
+    static const struct gn_table_column columns[] = {{"PENDING", false}, {"COUNT", true}};
+    uint32_t n = 0;
+    struct call_sum *sums = sum_calls(f, &n);
+    struct gn_table t;
+    gn_table_init(&t, columns, GN_ARRAY_SIZE(columns));
+    for (uint32_t i = 0; sums && i < n; i++) {
+        char call[32];
+        call_text(f, sums[i].op, call);
+        gn_table_add(&t, call);
+        gn_table_add_number(&t, sums[i].n);
+    }
+    int rc = end_table(&t);
+    rc = sums ? rc : -ENOMEM;
+    free(sums);
+    return rc;
+}
+
 static int print_commands(const struct gn_inspected *f)
 {
-    static const struct gn_table_column columns[] = {{"COMMAND", true}, {"REQUEST", true}, {"QUEUE", false}, {"EVENT", false}};
+    static const struct gn_table_column columns[] = {{"COMMAND", true}, {"CALL", false}, {"QUEUE", false}, {"EVENT", false}};
     struct gn_table t;
     gn_table_init(&t, columns, GN_ARRAY_SIZE(columns));
     for (uint32_t i = 0; i < f->n_commands && i < MOST_ROWS; i++) {
         const struct gn_inspected_command *c = &f->commands[i];
-        char queue[32], event[16];
+        char queue[32], event[16], call[32];
+        call_text(f, c->op, call);
         snprintf(queue, sizeof queue, "%#" PRIx64, c->queue);
         snprintf(event, sizeof event, "%u", c->state.event);
         gn_table_add_number(&t, c->id);
-        gn_table_add_number(&t, c->op);
+        gn_table_add(&t, call);
         gn_table_add(&t, queue);
         gn_table_add(&t, c->has_state && c->state.event != UINT32_MAX ? event : NULL);
     }
@@ -318,6 +396,8 @@ int gn_inspect_print(const struct gn_inspected *f)
         rc = print_objects(f);
     if (rc == 0 && f->n_memories)
         rc = print_memories(f);
+    if (rc == 0 && f->n_commands)
+        rc = print_calls(f);
     if (rc == 0 && f->n_commands)
         rc = print_commands(f);
     return rc;

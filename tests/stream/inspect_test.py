@@ -120,6 +120,25 @@ class Inspect(unittest.TestCase):
         b.table("objects", *(b.entry(i, i) for i in range(1, len(kinds) + 2)))
         self.assertEqual([o["name"] for o in self.shown(b.commit())["objects"]], kinds + ["kind {}".format(len(kinds) + 1)])
 
+    def test_calls_are_those_of_the_description(self):
+        """Commands that the description does not name as OpenCL does are those of a call that its guest's code answers."""
+        others = {"Finish": "clFinish", "Launch": "clEnqueueNDRangeKernel", "SvmCopy": "clEnqueueSVMMemcpy", "SvmFill": "clEnqueueSVMMemFill",
+                  "SvmMap": "clEnqueueSVMMap", "SvmUnmap": "clEnqueueSVMUnmap", "SvmMigrate": "clEnqueueSVMMigrateMem"}
+        with open(os.path.join(ROOT, "api", "opencl.api"), encoding="utf-8") as f:
+            found = re.findall(r"^(?:call|message) (\w+) (\d+) (?:.* )?command\b", f.read(), re.M)
+        calls = {int(number): others.get(name, name) for name, number in found}
+        self.assertGreater(len(calls), 20)
+        b = Builder().announce()
+        b.table("objects", b.entry(1, 4))
+        b.table("commands", *(b.entry(i, op, (1,), [(1, b"\xff" * 4 + bytes(28))]) for i, op in enumerate([*calls, 999, 999, 181], 1)))
+        shown = self.shown(b.commit())
+        self.assertEqual([c["call"] for c in shown["commands"]], [*calls.values(), "request-999", "request-999", "clEnqueueNDRangeKernel"])
+        self.assertEqual(shown["pending"][:3], [{"call": "clEnqueueNDRangeKernel", "op": 181, "count": 2}, {"call": "request-999", "op": 999, "count": 2},
+                                                {"call": "clFinish", "op": 38, "count": 1}])
+        _, out, _ = self.gantry(self.path)
+        self.assertRegex(out, r"PENDING +COUNT\nclEnqueueNDRangeKernel +2\n")
+        self.assertRegex(out, r"COMMAND  CALL +QUEUE +EVENT\n +1  clFinish +0x1 +-\n")
+
 
 if __name__ == "__main__":
     unittest.main()
