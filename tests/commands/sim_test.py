@@ -199,6 +199,14 @@ class Sim(CommandTest):
         run = self.run_of(self.file("lab.sim", example), "--time", "20s")
         self.assertEqual([t["name"] for t in run["tenants"]], ["research", "web", "students"])
 
+    def test_the_examples_of_the_help_are_fair(self):
+        shown = self.prefix.run("sim", "--help").stdout.split("Examples:\n")[1].splitlines()
+        examples = [line.split()[2:] for line in shown if ".sim" not in line and "--policy" not in line]
+        self.assertGreater(len(examples), 1)
+        for example in examples:
+            p = self.prefix.run("sim", *example, "--json", check=True)
+            self.assertGreater(json.loads(p.stdout)["runs"][0]["fairness"], 0.9, example)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
