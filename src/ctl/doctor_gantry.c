@@ -26,7 +26,8 @@ static bool check_socket(struct gn_doctor *d, const struct gn_address *a)
         return false;
     }
     if (access(a->path, W_OK) < 0) {
-        gn_doctor_add(d, check, GN_DOCTOR_FAIL, "start a gantryd of your own, or ask for the right to use it",
+        gn_doctor_add(d, check, GN_DOCTOR_FAIL,
+                      "ask an operator to admit this user (gantry tenant add NAME --uid UID), or start a gantryd of your own",
                       "%s (of user %u, mode %04o) is not for this user: %s", a->path, st.st_uid, st.st_mode & 07777u, strerror(errno));
         return false;
     }

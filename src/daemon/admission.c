@@ -47,10 +47,7 @@ static struct gn_peer peer_of(struct gn_conn *c, gid_t **ret_groups)
     return peer;
 }
 
-/*
- * For a peer that names no tenant and that `default` does not admit: the only tenant that admits it without a token. NULL: none,
- * or several, whose names are then in `names`.
- */
+/* The only tenant that admits the peer without a token; NULL: none, or several. `names`: those that do. */
 static struct gn_tenant *only_tenant(struct gn_daemon *d, struct gn_peer peer, char *names, size_t n)
 {
     struct gn_tenant *found = NULL;
@@ -148,8 +145,11 @@ struct gn_tenant *gn_admit(struct gn_conn *c, const char *name, int *ret_code, s
     const struct gn_peer peer = peer_of(c, &groups);
     if (t)
         rc = gn_tenant_admits(&t->rules, &peer);
-    if (rc == -EACCES && !*name && (t = only_tenant(d, peer, others, sizeof others)))
-        rc = 0;
+    if (rc == -EACCES) {
+        struct gn_tenant *only = only_tenant(d, peer, others, sizeof others);
+        t = *name ? t : only;
+        rc = !*name && only ? 0 : rc;
+    }
     free(groups);
     if (rc == 0)
         return t;

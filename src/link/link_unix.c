@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -424,8 +425,12 @@ static int connect_unix(const char *path, struct gn_error *err)
         if (code == ENOENT || code == ECONNREFUSED)
             return gn_fail(err, code, "start gantryd, or say where it is with --connect or GANTRY_CONNECT", "no gantryd listens at unix:%s",
                            path);
-        return gn_fail(err, code, code == EACCES ? "ask for the right to use that socket" : NULL, "cannot connect to unix:%s: %s", path,
-                       strerror(code));
+        char fix[128] = "";
+        if (code == EACCES)
+            snprintf(fix, sizeof fix,
+                     "ask an operator to admit this user (gantry tenant add NAME --uid %u), or start a gantryd of your own",
+                     (unsigned)geteuid());
+        return gn_fail(err, code, fix, "cannot connect to unix:%s: %s", path, strerror(code));
     }
     return fd;
 }

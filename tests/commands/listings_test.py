@@ -155,10 +155,10 @@ class Listings(CommandTest):
             self.skipTest("needs two users")
         self.addCleanup(os.chmod, self.gantryd.dir, 0o700)
         os.chmod(self.gantryd.dir, 0o755)
-        self.refused(1, "Permission denied; ask for the right", "ls", address=self.address, before=nobody)
+        self.refused(1, "Permission denied; ask an operator to admit this user (gantry tenant add NAME --uid 65534)", "ls", address=self.address, before=nobody)
         self.addCleanup(os.chmod, self.gantryd.path, 0o600)
         os.chmod(self.gantryd.path, 0o666)
-        self.refused(1, 'may not attach to "default"; ask', "ls", address=self.address, before=nobody)
+        self.refused(1, 'may not attach to "default"; ask an operator for the right (gantry tenant set default --uid 65534)', "ls", address=self.address, before=nobody)
 
 
 class NoDaemon(CommandTest):
