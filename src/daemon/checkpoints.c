@@ -23,6 +23,7 @@
 #include "control/control.h"
 #include "daemon/admission.h"
 #include "daemon/arrivals.h"
+#include "daemon/hosts.h"
 #include "daemon/moves.h"
 #include "daemon/program_watch.h"
 #include "daemon/remote_vgpus.h"

@@ -21,13 +21,15 @@
 #include "daemon/daemon.h"
 #include "daemon/process_stat.h"
 #include "daemon/remote_vgpus.h"
+#include "daemon/turns.h"
 
 #define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
 #define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
 #define UNREAD_BYTES      (64u << 10) /* of answers: who leaves so many unread is not listened to */
 #define GREETING_BYTES    (sizeof(struct gn_frame_header) + sizeof(struct gn_link_hello) + sizeof(struct gn_link_identity))
+#define LOG_EVERY_NS      UINT64_C(10000000000)
+#define ACCEPTS_A_TURN    32 /* taking one costs less than it costs to make one */
 #define MAX_FDS           2  /* of a frame: CLAIM's, WAIT's, ATTACH's */
-#define FRAMES_A_TURN     16 /* so that one busy peer does not keep the others waiting */
 
 static void bury(struct gn_corpse *corpse)
 {
@@ -72,6 +74,7 @@ void gn_conn_close(struct gn_conn *c)
     gn_frame_writer_fini(&c->writer);
     free(c->request);
     c->request = NULL;
+    gn_turns_remove(c);
     gn_memory_drop_held(c);
     gn_attach_forget(c);
     gn_tracing_conn_gone(d, c);
@@ -79,7 +82,9 @@ void gn_conn_close(struct gn_conn *c)
     gn_tcp_listener_refuse(c);
     gn_quota_close(c->quota, &c->file_fd);
     explicit_bzero(c->token, sizeof c->token);
+    gn_crowd_leave_ungreeted(c);
     gn_crowd_account(c);
+    gn_list_remove(&c->of_quota);
     if (c->vgpu) {
         struct gn_vgpu_record *v = c->vgpu;
         c->vgpu = NULL;
@@ -118,12 +123,12 @@ static void settle(struct gn_conn *c)
         return;
     }
     bool pending = gn_frame_writer_pending(&c->writer);
-    bool listen = !c->closing && !c->stuck && c->writer.queued_bytes <= UNREAD_BYTES;
+    bool listen = !c->closing && !c->stuck && !c->waits && c->writer.queued_bytes <= UNREAD_BYTES;
     gn_crowd_account(c);
     if (c->closing && !pending)
         gn_conn_close(c);
-    else
-        gn_loop_change(&c->daemon->loop, &c->socket, (listen ? EPOLLIN : 0) | (pending ? EPOLLOUT : 0));
+    else if (gn_loop_change(&c->daemon->loop, &c->socket, (listen ? EPOLLIN : 0) | (pending ? EPOLLOUT : 0)))
+        gn_conn_close(c);
 }
 
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)
@@ -235,6 +240,7 @@ static void take_hello(struct gn_conn *c, const struct gn_frame *f)
     if (c->remote)
         c->pid = (pid_t)h.pid; /* to be shown; it says nothing here */
     c->greeted = true;
+    gn_crowd_leave_ungreeted(c);
     /* One that claims a vGPU has a ticket to show first. */
     if (!c->claims)
         gn_tcp_listener_admit(c);
@@ -452,6 +458,7 @@ void gn_conns_closed_some(struct gn_source *news, uint32_t events)
     eventfd_t n;
     (void)events;
     (void)eventfd_read(news->fd, &n);
+    gn_sockets_pause(&d->sockets, false);
     gn_list_for_each(c, &d->conns, struct gn_conn, link)
     {
         if (!c->stuck)
@@ -462,33 +469,72 @@ void gn_conns_closed_some(struct gn_source *news, uint32_t events)
     }
 }
 
+/* What is said of a move is waited for, and costs nothing. */
+static bool is_served_at_once(uint16_t op)
+{
+    switch (op) {
+    case GN_LINK_BYE:
+    case GN_LINK_GO:
+    case GN_LINK_COMES:
+    case GN_LINK_COMES_NEAR:
+    case GN_LINK_STAY:
+    case GN_LINK_LEFT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What it waits for is the answer alone: nobody is left to get it. */
+static bool is_moot_without_peer(uint16_t op)
+{
+    return op == GN_LINK_ATTACH || op == GN_LINK_SEGMENT || op == GN_LINK_WAIT || op == GN_LINK_CLAIM;
+}
+
+void gn_conn_serve(struct gn_conn *c)
+{
+    take(c, &c->frame);
+    settle(c);
+}
+
+/* One frame, so that one busy peer does not keep the others waiting. */
+static void hear(struct gn_conn *c)
+{
+    const int rc = gn_frame_read(&c->reader, &c->frame);
+    if (rc == -EPROTO) {
+        fault(c, "sent what is no frame");
+    } else if (rc < 0) {
+        gn_conn_close(c);
+    } else if (rc == 1 && is_served_at_once(c->frame.op)) {
+        take(c, &c->frame);
+    } else {
+        if (rc == 1)
+            gn_turns_add(c);
+        settle(c);
+    }
+}
+
 static void ready(struct gn_source *s, uint32_t events)
 {
     struct gn_conn *c = gn_container_of(s, struct gn_conn, socket);
+    const bool hung_up = events & (EPOLLHUP | EPOLLERR);
     if (events & EPOLLOUT) {
         (void)gn_frame_flush(&c->writer);
         settle(c);
     }
-    for (int i = 0; i < FRAMES_A_TURN && c->socket.fd >= 0 && !c->closing && c->writer.queued_bytes <= UNREAD_BYTES; i++) {
-        if (is_stuck(c)) {
-            if (events & (EPOLLHUP | EPOLLERR))
-                gn_conn_close(c);
-            return;
-        }
-        struct gn_frame f;
-        int rc = gn_frame_read(&c->reader, &f);
-        if (rc == 0)
-            return;
-        if (rc == 1)
-            take(c, &f);
-        else if (rc == -EPROTO)
-            fault(c, "sent what is no frame");
-        else
+    if (c->socket.fd < 0)
+        return;
+    if (c->waits) {
+        if (hung_up && is_moot_without_peer(c->frame.op))
             gn_conn_close(c);
+        else if (hung_up) /* what it has said comes first */
+            gn_loop_mute(&c->daemon->loop, &c->socket);
+    } else if (c->closing || is_stuck(c)) {
+        if (hung_up) /* a peer to whom only a farewell is being written may, too */
+            gn_conn_close(c);
+    } else if (c->writer.queued_bytes <= UNREAD_BYTES) {
+        hear(c);
     }
-    /* A peer to whom only a farewell is being written may hang up, too. */
-    if (c->socket.fd >= 0 && c->closing && (events & (EPOLLHUP | EPOLLERR)))
-        gn_conn_close(c);
 }
 
 static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred, uint64_t source, enum gn_role role)
@@ -515,13 +561,19 @@ static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucr
     c->reader.sink = c->writer.sink = &quota->sink;
     c->reader.max_bytes = GREETING_BYTES;
     c->reader.max_fds = 0;
+    gn_list_init(&c->turn);
     gn_list_append(&d->conns, &c->link);
     d->n_conns++;
-    if (gn_loop_add(&d->loop, &c->socket, EPOLLIN, ready) < 0) {
-        gn_conn_close(c);
-        return NULL;
-    }
+    gn_loop_prepare(&c->socket, ready);
+    gn_crowd_join(c);
     return c;
+}
+
+/* Most have said who they are by now: no event is waited for. NULL: there is none. */
+static void hear_first(struct gn_conn *c)
+{
+    if (c)
+        hear(c);
 }
 
 void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to)
@@ -537,12 +589,13 @@ void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_ten
         c->is_bound = bound_to != NULL;
         c->bound_to = bound_to;
     }
+    hear_first(c);
 }
 
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
 {
     const struct ucred nobody = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
-    if (!gn_crowd_make_room(d)) {
+    if (!gn_crowd_make_room(d, 1)) {
         gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
@@ -551,7 +604,9 @@ struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct g
         c->remote = true;
         c->peer = *peer;
     }
-    return c;
+    if (c)
+        settle(c);
+    return c && c->socket.fd >= 0 ? c : NULL;
 }
 
 static int accept_one(struct gn_source *listener)
@@ -564,23 +619,36 @@ static bool out_of_descriptors(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
-void gn_conns_accept(struct gn_source *source, uint32_t events)
+/* False: there is none, or it cannot be taken. */
+static bool accept_and_take(struct gn_socket *s)
 {
-    const struct gn_socket *s = gn_container_of(source, struct gn_socket, source);
     struct gn_daemon *d = s->daemon;
-    bool room = gn_crowd_make_room(d);
-    int fd = room ? accept_one(source) : -1;
+    const bool room = gn_crowd_make_room(d, 1);
+    int fd = room ? accept_one(&s->source) : -1;
     if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d))
-        fd = accept_one(source);
+        fd = accept_one(&s->source);
     if (fd >= 0) {
         gn_conns_take(d, fd, s->role, s->tenant);
-        return;
+        return true;
     }
     if (!room || out_of_descriptors()) {
-        gn_log(GN_LOG_WARN, "cannot take another connection (%u there): %s; new ones wait until one is closed", d->n_conns,
-               room ? strerror(errno) : "all of them have vGPUs");
+        const uint64_t now = gn_now_ns();
+        if (now - d->full_told_ns > LOG_EVERY_NS) {
+            gn_log(GN_LOG_WARN, "cannot take another connection (%u there): %s; new ones wait until one is closed", d->n_conns,
+                   room ? strerror(errno) : "all of them have vGPUs, or are being closed");
+            d->full_told_ns = now;
+        }
         /* With none to wait for, trying again is all that is left. */
         if (d->n_conns)
             gn_sockets_pause(&d->sockets, true);
     }
+    return false;
+}
+
+void gn_conns_accept(struct gn_source *source, uint32_t events)
+{
+    struct gn_socket *s = gn_container_of(source, struct gn_socket, source);
+    (void)events;
+    for (int i = 0; i < ACCEPTS_A_TURN && s->source.fd >= 0 && accept_and_take(s); i++)
+        continue;
 }

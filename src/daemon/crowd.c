@@ -1,101 +1,243 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What connections may take of gantryd together, so that nobody keeps others out by holding what there is:
- * descriptors by connections that say nothing, memory by requests that do not end and answers that are not
- * read. Who has a vGPU is left alone. gantryd's only thread.
- */
+/* One account of descriptors and memory: whose they are, and who gives some back when they run short. gantryd's thread. */
 #include "daemon/crowd.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 
-#define MAX_CONNS      8192
+#define MAX_IDLE       8192u
 #define MAX_HELD_BYTES (UINT64_C(64) << 20)
-#define CROWD          16 /* from so many on, memory that it leaves behind is worth the trouble */
+#define RESERVE        320u /* a message brings at most 253 */
+#define VGPU_BEGIN_FDS 16u  /* while it is made */
+#define DYING          32u  /* vGPUs that a tenant may have beyond its limit, whose programs have left */
+#define CROWD          16   /* from so many on, memory that it leaves behind is worth the trouble */
 #define LOG_EVERY_NS   UINT64_C(10000000000)
 
-/* A vGPU takes four descriptors more than its connection: there must be some left for it. */
+/* Descriptors that may be open: now, since an operator may change it (prlimit). */
 static uint32_t limit(void)
 {
-    static uint32_t n;
     struct rlimit files;
-    if (n == 0) {
-        n = MAX_CONNS;
-        if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 2 < n)
-            n = (uint32_t)(files.rlim_cur / 2);
-    }
-    return n;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > UINT32_MAX / 2)
+        return UINT32_MAX / 2;
+    return (uint32_t)files.rlim_cur;
 }
+
+/* Of those that gantryd's own leave. */
+static uint32_t reserve_of(const struct gn_daemon *d, uint32_t files)
+{
+    const uint32_t part = files > d->crowd.n_own_fds ? (files - d->crowd.n_own_fds) / 3 : 0;
+    return part < RESERVE ? part : RESERVE;
+}
+
+void gn_crowd_init(struct gn_daemon *d)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    for (const struct dirent *e; dir && (e = readdir(dir));)
+        d->crowd.n_own_fds += e->d_name[0] != '.' && atoi(e->d_name) != dirfd(dir);
+    if (dir)
+        closedir(dir);
+}
+
+static uint32_t n_used(const struct gn_daemon *d)
+{
+    return d->crowd.n_own_fds + d->crowd.n_fds + d->crowd.n_vgpus * GN_CROWD_VGPU_FDS;
+}
+
+/* ---- who goes */
 
 static void tell(struct gn_daemon *d, const struct gn_conn *c, const char *why)
 {
     uint64_t now = gn_now_ns();
-    if (d->crowd_told_ns && now - d->crowd_told_ns < LOG_EVERY_NS) {
-        d->n_crowd_untold++;
+    d->crowd.n_evicted++;
+    if (d->crowd.told_ns && now - d->crowd.told_ns < LOG_EVERY_NS) {
+        d->crowd.n_untold++;
         return;
     }
     gn_log(GN_LOG_WARN, "%s: the connection of %d (\"%s\") is closed (%u others since the last such line)", why, (int)c->pid, c->program,
-           d->n_crowd_untold);
-    d->crowd_told_ns = now;
-    d->n_crowd_untold = 0;
+           d->crowd.n_untold);
+    d->crowd.told_ns = now;
+    d->crowd.n_untold = 0;
 }
 
-/* The oldest that holds a place and has no vGPU; first of those that have not even said who they are. */
-static struct gn_conn *idlest(struct gn_daemon *d)
+/* NULL: all of the user's have vGPUs. */
+static struct gn_conn *idlest_of(struct gn_quota *q)
 {
-    struct gn_conn *found = NULL;
-    gn_list_for_each(c, &d->conns, struct gn_conn, link)
+    if (!gn_list_empty(&q->ungreeted))
+        return gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
+    gn_list_for_each(c, &q->conns, struct gn_conn, of_quota)
     {
-        if (c->vgpu || c->socket.fd < 0)
-            continue;
-        if (!c->greeted)
+        if (!c->vgpu)
             return c;
-        if (!found)
-            found = c;
     }
-    return found;
+    return NULL;
 }
 
 bool gn_crowd_evict(struct gn_daemon *d)
 {
-    struct gn_conn *c = idlest(d);
-    if (!c)
+    struct gn_conn *found = NULL;
+    gn_list_for_each(q, &d->quotas.all, struct gn_quota, link)
+    {
+        struct gn_conn *c = found && q->n_fds <= found->quota->n_fds ? NULL : idlest_of(q);
+        found = c ? c : found;
+    }
+    if (!found)
         return false;
-    tell(d, c, "there are too many connections");
-    gn_conn_close(c);
+    tell(d, found, "there are too many connections");
+    gn_conn_close(found);
     return true;
 }
 
-bool gn_crowd_make_room(struct gn_daemon *d)
+bool gn_crowd_make_room(struct gn_daemon *d, uint32_t n_fds)
 {
-    return d->n_conns < limit() || gn_crowd_evict(d);
+    const uint32_t files = limit(), reserve = reserve_of(d, files);
+    while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE || n_used(d) + n_fds + reserve > files)
+        if (!gn_crowd_evict(d))
+            return false;
+    /* Those that wait to be closed are open still. */
+    const uint32_t closing = gn_quotas_closing(&d->quotas);
+    if (closing < reserve / 2 || n_used(d) + closing + n_fds + reserve / 2 <= files)
+        return true;
+    gn_quotas_await(&d->quotas);
+    return false;
+}
+
+/* ---- what there is */
+
+void gn_crowd_join(struct gn_conn *c)
+{
+    struct gn_quota *q = c->quota;
+    gn_list_append(&q->conns, &c->of_quota);
+    gn_list_append(&q->ungreeted, &c->ungreeted);
+    if (++q->n_ungreeted > GN_CROWD_UNGREETED) {
+        struct gn_conn *oldest = gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
+        tell(c->daemon, oldest, "a user has too many connections that do not greet");
+        gn_conn_close(oldest);
+    }
+}
+
+void gn_crowd_leave_ungreeted(struct gn_conn *c)
+{
+    if (gn_list_empty(&c->ungreeted))
+        return;
+    gn_list_remove(&c->ungreeted);
+    c->quota->n_ungreeted--;
 }
 
 void gn_crowd_gone(struct gn_daemon *d)
 {
-    if (d->n_conns > d->n_crowd_peak)
-        d->n_crowd_peak = d->n_conns;
-    if (d->n_crowd_peak >= CROWD && d->n_conns < d->n_crowd_peak / 4) {
+    if (d->n_conns > d->crowd.n_peak)
+        d->crowd.n_peak = d->n_conns;
+    if (d->crowd.n_peak >= CROWD && d->n_conns < d->crowd.n_peak / 4) {
         (void)malloc_trim(0);
-        d->n_crowd_peak = d->n_conns;
+        d->crowd.n_peak = d->n_conns;
     }
+}
+
+static uint32_t fds_of(const struct gn_conn *c)
+{
+    uint32_t n = 1 + (c->process.fd >= 0) + (c->file_fd >= 0) + (c->late ? 2 : 0) + (c->remote && c->peer.secure ? 2 : 0);
+    for (int i = 0; i < c->reader.n_fds; i++)
+        n += c->reader.fds[i] >= 0;
+    return n;
+}
+
+/* Of a user's connections, the one that holds most. */
+static struct gn_conn *largest_of(struct gn_quota *q)
+{
+    struct gn_conn *largest = NULL;
+    gn_list_for_each(c, &q->conns, struct gn_conn, of_quota)
+    {
+        if (!largest || c->held_bytes > largest->held_bytes)
+            largest = c;
+    }
+    return largest;
+}
+
+static struct gn_quota *heaviest(struct gn_daemon *d)
+{
+    struct gn_quota *found = NULL;
+    gn_list_for_each(q, &d->quotas.all, struct gn_quota, link)
+    {
+        if (!found || q->n_bytes > found->n_bytes)
+            found = q;
+    }
+    return found;
 }
 
 void gn_crowd_account(struct gn_conn *c)
 {
     struct gn_daemon *d = c->daemon;
-    size_t now = c->socket.fd < 0 ? 0 : c->n_request + c->writer.queued_bytes;
-    d->n_held_bytes += now - c->n_held_bytes;
-    c->n_held_bytes = now;
-    while (d->n_held_bytes > MAX_HELD_BYTES) {
-        struct gn_conn *largest = NULL;
-        gn_list_for_each(o, &d->conns, struct gn_conn, link) if (!largest || o->n_held_bytes > largest->n_held_bytes) largest = o;
-        if (!largest || !largest->n_held_bytes)
+    const bool open = c->socket.fd >= 0, has_vgpu = open && c->vgpu;
+    /* Those of a vGPU's connection are counted with it. */
+    const uint32_t fds = open && !c->vgpu ? fds_of(c) : 0;
+    const size_t bytes = open ? c->n_request + c->writer.queued_bytes + c->reader.capacity : 0;
+    d->crowd.n_with_vgpus += has_vgpu - c->counts_as_vgpus;
+    c->counts_as_vgpus = has_vgpu;
+    d->crowd.n_fds += fds - c->held_fds;
+    c->quota->n_fds += fds - c->held_fds;
+    c->held_fds = fds;
+    d->crowd.n_bytes += bytes - c->held_bytes;
+    c->quota->n_bytes += bytes - c->held_bytes;
+    c->held_bytes = bytes;
+    while (d->crowd.n_bytes > MAX_HELD_BYTES) {
+        struct gn_quota *q = heaviest(d);
+        struct gn_conn *largest = q && q->n_bytes ? largest_of(q) : NULL;
+        if (!largest)
             return;
-        tell(d, largest, "requests and answers that nobody ends take too much memory");
+        tell(d, largest, "frames, requests and answers that nobody ends take too much memory");
         gn_conn_close(largest);
     }
+}
+
+/* ---- vGPUs */
+
+/* How many more there may be, of all tenants. */
+static uint32_t places_left(const struct gn_daemon *d)
+{
+    const uint32_t files = limit(), own = reserve_of(d, files) + d->crowd.n_own_fds;
+    const uint32_t places = files > own ? (files - own) / GN_CROWD_VGPU_FDS : 0;
+    return places > d->crowd.n_vgpus ? places - d->crowd.n_vgpus : 0;
+}
+
+/* Of those whose programs are there still, or may come back. */
+static uint32_t n_living(const struct gn_daemon *d, const struct gn_tenant *t)
+{
+    uint32_t n = 0;
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link) n +=
+        v->tenant == t && (v->conn || v->return_by_ns);
+    return n;
+}
+
+static int judge(struct gn_daemon *d, const struct gn_tenant *t, struct gn_error *err)
+{
+    const uint32_t most = t->rules.vgpus, left = places_left(d);
+    char fix[160];
+    snprintf(fix, sizeof fix, "end some of its programs, or ask for more: gantry tenant set %.63s --vgpus N", t->rules.name);
+    if (most && t->n_vgpus >= most && (t->n_vgpus >= most + DYING || n_living(d, t) >= most))
+        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPUs, and may have no more", t->rules.name, most);
+    if (!most && t->n_vgpus >= left && left)
+        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPUs, and there is room for %u more of all tenants", t->rules.name,
+                       t->n_vgpus, left);
+    if (!left || !gn_crowd_make_room(d, VGPU_BEGIN_FDS))
+        return gn_fail(err, EMFILE, "end some programs, or raise gantryd's limit of open files (LimitNOFILE, ulimit -n)",
+                       "gantryd has no descriptors left for another vGPU: it may have %u open", limit());
+    return 0;
+}
+
+int gn_crowd_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_error *err)
+{
+    const int rc = judge(c->daemon, t, err);
+    if (!rc)
+        return 0;
+    t->n_refused_vgpus++;
+    c->daemon->crowd.n_refused_vgpus++;
+    gn_quota_log(c->quota, GN_LOG_WARN, "no vGPU for \"%s\" (%d): %s", c->program, (int)c->pid, err->what);
+    return rc;
 }

@@ -4,15 +4,29 @@
 
 #include "daemon/daemon.h"
 
-/* What connections may take together. gantryd's thread. */
+/*
+ * What connections and vGPUs take of gantryd together: descriptors and memory. Whoever has a vGPU keeps it. When something runs short, the
+ * user that holds most of it with connections that have none loses one of them: the oldest that has not greeted, else the oldest. A part
+ * of the descriptors is kept free of all that, for what comes with a message and for gantryd's own work. gantryd's thread.
+ */
+#define GN_CROWD_UNGREETED 256u /* connections of one user that have not greeted */
+#define GN_CROWD_VGPU_FDS  10u  /* of a vGPU and its program's connection, at most, for long */
 
-/* Before one more is taken: closes one where there are too many. False: all of them have vGPUs. */
-bool gn_crowd_make_room(struct gn_daemon *d);
-/* Closes the one that is worth least; false when there is none without a vGPU. */
+/* Before anybody connects: what gantryd itself has open. */
+void gn_crowd_init(struct gn_daemon *d);
+/* Before so many descriptors more are taken: makes room for them. False: there is none. */
+bool gn_crowd_make_room(struct gn_daemon *d, uint32_t n_fds);
+/* Closes the connection that is worth least; false when there is none without a vGPU. */
 bool gn_crowd_evict(struct gn_daemon *d);
+/* A new connection, and one that has greeted or is about to close. */
+void gn_crowd_join(struct gn_conn *c);
+void gn_crowd_leave_ungreeted(struct gn_conn *c);
 /* After one is gone for good: a crowd's memory is given back. */
 void gn_crowd_gone(struct gn_daemon *d);
-/* After its request or its queue has changed. May close it, or another. */
+/* After what it holds has changed. May close it, or another. */
 void gn_crowd_account(struct gn_conn *c);
+
+/* May the tenant have one more vGPU, for the program at c's end, and are there descriptors for it? 0 or -errno, and a line in the log. */
+int gn_crowd_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_error *err);
 
 #endif

@@ -33,19 +33,11 @@
  * lost until its connection goes. A host that died is started again by the next attach.
  */
 struct gn_daemon;
+struct gn_host;
 struct gn_tcp_listener;
 struct gn_move;
 struct gn_late_attach;
 struct gn_arrival;
-
-struct gn_host {
-    struct gn_daemon *daemon;
-    uint32_t driver;
-    pid_t pid; /* 0: not running */
-    struct gn_source socket;
-    struct gn_frame_reader reader;
-    struct gn_frame_writer writer;
-};
 
 /* Who is at the other end of a control connection from another machine. */
 struct gn_remote_peer {
@@ -69,8 +61,11 @@ struct gn_conn {
     struct gn_frame_reader reader;
     struct gn_frame_writer writer;
     bool greeted;
-    bool closing;      /* once the queue is out */
-    bool stuck;        /* not listened to: gn_quota_is_stuck() */
+    bool closing; /* once the queue is out */
+    bool stuck;   /* not listened to: gn_quota_is_stuck() */
+    bool waits;   /* turns.c: its frame does */
+    struct gn_list turn;
+    struct gn_frame frame;
     bool control_only; /* it asks and attaches to nothing */
     bool claims;       /* a vGPU that comes from another gantryd, and nothing else */
     bool hears_near;   /* its program may be told how another gantryd is reached on that one's machine */
@@ -99,7 +94,11 @@ struct gn_conn {
     struct gn_tenant *held_for;
     int file_fd; /* what the next control request is about; -1: nothing */
     uint64_t held_until_ns;
-    size_t n_held_bytes;         /* crowd.c */
+    /* crowd.c */
+    struct gn_list of_quota, ungreeted;
+    uint32_t held_fds;
+    bool counts_as_vgpus;
+    size_t held_bytes;
     struct gn_late_attach *late; /* attaches.c; NULL: none */
 };
 
@@ -129,6 +128,7 @@ struct gn_vgpu_record {
     uint32_t n_segments;
     struct gn_cache *cache; /* of its worker's kernels; NULL: none */
 
+    bool starting; /* counted in its quota: its program waits for it */
     bool spawning; /* the template has not answered yet */
     bool driver_up;
     bool booted; /* the program has been told */
@@ -177,12 +177,20 @@ struct gn_daemon {
     struct gn_caches caches;
     struct gn_host *hosts; /* one a driver */
     struct gn_quotas quotas;
+    struct {
+        struct gn_list lines[2]; /* quotas: of users whose greetings wait ([true]), and other frames */
+        struct gn_source timer;
+    } turns;
     struct gn_source closed; /* eventfd: of what was to be closed some is */
     struct gn_list conns, vgpus;
     uint32_t n_conns;
-    /* crowd.c */
-    uint64_t n_held_bytes, crowd_told_ns;
-    uint32_t n_crowd_untold, n_crowd_peak;
+    struct { /* crowd.c; counts that are shown grow for ever */
+        uint32_t n_own_fds, n_fds, n_with_vgpus, n_vgpus;
+        uint64_t n_bytes, told_ns;
+        uint32_t n_untold, n_peak;
+        uint64_t n_evicted, n_refused_vgpus;
+    } crowd;
+    uint64_t full_told_ns; /* conns.c */
     struct gn_sockets sockets;
     struct gn_source signals;
     struct gn_source grace;                    /* timerfd, armed only while a vGPU is on its way out */
@@ -221,6 +229,8 @@ void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_ten
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);
 void gn_conns_close(struct gn_daemon *d);
+/* Its frame's turn has come (turns.h). */
+void gn_conn_serve(struct gn_conn *c);
 /* The closer has closed some descriptors: whoever was not listened to because of them may be now. */
 void gn_conns_closed_some(struct gn_source *news, uint32_t events);
 /* Frames to the program; a program that does not read is closed. */
@@ -260,12 +270,6 @@ int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err);
 /* To its worker; lost when there is none, the worker's end when it does not read. */
 void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n);
 int gn_vgpus_add_segment(struct gn_vgpu_record *v, uint32_t seq, uint64_t bytes, struct gn_error *err);
-/* hosted_vgpus.c: vGPUs that live in their programs. When they are to be looked at next, 0: there is none; and the look, if it is time. */
-uint64_t gn_hosted_deadline(struct gn_daemon *d, uint64_t now_ns);
-void gn_hosted_watch(struct gn_daemon *d, uint64_t now_ns);
-/* Has the program host it: gives it the worker's end of the control socket. As the answer to its attach,
- * or, of one that a worker has (`from`; v stands for the new host), unasked. */
-void gn_hosted_ask(struct gn_vgpu_record *v, const struct gn_vgpu_record *from);
 /* From now on the program at c's end is to v what a worker is. 0 or -errno. */
 int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err);
 /* The program is gone: the vGPU ends, its worker within the grace. */
@@ -364,13 +368,6 @@ void gn_vgpus_lost(struct gn_vgpu_record *v);
 
 /* late_holders.c: `late` is ready. */
 void gn_late_holders(struct gn_source *late, uint32_t events);
-
-/* hosts.c */
-int gn_hosts_init(struct gn_daemon *d);
-void gn_hosts_fini(struct gn_daemon *d);
-int gn_host_spawn(struct gn_host *h, uint32_t vgpu_id, int control_fd, struct gn_error *err);
-/* After SIGCHLD. */
-void gn_hosts_reap(struct gn_daemon *d);
 
 /* orphans.c: before anything is started; and after a worker's death. */
 void gn_orphans_adopt(void);

@@ -17,10 +17,13 @@
 
 #include "base/log.h"
 #include "control/json_region.h"
+#include "daemon/crowd.h"
 #include "daemon/daemon.h"
+#include "daemon/hosts.h"
 #include "daemon/listen_tcp.h"
 #include "daemon/log_writer.h"
 #include "daemon/spawn.h"
+#include "daemon/turns.h"
 #include "link/address.h"
 
 static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--listen tcp:HOST:PORT] [--insecure]\n"
@@ -267,9 +270,12 @@ static int start(const struct gn_config *config, struct gn_error *err)
     if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->late, EPOLLIN, gn_late_holders);
     if (rc == 0)
+        rc = gn_turns_init(d);
+    if (rc == 0)
         rc = gn_loop_add(&d->loop, &d->closed, EPOLLIN, gn_conns_closed_some);
     if (rc == 0)
         rc = gn_hosts_init(d);
+    gn_crowd_init(d);
     if (rc)
         return gn_fail(err, -rc, NULL, "cannot start: %s", strerror(-rc));
     d->tcp_grace_ms = config->tcp_grace_ms ? config->tcp_grace_ms : TCP_GRACE_MS;
@@ -344,6 +350,7 @@ int main(int argc, char **argv)
     gn_loop_close(&gantryd.loop, &gantryd.attach_timer);
     gn_loop_close(&gantryd.loop, &gantryd.late);
     gn_loop_close(&gantryd.loop, &gantryd.closed);
+    gn_turns_fini(&gantryd);
     gn_loop_close(&gantryd.loop, &gantryd.signals);
     gn_loop_fini(&gantryd.loop);
     gn_quotas_fini(&gantryd.quotas, CLOSER_END_MS);

@@ -82,8 +82,8 @@ class Client:
 
     def __init__(self, path, greet=True):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.connect(path)  # with a time limit it would fail at once where the queue is full
         self.socket.settimeout(PATIENCE)
-        self.socket.connect(path)
         self.seq = 0
         if greet:
             reply = self.ask(HELLO, hello())

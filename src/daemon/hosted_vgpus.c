@@ -3,11 +3,12 @@
  * Watching vGPUs that live in their programs: their limits are kept by code in the program, so what it says of itself is held against
  * what gantryd has allowed. Looked at once a second while there is such a vGPU, on gantryd's thread. Grants are the scheduler's to watch.
  */
+#include "daemon/hosted_vgpus.h"
+
 #include <stddef.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/daemon.h"
 #include "shm/counters.h"
 
 #define WATCH_NS UINT64_C(1000000000)

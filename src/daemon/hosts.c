@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A host is a driver's template process, from which its workers are forked. */
+#include "daemon/hosts.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/daemon.h"
 #include "daemon/spawn.h"
 
 /* Requests that a template has not read yet: it forks in milliseconds, so this many waiting is a template

@@ -22,7 +22,7 @@
 #include "daemon/listener.h"
 #include "link/address.h"
 
-#define BACKLOG       4096
+#define BACKLOG       1024 /* of connections that wait to be taken: whoever comes last waits for all of them */
 #define TEMPORARY     ".gantryd-"
 #define LOCK_NS       UINT64_C(2000000000)
 #define LOCK_PAUSE_NS 5000000

@@ -9,7 +9,8 @@
 
 int gn_loop_init(struct gn_loop *l)
 {
-    l->stopped = false;
+    l->stopped = l->has_more = false;
+    l->after = NULL;
     gn_list_init(&l->corpses);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     return l->epoll_fd < 0 ? -errno : 0;
@@ -34,18 +35,38 @@ int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events, void (*
 {
     struct epoll_event e = {.events = events, .data.ptr = s};
     s->events = events;
+    s->muted = false;
     s->ready = ready;
     return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, s->fd, &e) < 0 ? -errno : 0;
 }
 
-void gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events)
+void gn_loop_prepare(struct gn_source *s, void (*ready)(struct gn_source *, uint32_t events))
+{
+    s->events = 0;
+    s->muted = true;
+    s->ready = ready;
+}
+
+int gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.ptr = s};
     if (s->fd < 0 || s->events == events)
-        return;
+        return 0;
+    /* A change fails only for a descriptor that is not there, which is a bug of the caller's. */
+    if (epoll_ctl(l->epoll_fd, s->muted ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd, &e) < 0 && s->muted)
+        return -errno;
     s->events = events;
-    /* Fails only for a descriptor that is not there, which is a bug of the caller's. */
-    (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, s->fd, &e);
+    s->muted = false;
+    return 0;
+}
+
+void gn_loop_mute(struct gn_loop *l, struct gn_source *s)
+{
+    if (s->fd < 0 || s->muted)
+        return;
+    (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+    s->events = 0;
+    s->muted = true;
 }
 
 int gn_loop_release(struct gn_loop *l, struct gn_source *s)
@@ -74,7 +95,7 @@ void gn_loop_bury(struct gn_loop *l, struct gn_corpse *corpse, void (*bury)(stru
 int gn_loop_turn(struct gn_loop *l, int timeout_ms)
 {
     struct epoll_event events[BATCH];
-    int n = epoll_wait(l->epoll_fd, events, BATCH, timeout_ms);
+    int n = epoll_wait(l->epoll_fd, events, BATCH, l->has_more ? 0 : timeout_ms);
     if (n < 0)
         return errno == EINTR ? 0 : -errno;
     for (int i = 0; i < n; i++) {
@@ -82,6 +103,7 @@ int gn_loop_turn(struct gn_loop *l, int timeout_ms)
         if (s->fd >= 0) /* not closed by a callback of this round */
             s->ready(s, events[i].events);
     }
+    l->has_more = l->after && l->after(l);
     bury_all(l);
     return n;
 }

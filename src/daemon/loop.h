@@ -15,6 +15,7 @@
 struct gn_source {
     int fd; /* owned by whoever embeds this; -1: none */
     uint32_t events;
+    bool muted;
     void (*ready)(struct gn_source *, uint32_t events);
 };
 
@@ -28,6 +29,9 @@ struct gn_loop {
     int epoll_fd;
     bool stopped;
     struct gn_list corpses;
+    /* Called after each round of events, when it is not NULL. True: there is more to do, and the next round waits for no event. */
+    bool (*after)(struct gn_loop *);
+    bool has_more;
 };
 
 int gn_loop_init(struct gn_loop *l);
@@ -35,8 +39,12 @@ void gn_loop_fini(struct gn_loop *l);
 
 /* s->fd must be set. 0 or -errno. */
 int gn_loop_add(struct gn_loop *l, struct gn_source *s, uint32_t events, void (*ready)(struct gn_source *, uint32_t events));
-/* Other events from now on; nothing happens when they are the same. */
-void gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events);
+/* The same, muted: nothing is heard of it yet, and it costs nothing. */
+void gn_loop_prepare(struct gn_source *s, void (*ready)(struct gn_source *, uint32_t events));
+/* Other events from now on; nothing happens when they are the same. 0, or -errno of one that was muted, and stays so. */
+int gn_loop_change(struct gn_loop *l, struct gn_source *s, uint32_t events);
+/* Hears nothing of it, its hang-up neither, until it is changed to other events than none. */
+void gn_loop_mute(struct gn_loop *l, struct gn_source *s);
 /* Stops watching, closes, leaves -1. Does nothing when it is -1 already. Only for what no other process has chosen (closer.h). */
 void gn_loop_close(struct gn_loop *l, struct gn_source *s);
 /* Stops watching and leaves -1; the descriptor, which is open still, or -1. */

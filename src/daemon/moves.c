@@ -24,6 +24,7 @@
 #include "daemon/arrivals.h"
 #include "daemon/daemon.h"
 #include "daemon/device_choice.h"
+#include "daemon/hosts.h"
 #include "daemon/moves.h"
 #include "daemon/process_stat.h"
 #include "daemon/program_watch.h"

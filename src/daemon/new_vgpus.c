@@ -12,7 +12,10 @@
 #include "base/fault.h"
 #include "daemon/admission.h"
 #include "daemon/arrivals.h"
+#include "daemon/crowd.h"
 #include "daemon/device_choice.h"
+#include "daemon/hosted_vgpus.h"
+#include "daemon/hosts.h"
 #include "daemon/program_watch.h"
 #include "daemon/remote_vgpus.h"
 #include "daemon/vgpus_inside.h"
@@ -135,11 +138,15 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         return rc;
     if (a->weight > GN_TENANT_MAX_WEIGHT)
         return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
+    if ((rc = gn_crowd_admit_vgpu(c, tenant, err)))
+        return rc;
     struct gn_vgpu_record *v = calloc(1, sizeof *v);
     if (!v)
         return gn_fail(err, ENOMEM, NULL, "out of memory");
     v->daemon = d;
     v->quota = gn_quota_hold(c->quota);
+    v->quota->n_starting++;
+    v->starting = true;
     v->hosted = hosted;
     v->host = hosted ? NULL : &d->hosts[d->machine.platforms[a->platform].driver];
     v->attach_seq = seq;
@@ -150,6 +157,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
     v->takes_turns = d->takes_turns;
     gn_loads_rank(d, a->platform, devices, v->ranks);
     tenant->n_vgpus++;
+    d->crowd.n_vgpus++;
     gn_holder_join(&v->lease, &tenant->memory, a->memory_bytes);
     v->program_pid = c->pid;
     v->owner = gn_owner_of(c, tenant);
@@ -190,9 +198,9 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
 {
     struct gn_daemon *d = like->daemon;
-    struct gn_vgpu_record *n = calloc(1, sizeof *n);
+    struct gn_vgpu_record *n = gn_crowd_make_room(d, GN_CROWD_VGPU_FDS) ? calloc(1, sizeof *n) : NULL;
     if (!n) {
-        gn_fail(err, ENOMEM, NULL, "out of memory");
+        gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
         return NULL;
     }
     n->daemon = d;
@@ -204,6 +212,7 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     n->tenant = like->tenant;
     n->takes_turns = like->takes_turns;
     n->tenant->n_vgpus++;
+    d->crowd.n_vgpus++;
     gn_holder_join(&n->lease, &n->tenant->memory, like->lease.limit_bytes);
     n->program_pid = like->program_pid;
     n->owner = like->owner;
@@ -232,6 +241,8 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
         gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not have such a vGPU here", tenant->rules.name);
         return NULL;
     }
+    if (gn_crowd_admit_vgpu(c, tenant, err))
+        return NULL;
     struct gn_vgpu_record like = {.daemon = d,
                                   .quota = c->quota,
                                   .host = &d->hosts[d->machine.platforms[w->platform].driver],

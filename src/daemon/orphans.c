@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "daemon/daemon.h"
+#include "daemon/hosts.h"
 
 #define MAX_OWN 64
 

@@ -35,6 +35,11 @@ void gn_quotas_fini(struct gn_quotas *qs, int timeout_ms)
     gn_list_for_each(q, &qs->all, struct gn_quota, link) drop(q);
 }
 
+uint32_t gn_quotas_closing(struct gn_quotas *qs)
+{
+    return gn_closer_pending(qs->closer);
+}
+
 void gn_quotas_await(struct gn_quotas *qs)
 {
     gn_closer_await(qs->closer);
@@ -113,6 +118,12 @@ struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source)
         q->of = qs;
         q->source = source;
         gn_list_init(&q->link);
+        gn_list_init(&q->conns);
+        gn_list_init(&q->ungreeted);
+        gn_list_init(&q->turn[0]);
+        gn_list_init(&q->turn[1]);
+        for (int kind = 0; kind < GN_TURNS; kind++)
+            gn_list_init(&q->waiting[kind]);
         qs->n_unused++;
     }
     gn_list_remove(&q->link);

@@ -28,6 +28,9 @@ struct gn_quotas {
     struct gn_bucket lines; /* of all sources together: a source of many numbers has no more than others */
 };
 
+/* In this order a user's own frames are served. */
+enum gn_turn { GN_TURN_GREETING, GN_TURN_FRAME, GN_TURN_ATTACH, GN_TURN_REQUEST, GN_TURNS };
+
 struct gn_quota {
     struct gn_fd_sink sink; /* for frames from the source */
     struct gn_list link;
@@ -37,12 +40,24 @@ struct gn_quota {
     struct gn_line_limit lines;        /* about the source */
     struct gn_line_limit worker_lines; /* that its workers write */
     struct gn_closing closing;
+    /* turns.c: its connections whose frames wait to be served, and its places in the lines of those that have some. */
+    struct gn_list waiting[GN_TURNS];
+    struct gn_list turn[2];
+    struct gn_bucket requests;
+    uint32_t n_starting; /* vGPUs that are being made for a program */
+    /* crowd.c: its connections, the oldest first, and what they hold. */
+    struct gn_list conns, ungreeted;
+    uint32_t n_ungreeted;
+    uint32_t n_fds; /* of those without vGPUs */
+    uint64_t n_bytes;
 };
 
 /* news_fd: an eventfd, which gn_quotas_await() is about. 0 or -errno. */
 int gn_quotas_init(struct gn_quotas *qs, int news_fd, struct gn_error *err);
 /* Waits at most timeout_ms for descriptors that are still to be closed. */
 void gn_quotas_fini(struct gn_quotas *qs, int timeout_ms);
+/* Descriptors that wait to be closed. */
+uint32_t gn_quotas_closing(struct gn_quotas *qs);
 /* The next descriptor that is closed adds to the eventfd, once. */
 void gn_quotas_await(struct gn_quotas *qs);
 /* Closes a descriptor that another process has chosen, whichever that is. Never waits. */

@@ -33,6 +33,7 @@ struct gn_tenant_rules {
     uint32_t weight;
     uint32_t cap, floor;         /* of each device that it may use, in millionths (base/part.h); 0: none */
     uint64_t memory_limit_bytes; /* 0: none */
+    uint32_t vgpus;              /* at a time; 0: as many as gantryd's descriptors allow (crowd.c) */
     /* The users of this machine that may attach: any of these. */
     bool any_uid;
     bool no_uid; /* said to be nobody; then there are none below */

@@ -23,6 +23,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "daemon/arrivals.h"
+#include "daemon/hosted_vgpus.h"
 #include "daemon/moves.h"
 #include "daemon/remote_vgpus.h"
 #include "daemon/vgpus_inside.h"
@@ -58,6 +59,13 @@ static void drop_program_side(struct gn_vgpu_record *v)
 }
 
 static void gone(struct gn_vgpu_record *v);
+
+/* Made, or not to be: another of its user's may begin. */
+static void end_start(struct gn_vgpu_record *v)
+{
+    v->quota->n_starting -= v->starting;
+    v->starting = false;
+}
 
 static void close_control(struct gn_vgpu_record *v)
 {
@@ -103,12 +111,14 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
         return;
     bool was_ending = v->kill_at_ns != 0;
     struct gn_daemon *d = v->daemon;
+    end_start(v);
     gn_holder_gone(&v->lease, gn_now_ns());
     leave_scheduler(v);
     gn_shares_fini(&v->shares);
     gn_cache_release(d, v->cache);
     v->cache = NULL;
     v->tenant->n_vgpus--;
+    d->crowd.n_vgpus--;
     close_control(v);
     drop_program_side(v);
     gn_worker_log_close(&v->log);
@@ -297,6 +307,7 @@ static void tell_program(struct gn_vgpu_record *v)
                                  .memory_limit_bytes = gn_holder_limit(&v->lease)};
     int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
     v->booted = true;
+    end_start(v);
     if (v->hosted)
         gn_vgpus_arm(v->daemon);
     GN_FAULT("daemon-before-attached");

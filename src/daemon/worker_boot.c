@@ -7,6 +7,8 @@
 
 #include "daemon/arrivals.h"
 #include "daemon/device_choice.h"
+#include "daemon/hosted_vgpus.h"
+#include "daemon/hosts.h"
 #include "daemon/vgpus_inside.h"
 #include "shm/counters.h"
 

@@ -340,9 +340,9 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 held = []
 for i in range(min(n, hard - 50)):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    s.settimeout(5)
     try:
         s.connect(path)
+        s.settimeout(5)
         if i % 3:
             s.send(hello if i % 3 == 2 else hello[:i % 160 + 1])
     except OSError:

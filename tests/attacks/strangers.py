@@ -6,10 +6,12 @@
 As attacks.py, whose gantryd and neighbour it has: others are served meanwhile, and gantryd holds no more afterwards.
 """
 
+import json
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -25,7 +27,28 @@ from gantry import stopped  # noqa: E402
 LINES_BURST, LINE_PERIOD_S = 64, 0.2  # src/daemon/bucket.h
 MOST_CLOSING, CLOSER_A_SOURCE = 64, 2  # src/daemon/quota.h, closer.h
 DIRECT, WAIT, CLAIM, PASS, LEASE = 9, 26, 20, 29, 56  # src/link/link_wire.h, worker_wire.h
+REQUESTS_BURST, REQUEST_S, STARTING = 40, 0.05, 16  # turns.h
+UNGREETED = 256  # crowd.h
 STRANGER = 65533
+
+def stranger_of(a):
+    """Makes connections of another user, who may use the tenant `default`."""
+    if os.geteuid():
+        raise Skip("only root can be another user")
+    os.chmod(a.gantry.socket_dir, 0o711)
+    a.command("tenant", "set", "default", "--uid", "any")
+
+    def connect(greet=True):
+        os.seteuid(STRANGER)
+        try:
+            return link.Client(a.gantry.socket, greet=greet)
+        except PermissionError as e:
+            raise Skip("the socket's folder is out of another user's reach") from e
+        finally:
+            os.seteuid(0)
+    return connect
+
+
 LEFT_OUT = re.compile(r"\((\d+) lines about this user were left out before\)")
 
 
@@ -212,7 +235,106 @@ def stuck_files(a):
         attacker.stdout.close()
 
 
-CASES = {"faults": faults, "lingering": lingering, "stuck-files": stuck_files}
+def replies_of(client):
+    """How many whole frames have come."""
+    data, n = b"", 0
+    client.socket.setblocking(False)
+    try:
+        while True:
+            piece = client.socket.recv(1 << 20)
+            if not piece:
+                break
+            data += piece
+    except BlockingIOError:
+        pass
+    while len(data) >= 16 and len(data) >= struct.unpack_from("<I", data)[0]:
+        data = data[struct.unpack_from("<I", data)[0]:]
+        n += 1
+    return n
+
+
+def requests(a):
+    """Listings without end, by many connections of one user: so many in a second are answered and no more, and others are served."""
+    connect = stranger_of(a)
+    clients = [connect() for _ in range(64)]
+    began = time.monotonic()
+    for c in clients:
+        c.send(link.frame(link.CONTROL, 1, b'{"version":1,"request":"ls"}') * 50)
+    for _ in range(200):
+        link.Client(a.gantry.socket).close()
+    with a.gantry.program([a.edges, "life"]) as p:
+        p.end()
+    a.neighbour_works()
+    n = sum(replies_of(c) for c in clients)
+    most = REQUESTS_BURST + (time.monotonic() - began) / REQUEST_S + 1
+    if not REQUESTS_BURST <= n <= most:
+        raise Wrong("{} requests were answered, and not {} to {}".format(n, REQUESTS_BURST, int(most)))
+    for c in clients:
+        c.close()
+    a.neighbour_works()
+
+
+def starting(a):
+    """Attaches without end: so many vGPUs of a user are made at a time, and another user's is made beside them."""
+    connect = stranger_of(a)
+    template, = link.children(a.gantry.process.pid)
+    operator = link.Client(link.beside(a.gantry.socket, "control"))
+
+    def coming():
+        reply = operator.control(b'{"version":1,"request":"drain","undo":true}')
+        return json.loads(reply)["drain"]["coming"]
+
+    def until(n):
+        if not wait_until(lambda: coming() == n, 60):
+            raise Wrong("{} vGPUs are being made, and not {}".format(coming(), n))
+
+    os.kill(template, signal.SIGSTOP)
+    try:
+        clients = [connect() for _ in range(3 * STARTING)]
+        for c in clients:
+            c.send(link.frame(link.ATTACH, 1, link.attach()), (2, 2))
+        until(STARTING)
+        clients.append(link.Client(a.gantry.socket))
+        clients[-1].send(link.frame(link.ATTACH, 1, link.attach()), (2, 2))
+        until(STARTING + 1)
+        # Those of them that hang up leave no work behind.
+        for c in clients[STARTING:2 * STARTING]:
+            c.close()
+    finally:
+        os.kill(template, signal.SIGCONT)
+    for c in clients[:STARTING] + clients[2 * STARTING:]:
+        reply = c.receive()
+        if not reply or reply.op != link.ATTACHED:
+            raise Wrong("an attach that waited was not answered")
+        reply.close()
+        c.close()
+    operator.close()
+    a.neighbour_works()
+
+
+def connects(a):
+    """Connections without end, each with a greeting, that hang up at once or say nothing: others are served, and few of them are kept."""
+    connect, before = stranger_of(a), link.count_fds(a.gantry.process.pid)
+    silent = [connect(greet=False) for _ in range(2 * UNGREETED)]
+    link.Client(a.gantry.socket).close()  # which comes behind them
+    kept = link.count_fds(a.gantry.process.pid) - before
+    if kept > UNGREETED + 8:
+        raise Wrong("gantryd has {} descriptors more".format(kept))
+    hello = link.frame(link.HELLO, 1, link.hello())
+    for _ in range(20):
+        for _ in range(100):
+            c = connect(greet=False)
+            c.send(hello)
+            c.close()
+        link.Client(a.gantry.socket).close()
+    with a.gantry.program([a.edges, "life"]) as p:
+        p.end()
+    a.neighbour_works()
+    for c in silent:
+        c.close()
+
+
+CASES = {"requests": requests, "starting": starting, "connects": connects, "faults": faults, "lingering": lingering, "stuck-files": stuck_files}
 
 if __name__ == "__main__":
     sys.exit(attacks.main(CASES))

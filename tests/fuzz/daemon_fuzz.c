@@ -16,8 +16,10 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/hosts.h"
 #include "daemon/moves.h"
 #include "daemon/spawn.h"
+#include "daemon/turns.h"
 #include "fuzz.h"
 #include "link/worker_wire.h"
 
@@ -86,6 +88,7 @@ static void set_up(void)
     gn_breaches_init(&d.breaches);
     gn_caches_init(&d.caches, false);
     FUZZ_CHECK(gn_loop_init(&d.loop) == 0);
+    FUZZ_CHECK(gn_turns_init(&d) == 0);
     d.signals.fd = -1;
     gn_sockets_init(&d.sockets, &d);
     d.machine.n_drivers = 1;
@@ -453,6 +456,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(gn_list_empty(&d.conns) && d.n_conns == 0);
     FUZZ_CHECK(gn_list_empty(&d.vgpus));
     gn_hosts_fini(&d);
+    FUZZ_CHECK(gn_list_empty(&d.turns.lines[0]) && gn_list_empty(&d.turns.lines[1]));
+    gn_turns_fini(&d);
     gn_loop_close(&d.loop, &d.grace);
     gn_loop_close(&d.loop, &d.lease_timer);
     gn_list_for_each(t, &d.tenants.all, struct gn_tenant, link)
