@@ -234,6 +234,12 @@ static void add_tenant(void *arg, const struct gn_control_tenant *t)
     if (t->floor)
         json_object_set_new(o, "floor", part(t->floor));
     json_object_set_new(o, "vgpus", number(t->n_vgpus));
+    if (t->vgpu_limit)
+        json_object_set_new(o, "vgpu_limit", number(t->vgpu_limit));
+    if (t->n_refused_vgpus)
+        json_object_set_new(o, "refused_vgpus", number(t->n_refused_vgpus));
+    if (t->n_refused_leases)
+        json_object_set_new(o, "refused_allocations", number(t->n_refused_leases));
     json_object_set_new(o, "memory_bytes", number(t->memory_bytes));
     json_object_set_new(o, "leased_bytes", number(t->leased_bytes));
     if (t->memory_limit_bytes)
@@ -306,6 +312,19 @@ static char *answer_devices(const struct gn_control_source *source, const json_t
     return gn_json_text(all, REPLY_DIGITS);
 }
 
+static json_t *limits(const struct gn_control_status *s)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "descriptors", number(s->n_descriptors));
+    json_object_set_new(o, "descriptor_limit", number(s->descriptor_limit));
+    json_object_set_new(o, "vgpu_places", number(s->vgpu_places));
+    json_object_set_new(o, "refused_vgpus", number(s->n_refused_vgpus));
+    json_object_set_new(o, "refused_allocations", number(s->n_refused_leases));
+    json_object_set_new(o, "closed_connections", number(s->n_evicted));
+    json_object_set_new(o, "dropped_lines", number(s->n_dropped_lines));
+    return o;
+}
+
 static char *answer_status(const struct gn_control_source *source, const json_t *request)
 {
     struct gn_control_status s = {.version = "", .walls_mode = "", .walls_have = "", .walls_missing = ""};
@@ -324,6 +343,8 @@ static char *answer_status(const struct gn_control_source *source, const json_t 
     json_object_set_new(o, "walls", walls);
     if (s.draining)
         json_object_set_new(o, "draining", json_true());
+    if (s.tells_limits)
+        json_object_set_new(o, "limits", limits(&s));
     source->queries->drivers(source->ctx, add_driver, drivers);
     json_object_set_new(o, "drivers", drivers);
     json_object_set_new(all, "gantryd", o);

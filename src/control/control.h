@@ -102,6 +102,10 @@ struct gn_control_status {
     const char *walls_have;    /* names of walls, with commas between; "": none */
     const char *walls_missing; /* the same, of those that cannot be had */
     bool draining;             /* it takes no new programs; left out if not */
+    /* "limits", of those that may see everything: what there is room for, and what has been refused since its start. */
+    bool tells_limits;
+    uint32_t n_descriptors, descriptor_limit, vgpu_places;
+    uint64_t n_refused_vgpus, n_refused_leases, n_evicted, n_dropped_lines;
 };
 
 struct gn_control_driver {
@@ -113,8 +117,10 @@ struct gn_control_driver {
 struct gn_control_tenant {
     const char *name;
     uint32_t weight;
-    uint32_t cap, floor; /* in millionths of a device; 0: none; left out then */
-    uint32_t n_vgpus;
+    uint32_t cap, floor;                 /* in millionths of a device; 0: none; left out then */
+    uint32_t n_vgpus, vgpu_limit;        /* 0: none said; left out then */
+    uint64_t n_refused_vgpus;            /* since its making, as the next; left out when there was none */
+    uint64_t n_refused_leases;           /* allocations that its limit, or the device's memory, left no room for */
     uint64_t memory_bytes, leased_bytes; /* of all its vGPUs */
     uint64_t memory_limit_bytes;         /* 0: none; left out then */
     bool any_uid;                        /* "uids":"any" */
@@ -129,24 +135,27 @@ struct gn_control_tenant {
 };
 
 #define GN_CONTROL_MAX_IDS     64
+#define GN_CONTROL_MAX_VGPUS   1000000
 #define GN_CONTROL_MAX_DEVICES 16
 #define GN_CONTROL_MAX_MODES   4
 #define GN_CONTROL_MAX_OWNER   8
 
 /*
  * {"version":1,"request":"tenant-add"|"tenant-set"|"tenant-rm","name":NAME, ...}, with, but for tenant-rm,
- * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "uids" (a list, empty for nobody, or "any"),
- * "gids", "token" ("": none), "socket" (true or false), "owner" (a list of "kill", "checkpoint",
- * "restore", "migrate", "mode"), "modes", "devices". A list takes the place of the one before; what is not named
- * stays as it is. The reply is "tenants": the one changed.
+ * any of "weight", "cap" and "floor" (0 to 1; 0: none), "memory_limit_bytes" (0: none), "vgpu_limit" (0: none), "uids" (a list, empty for
+ * nobody, or "any"), "gids", "token" ("": none), "socket" (true or false), "owner" (a list of "kill", "checkpoint", "restore", "migrate",
+ * "mode"), "modes", "devices". A list takes the place of the one before; what is not named stays as it is. The reply is "tenants": the one
+ * changed.
  */
 struct gn_control_change {
     enum gn_control_what { GN_CONTROL_ADD = 1, GN_CONTROL_SET, GN_CONTROL_REMOVE } what;
     const char *name;
-    bool has_weight, has_cap, has_floor, has_memory, has_uids, has_gids, has_token, has_socket, has_owner, has_modes, has_devices;
+    bool has_weight, has_cap, has_floor, has_memory, has_vgpus, has_uids, has_gids, has_token, has_socket, has_owner, has_modes,
+        has_devices;
     uint32_t weight;
     uint32_t cap, floor; /* in millionths */
     uint64_t memory_limit_bytes;
+    uint32_t vgpus;
     bool any_uid, socket;
     uint32_t n_uids, n_gids, n_modes, n_devices;
     uint32_t uids[GN_CONTROL_MAX_IDS], gids[GN_CONTROL_MAX_IDS];

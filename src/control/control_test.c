@@ -66,7 +66,7 @@ static void devices(void *ctx, void (*each)(void *arg, const struct gn_control_d
 
 static void status(void *ctx, struct gn_control_status *ret)
 {
-    *ret = (struct gn_control_status){"1.2.3", 7, 8, 1, 2, 3, "available", "files", "processes", false};
+    *ret = (struct gn_control_status){"1.2.3", 7, 8, 1, 2, 3, "available", "files", "processes", .draining = false};
 }
 
 static void drivers(void *ctx, void (*each)(void *arg, const struct gn_control_driver *), void *arg)

@@ -14,6 +14,7 @@
 
 #define MAX_TENANT_BYTES 63
 #define MAX_WEIGHT       1000000u
+#define MAX_VGPUS        1000000
 
 static int set_connect(struct gn_ctl_args *args, const char *value, struct gn_error *err)
 {
@@ -141,6 +142,19 @@ static int set_limit(struct gn_ctl_args *args, const char *value, struct gn_erro
     if (rc == 0 && args->memory_bytes > INT64_MAX)
         rc = gn_fail(err, EINVAL, "write --memory none for no limit", "\"%.100s\" is more than any device has", value);
     return rc;
+}
+
+static int set_vgpus(struct gn_ctl_args *args, const char *value, struct gn_error *err)
+{
+    const size_t n = strlen(value);
+    unsigned long vgpus = 0;
+    if (n && n <= 7 && strspn(value, "0123456789") == n)
+        vgpus = strtoul(value, NULL, 10);
+    if (strcmp(value, "none") != 0 && (vgpus == 0 || vgpus > MAX_VGPUS))
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000, or none", "\"%.100s\" is not a number of vGPUs", value);
+    args->has_vgpus = true;
+    args->vgpus = (uint32_t)vgpus;
+    return 0;
 }
 
 static int set_drain_timeout(struct gn_ctl_args *args, const char *value, struct gn_error *err)
@@ -389,6 +403,7 @@ static const struct option {
     {"floor", GN_OPTION_TENANT, true, set_floor},
     {"memory", GN_OPTION_RUN, true, set_memory},
     {"memory", GN_OPTION_TENANT, true, set_limit},
+    {"vgpus", GN_OPTION_TENANT, true, set_vgpus},
     {"mode", GN_OPTION_RUN, true, set_mode},
     {"mode", GN_OPTION_TENANT, true, add_mode},
     {"uid", GN_OPTION_TENANT, true, add_uid},

@@ -121,6 +121,8 @@ const struct gn_ctl_command gn_ctl_commands[] = {
      "                  together are at most 1. none or 0 for no floor\n"
      "  --memory SIZE   device memory of all its programs together: a number with K, M,\n"
      "                  G or T, or none. Less than is in use stops new allocations\n"
+     "  --vgpus N       vGPUs of all its programs at a time, 1 to 1000000; none for as\n"
+     "                  many as gantryd has descriptors for beside others'\n"
      "  --uid U         this user may attach: a number or name, any or none; 0 for root's\n"
      "                  programs. May be repeated\n"
      "  --gid G         members of this group may attach; or none. May be repeated\n"

@@ -44,6 +44,8 @@ struct gn_ctl_args {
     const char *mode;
     const char *token_file;
     bool no_memory_limit;
+    bool has_vgpus;
+    uint32_t vgpus; /* 0: none */
     bool has_cap, has_floor;
     bool has_socket, socket; /* of tenant */
     uint32_t cap, floor;     /* in millionths; 0: none */

@@ -74,6 +74,30 @@ static void check_walls(struct gn_doctor *d)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "workers are confined: %s", have);
 }
 
+static unsigned long long limit_of(const json_t *limits, const char *key)
+{
+    return (unsigned long long)json_integer_value(json_object_get(limits, key));
+}
+
+static void check_limits(struct gn_doctor *d)
+{
+    static const char check[] = "limits";
+    const json_t *l = json_object_get(json_object_get(d->gantryd, "gantryd"), "limits");
+    const unsigned long long vgpus = limit_of(l, "refused_vgpus"), closed = limit_of(l, "closed_connections");
+    const unsigned long long lines = limit_of(l, "dropped_lines"), memory = limit_of(l, "refused_allocations");
+    if (!json_is_object(l)) /* this user may not see them */
+        return;
+    if (!vgpus && !closed && !lines && !memory)
+        gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "gantryd has descriptors for %llu vGPUs, and has refused nothing since its start",
+                      limit_of(l, "vgpu_places"));
+    else
+        gn_doctor_add(d, check, GN_DOCTOR_WARN,
+                      "gantryd's log says whose; a tenant's limits, or gantryd's of open files (LimitNOFILE), may be too low",
+                      "since its start gantryd has refused %llu vGPUs and %llu allocations, closed %llu connections of too many, and "
+                      "dropped %llu lines of its log; it has descriptors for %llu vGPUs",
+                      vgpus, memory, closed, lines, limit_of(l, "vgpu_places"));
+}
+
 /* What this user may do by `gantry`, whatever the user's programs may. */
 static void check_role(struct gn_doctor *d, const struct gn_address *a)
 {
@@ -101,6 +125,7 @@ static void check_status(struct gn_doctor *d)
     }
     check_version(d);
     check_walls(d);
+    check_limits(d);
     if (gn_doctor_is_drained(d))
         gn_doctor_add(d, "daemon", GN_DOCTOR_WARN, "gantry drain --undo ends that", "it is being emptied, and takes in no new programs");
 }

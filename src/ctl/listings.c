@@ -160,6 +160,16 @@ static void add_bound(struct gn_table *t, const json_t *bound)
     gn_table_add(t, text);
 }
 
+/* 3, or 3/10 of a tenant with a limit. */
+static void add_vgpus(struct gn_table *t, const json_t *o)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%llu/%llu", number_of(o, "vgpus"), number_of(o, "vgpu_limit"));
+    if (!json_object_get(o, "vgpu_limit"))
+        *strchr(text, '/') = 0;
+    gn_table_add(t, text);
+}
+
 static const struct gn_table_column tenant_columns[] = {
     {"TENANT", false}, {"WEIGHT", true}, {"CAP", true},  {"FLOOR", true},  {"VGPUS", true},    {"MEMORY", true},
     {"LEASED", true},  {"LIMIT", true},  {"WHO", false}, {"MODES", false}, {"DEVICES", false},
@@ -173,7 +183,7 @@ static void add_tenant(struct gn_table *t, const json_t *o)
     gn_table_add_number(t, number_of(o, "weight"));
     add_bound(t, json_object_get(o, "cap"));
     add_bound(t, json_object_get(o, "floor"));
-    gn_table_add_number(t, number_of(o, "vgpus"));
+    add_vgpus(t, o);
     gn_table_add_size(t, number_of(o, "memory_bytes"));
     gn_table_add_size(t, number_of(o, "leased_bytes"));
     add_optional(t, o, "memory_limit_bytes", gn_table_add_size);

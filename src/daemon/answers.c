@@ -11,8 +11,10 @@
 #include "control/control.h"
 #include "daemon/arrivals.h"
 #include "daemon/config.h"
+#include "daemon/crowd.h"
 #include "daemon/daemon.h"
 #include "daemon/device_choice.h"
+#include "daemon/log_writer.h"
 #include "daemon/moves.h"
 #include "daemon/viewer.h"
 #include "shm/counters.h"
@@ -206,6 +208,10 @@ static void tell_status(void *ctx, struct gn_control_status *ret)
     ret->walls_have = d->walls.have_names;
     ret->walls_missing = d->walls.missing_names;
     ret->draining = d->draining;
+    ret->tells_limits = w->c->role >= GN_ROLE_VIEW;
+    gn_crowd_tell(d, ret);
+    ret->n_dropped_lines = gn_log_writer_dropped();
+    gn_list_for_each(t, (struct gn_list *)(uintptr_t)&d->tenants.all, struct gn_tenant, link) ret->n_refused_leases += t->n_refused_leases;
     ret->n_platforms = d->machine.n_platforms;
     for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
         ret->n_devices += d->machine.platforms[i].n_devices;
@@ -247,6 +253,9 @@ static void tell_tenant(const struct gn_viewer *w, const struct gn_tenant *t, vo
                                     .floor = r->floor,
                                     .leased_bytes = t->memory.leased_bytes,
                                     .memory_limit_bytes = r->memory_limit_bytes,
+                                    .vgpu_limit = r->vgpus,
+                                    .n_refused_vgpus = t->n_refused_vgpus,
+                                    .n_refused_leases = t->n_refused_leases,
                                     .any_uid = r->any_uid,
                                     .token = r->n_token != 0,
                                     .socket = t->socket ? t->socket->at.path : NULL,

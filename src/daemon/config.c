@@ -338,17 +338,10 @@ static const struct {
     int (*set)(struct gn_tenant_rules *, const char *value, struct gn_error *); /* NULL: the token's file */
     bool repeated;
 } tenant_keys[] = {
-    {"weight", gn_tenant_set_weight, false},
-    {"cap", gn_tenant_set_cap, false},
-    {"floor", gn_tenant_set_floor, false},
-    {"memory", gn_tenant_set_memory, false},
-    {"uid", gn_tenant_add_uid, true},
-    {"gid", gn_tenant_add_gid, true},
-    {"token-file", NULL, false},
-    {"socket", gn_tenant_set_socket, false},
-    {"owner", gn_tenant_add_owner, true},
-    {"mode", gn_tenant_add_mode, true},
-    {"device", gn_tenant_add_device, true},
+    {"weight", gn_tenant_set_weight, false}, {"cap", gn_tenant_set_cap, false},     {"floor", gn_tenant_set_floor, false},
+    {"memory", gn_tenant_set_memory, false}, {"vgpus", gn_tenant_set_vgpus, false}, {"uid", gn_tenant_add_uid, true},
+    {"gid", gn_tenant_add_gid, true},        {"token-file", NULL, false},           {"socket", gn_tenant_set_socket, false},
+    {"owner", gn_tenant_add_owner, true},    {"mode", gn_tenant_add_mode, true},    {"device", gn_tenant_add_device, true},
 };
 
 static int set_tenant(struct parser *p, const char *key, const char *value)
@@ -369,7 +362,8 @@ static int set_tenant(struct parser *p, const char *key, const char *value)
             return set_token_file(p, t, value);
         return tenant_keys[i].set(&t->rules, value, &inner) ? pass_on(p, &inner) : 0;
     }
-    return complain(p, "the keys of [tenant NAME] are weight, cap, floor, memory, uid, gid, token-file, socket, owner, mode and device",
+    return complain(p,
+                    "the keys of [tenant NAME] are weight, cap, floor, memory, vgpus, uid, gid, token-file, socket, owner, mode and device",
                     "unknown key", key);
 }
 

@@ -105,6 +105,9 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\nmemory = 1X\n", "test.conf:2: ", "\"1X\" is not a size"},
         {"[tenant a]\nmemory = 99999999999999T\n", "test.conf:2: ", "too large"},
         {"[tenant a]\nmemory = 1\nmemory = 2\n", "test.conf:3: ", "given twice"},
+        {"[tenant a]\nvgpus = 0\n", "test.conf:2: ", "\"0\" is not a number of vGPUs"},
+        {"[tenant a]\nvgpus = many\n", "test.conf:2: ", "\"many\" is not a number of vGPUs"},
+        {"[tenant a]\nvgpus = 1\nvgpus = 2\n", "test.conf:3: ", "given twice"},
         {"[tenant a]\nuid = no-such-user-here\n", "test.conf:2: ", "there is no user \"no-such-user-here\""},
         {"[tenant a]\nuid = 4294967295\n", "test.conf:2: ", "there is no user"},
         {"[tenant a]\ngid = no-such-group-here\n", "test.conf:2: ", "there is no group"},
@@ -167,6 +170,7 @@ static void tenants_are_read(void **state)
                            "socket = /s\n"
                            "[tenant open]\n"
                            "uid = any\n"
+                           "vgpus = 12\n"
                            "memory = none\n",
                            &c, &err),
                      0);
@@ -175,6 +179,7 @@ static void tenants_are_read(void **state)
     assert_string_equal(r->name, "default");
     assert_int_equal(r->weight, 100);
     assert_int_equal(r->memory_limit_bytes, 512 << 20);
+    assert_int_equal(r->vgpus, 0);
     assert_false(gn_tenant_admits_others(r));
     r = &c.tenants[1].rules;
     assert_string_equal(r->name, "blue.team-1");
@@ -195,7 +200,7 @@ static void tenants_are_read(void **state)
     assert_int_equal(c.tenants[1].floor_line, 7);
     assert_int_equal(r->n_token, 0);
     r = &c.tenants[2].rules;
-    assert_true(r->any_uid && !r->memory_limit_bytes && !r->cap && !r->floor);
+    assert_true(r->any_uid && r->vgpus == 12 && !r->memory_limit_bytes && !r->cap && !r->floor);
     gn_config_fini(&c);
     assert_null(c.tenants);
 }

@@ -11,13 +11,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/control.h"
 
 #define MAX_IDLE       8192u
 #define MAX_HELD_BYTES (UINT64_C(64) << 20)
-#define RESERVE        320u /* a message brings at most 253 */
-#define VGPU_BEGIN_FDS 16u  /* while it is made */
-#define DYING          32u  /* vGPUs that a tenant may have beyond its limit, whose programs have left */
-#define CROWD          16   /* from so many on, memory that it leaves behind is worth the trouble */
+#define RESERVE        320u                 /* a message brings at most 253 */
+#define VGPU_BEGIN_FDS 16u                  /* while it is made */
+#define DYING          32u                  /* vGPUs that a tenant may have beyond its limit, whose programs have left */
+#define CROWD          16                   /* from so many on, memory that it leaves behind is worth the trouble */
+#define GREETING_NS    UINT64_C(1000000000) /* an honest program has greeted by then */
 #define LOG_EVERY_NS   UINT64_C(10000000000)
 
 /* Descriptors that may be open: now, since an operator may change it (prlimit). */
@@ -66,11 +68,12 @@ static void tell(struct gn_daemon *d, const struct gn_conn *c, const char *why)
     d->crowd.n_untold = 0;
 }
 
-/* NULL: all of the user's have vGPUs. */
+/* The oldest that has not greeted, unless it has just come; else the oldest. NULL: all of the user's have vGPUs. */
 static struct gn_conn *idlest_of(struct gn_quota *q)
 {
-    if (!gn_list_empty(&q->ungreeted))
-        return gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
+    struct gn_conn *silent = gn_list_empty(&q->ungreeted) ? NULL : gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
+    if (silent && gn_now_ns() - silent->since_ns > GREETING_NS)
+        return silent;
     gn_list_for_each(c, &q->conns, struct gn_conn, of_quota)
     {
         if (!c->vgpu)
@@ -113,6 +116,7 @@ bool gn_crowd_make_room(struct gn_daemon *d, uint32_t n_fds)
 void gn_crowd_join(struct gn_conn *c)
 {
     struct gn_quota *q = c->quota;
+    c->since_ns = gn_now_ns();
     gn_list_append(&q->conns, &c->of_quota);
     gn_list_append(&q->ungreeted, &c->ungreeted);
     if (++q->n_ungreeted > GN_CROWD_UNGREETED) {
@@ -198,12 +202,26 @@ void gn_crowd_account(struct gn_conn *c)
 
 /* ---- vGPUs */
 
-/* How many more there may be, of all tenants. */
-static uint32_t places_left(const struct gn_daemon *d)
+/* How many there may be, of all tenants, and how many more. */
+static uint32_t n_places(const struct gn_daemon *d)
 {
     const uint32_t files = limit(), own = reserve_of(d, files) + d->crowd.n_own_fds;
-    const uint32_t places = files > own ? (files - own) / GN_CROWD_VGPU_FDS : 0;
+    return files > own ? (files - own) / GN_CROWD_VGPU_FDS : 0;
+}
+
+static uint32_t places_left(const struct gn_daemon *d)
+{
+    const uint32_t places = n_places(d);
     return places > d->crowd.n_vgpus ? places - d->crowd.n_vgpus : 0;
+}
+
+void gn_crowd_tell(const struct gn_daemon *d, struct gn_control_status *ret)
+{
+    ret->n_descriptors = n_used(d);
+    ret->descriptor_limit = limit();
+    ret->vgpu_places = n_places(d);
+    ret->n_refused_vgpus = d->crowd.n_refused_vgpus;
+    ret->n_evicted = d->crowd.n_evicted;
 }
 
 /* Of those whose programs are there still, or may come back. */

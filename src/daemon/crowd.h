@@ -29,4 +29,8 @@ void gn_crowd_account(struct gn_conn *c);
 /* May the tenant have one more vGPU, for the program at c's end, and are there descriptors for it? 0 or -errno, and a line in the log. */
 int gn_crowd_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_error *err);
 
+/* The figures of "status" that are its own. */
+struct gn_control_status;
+void gn_crowd_tell(const struct gn_daemon *d, struct gn_control_status *ret);
+
 #endif

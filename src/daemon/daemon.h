@@ -96,6 +96,7 @@ struct gn_conn {
     uint64_t held_until_ns;
     /* crowd.c */
     struct gn_list of_quota, ungreeted;
+    uint64_t since_ns;
     uint32_t held_fds;
     bool counts_as_vgpus;
     size_t held_bytes;
@@ -121,6 +122,7 @@ struct gn_vgpu_record {
     struct gn_owner owner;
     uint32_t weight;
     struct gn_lease_holder lease;
+    bool refused_told; /* memory.c */
     struct gn_shares shares;
     bool takes_turns;  /* its worker waits for grants */
     bool driver_stays; /* a driver that cannot be unloaded is in its program, in use or not */

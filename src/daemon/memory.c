@@ -25,10 +25,26 @@ static void bound(struct gn_vgpu_record *v)
     gn_walls_follow_lease(&d->walls, &d->machine.platforms[v->platform], v->process.fd, v->worker_pid, v->lease.leased_bytes);
 }
 
+/* Each is counted; a vGPU's first one is told, since a program may try again and again. */
+static void note_refused(struct gn_vgpu_record *v)
+{
+    const struct gn_lease_account *a = &v->tenant->memory;
+    v->tenant->n_refused_leases++;
+    if (v->refused_told)
+        return;
+    v->refused_told = true;
+    gn_quota_log(v->quota, GN_LOG_WARN,
+                 "vgpu=%08x: no more device memory for \"%s\" (%d): it has %llu MiB, the tenant \"%s\" %llu MiB of %llu", v->id, v->program,
+                 (int)v->program_pid, (unsigned long long)v->lease.leased_bytes >> 20, v->tenant->rules.name,
+                 (unsigned long long)a->leased_bytes >> 20, (unsigned long long)a->limit_bytes >> 20);
+}
+
 static void answer(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes)
 {
     if (granted_bytes)
         bound(vgpu_of(h));
+    else
+        note_refused(vgpu_of(h));
     struct gn_worker_leased l = {.granted_bytes = granted_bytes};
     gn_vgpus_tell_worker(vgpu_of(h), GN_WORKER_LEASED, seq, &l, sizeof l);
 }

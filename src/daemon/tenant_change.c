@@ -22,6 +22,8 @@ static int change_rules(struct gn_tenant_rules *r, const struct gn_control_chang
         r->floor = c->floor;
     if (c->has_memory)
         r->memory_limit_bytes = c->memory_limit_bytes;
+    if (c->has_vgpus)
+        r->vgpus = c->vgpus;
     if (c->has_uids) {
         r->any_uid = c->any_uid;
         r->no_uid = !c->any_uid && c->n_uids == 0;

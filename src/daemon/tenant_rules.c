@@ -148,6 +148,15 @@ int gn_tenant_set_socket(struct gn_tenant_rules *r, const char *value, struct gn
     return 0;
 }
 
+int gn_tenant_set_vgpus(struct gn_tenant_rules *r, const char *value, struct gn_error *err)
+{
+    unsigned long long n = 0;
+    if (strcmp(value, "none") != 0 && (!parse_number(value, GN_TENANT_MAX_VGPUS, &n) || n == 0))
+        return gn_fail(err, EINVAL, "write a whole number from 1 to 1000000, or none", "\"%.100s\" is not a number of vGPUs", value);
+    r->vgpus = (uint32_t)n;
+    return 0;
+}
+
 int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_error *err)
 {
     const struct passwd *user;

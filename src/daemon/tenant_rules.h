@@ -15,6 +15,7 @@
 #define GN_TENANT_MAX_IDS     64
 #define GN_TENANT_MAX_DEVICES 16
 #define GN_TENANT_MAX_WEIGHT  1000000u
+#define GN_TENANT_MAX_VGPUS   1000000u
 #define GN_TENANT_WEIGHT      100u
 
 /* What the owner of a vGPU may do with it by a socket for programs. */
@@ -58,14 +59,15 @@ int gn_tenant_name_check(const char *name, struct gn_error *err);
 
 /*
  * One setting, as text: the keys of [tenant NAME]. Those that may be repeated add to what is there. "none"
- * for cap, floor, memory, token-file and uid, "any" for uid and device mean no limit, no claim, no token, nobody; everybody, every device.
- * Users and groups go by number or by name (which asks this machine's user database, and may block). 0 or -errno.
+ * for cap, floor, memory, vgpus, token-file and uid, "any" for uid and device mean no limit, no claim, the default, no token, nobody;
+ * everybody, every device. Users and groups go by number or by name (which asks this machine's user database, and may block). 0 or -errno.
  */
 int gn_tenant_set_weight(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_cap(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_floor(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_memory(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_set_socket(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
+int gn_tenant_set_vgpus(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_uid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_add_gid(struct gn_tenant_rules *r, const char *value, struct gn_error *err);
 int gn_tenant_read_token(struct gn_tenant_rules *r, const char *path, struct gn_error *err);

@@ -23,8 +23,10 @@ struct gn_tenant {
     struct gn_tenant_rules rules;
     struct gn_lease_account memory;
     uint32_t n_vgpus;
+    /* Since its making, for people. */
     uint64_t n_refused_vgpus;        /* crowd.c */
     uint64_t n_tokens;               /* so many times has its token changed */
+    uint64_t n_refused_leases;       /* memory.c */
     uint64_t late_told_ns;           /* attaches.c: that its programs wait was logged then */
     struct gn_socket *socket;        /* NULL: none (rules.socket) */
     struct gn_tenant_shares *shares; /* the scheduler's; NULL before its first vGPU */

@@ -9,6 +9,7 @@ As attacks.py, whose gantryd and neighbour it has: others are served meanwhile, 
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -28,7 +29,8 @@ LINES_BURST, LINE_PERIOD_S = 64, 0.2  # src/daemon/bucket.h
 MOST_CLOSING, CLOSER_A_SOURCE = 64, 2  # src/daemon/quota.h, closer.h
 DIRECT, WAIT, CLAIM, PASS, LEASE = 9, 26, 20, 29, 56  # src/link/link_wire.h, worker_wire.h
 REQUESTS_BURST, REQUEST_S, STARTING = 40, 0.05, 16  # turns.h
-UNGREETED = 256  # crowd.h
+UNGREETED, HELD_KIB = 256, (64 << 10) + 4096  # crowd.h, crowd.c
+FEW_DESCRIPTORS = 1024
 STRANGER = 65533
 
 def stranger_of(a):
@@ -334,7 +336,116 @@ def connects(a):
         c.close()
 
 
-CASES = {"requests": requests, "starting": starting, "connects": connects, "faults": faults, "lingering": lingering, "stuck-files": stuck_files}
+HOLDER = """
+import resource, socket, sys
+import gantryd_harness as link
+path, n, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+held = []
+for _ in range(n):
+    c = link.Client(path)
+    if what == "memory":
+        c.send(link.frame(link.CONTROL, 1, b"x" * 60000)[:50000])
+    elif what == "descriptors":
+        c.send(link.frame(link.ATTACH, 1, link.attach())[:20], (0, 0))
+    else:
+        c.send(link.frame(link.HELLO, 1, link.hello())[:1])
+    held.append(c)
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+
+
+def hold(a, n_each, what):
+    """As many connections as three processes have, each with half of something; give their processes to let_go()."""
+    env = dict(os.environ, PYTHONPATH=os.path.join(HERE, "../../src/daemon"))
+    holders = [subprocess.Popen([sys.executable, "-B", "-c", HOLDER, a.gantry.socket, str(n_each), what], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, env=env) for _ in range(3)]
+    for h in holders:
+        if int(h.stdout.readline() or 0) != n_each:
+            raise Wrong("the connections are not to be had")
+    return holders
+
+
+def let_go(holders):
+    for h in holders:
+        h.stdin.close()
+        h.wait(60)
+        h.stdout.close()
+
+
+def halves(a):
+    """Halves of frames, with as much memory or as many descriptors as there can be: gantryd's are not the attacker's to take."""
+    pid = a.gantry.process.pid
+    link.Client(a.gantry.socket).close()
+    before = attacks.held_kib(pid)
+    holders = hold(a, 500, "memory")
+    try:
+        more = attacks.held_kib(pid) - before
+        if more > HELD_KIB and not a.no_memory:
+            raise Wrong("halves of requests made gantryd hold {} MiB more".format(more // 1024))
+        with a.gantry.program([a.edges, "life"]) as p:
+            p.end()
+        a.neighbour_works(1)
+    finally:
+        let_go(holders)
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, hard))
+    holders = hold(a, 400, "descriptors")
+    try:
+        if not wait_until(lambda: link.count_fds(pid) <= FEW_DESCRIPTORS - FEW_DESCRIPTORS // 4, 60):
+            raise Wrong("gantryd has {} of {} descriptors open".format(link.count_fds(pid), FEW_DESCRIPTORS))
+        for _ in range(3):
+            with a.gantry.program([a.edges, "life"]) as p:
+                p.end()
+            a.neighbour_works(1)
+    finally:
+        let_go(holders)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def places(a):
+    """One tenant's vGPUs, as many as it gets: another tenant's program finds room, and so do both after that."""
+    pid, log_at = a.gantry.process.pid, len(a.gantry.log())
+    a.command("tenant", "add", "victim", "--uid", "0")
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS // 2, hard))
+    clients, says = [], None
+    while not says and len(clients) < FEW_DESCRIPTORS:
+        clients.append(link.Client(a.gantry.socket))
+        reply = clients[-1].attach()
+        says = reply.error()[1:] if reply.op == link.ERROR else None
+        reply.close()
+    try:
+        if not says or "has {} vGPUs".format(len(clients)) not in says[0] or "--vgpus" not in says[1]:
+            raise Wrong("{} vGPUs, and then it says {}".format(len(clients), says))
+        if not wait_until(lambda: says[0] in a.gantry.log()[log_at:], 60):
+            raise Wrong("the refusal is not in the log")
+        with a.guest(tenant=b"victim") as g:
+            g.need(*a.start)
+        reply = clients[-1].attach()
+        if reply.op != link.ERROR:
+            raise Wrong("the tenant has one vGPU more than it was told")
+        limits = a.gantry.control("status")["gantryd"]["limits"]
+        if limits["refused_vgpus"] != 2 or limits["descriptor_limit"] != FEW_DESCRIPTORS // 2:
+            raise Wrong("it tells of {}".format(limits))
+        # Its limit says otherwise: fewer, and it holds at once.
+        a.command("tenant", "set", "default", "--vgpus", "3")
+        reply = clients[-1].attach()
+        if reply.op != link.ERROR or "and may have no more" not in reply.error()[1]:
+            raise Wrong("a lower limit does not hold: {}".format(reply.op))
+        a.command("tenant", "set", "default", "--vgpus", "none")
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+        for c in clients:
+            c.close()
+    if not wait_until(lambda: len(a.gantry.vgpus()) == 1, 60):
+        raise Wrong("vGPUs outlive their programs")
+    a.neighbour_works()
+
+
+CASES = {"halves": halves, "places": places, "requests": requests, "starting": starting, "connects": connects, "faults": faults, "lingering": lingering, "stuck-files": stuck_files}
 
 if __name__ == "__main__":
     sys.exit(attacks.main(CASES))

@@ -49,6 +49,7 @@ class Tenants(CommandTest):
         self.assertEqual(self.listed()["blue"], all_)
         # One at a time: nothing else changes.
         for args, key, value in ((["--weight", "8"], "weight", 8), (["--memory", "1K"], "memory_limit_bytes", 1024),
+                                 (["--vgpus", "3"], "vgpu_limit", 3), (["--vgpus=1000000"], "vgpu_limit", 1000000),
                                  (["--cap", "0.5"], "cap", 0.5), (["--floor", "50%"], "floor", 0.5), (["--cap", "1"], "cap", 1),
                                  (["--uid", "5"], "uids", [5]), (["--uid", "any"], "uids", "any"), (["--uid", "none"], "uids", []),
                                  (["--gid", "6", "--gid", "7"], "gids", [6, 7]), (["--gid", "none"], "gids", []),
@@ -59,6 +60,8 @@ class Tenants(CommandTest):
             changed, = self.tenant("set", "blue", *args)["tenants"]
             self.assertEqual(changed, dict(all_, **{key: value}))
             all_ = changed
+        del all_["vgpu_limit"]
+        self.assertEqual(self.tenant("set", "--vgpus", "none", "blue")["tenants"], [all_])
         del all_["memory_limit_bytes"]
         self.assertEqual(self.tenant("set", "--memory", "none", "blue")["tenants"], [all_])
         del all_["cap"]
@@ -134,6 +137,8 @@ class Tenants(CommandTest):
                            (["add", "a", "--floor", "101%"], "more than the whole"), (["add", "a", "--floor="], "is not a part"),
                            (["add", "a", "--floor", "-1%"], "cannot be negative"), (["ls", "--cap", "1"], "takes no settings"),
                            (["add", "a", "--memory", "0"], "leaves nothing; write --memory none"), (["add", "a", "--memory", "x"], "is not a size"),
+                           (["add", "a", "--vgpus", "0"], "is not a number of vGPUs; write a whole number from 1 to 1000000, or none"),
+                           (["add", "a", "--vgpus", "1000001"], "is not a number of vGPUs"), (["add", "a", "--vgpus", "few"], "is not a number of vGPUs"),
                            (["add", "a", "--uid", "no-such-user"], 'no user "no-such-user"'), (["add", "a", "--uid", "4294967295"], "no user"),
                            (["add", "a", "--gid", "no-such-group"], 'no group "no-such-group"'), (["add", "a", "--mode", "fast"], "is not a mode"),
                            (["add", "a", "--owner", "kill,"], "nothing that an owner can be allowed"),
