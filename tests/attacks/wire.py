@@ -98,7 +98,7 @@ class Wire:
 
     def buffer(self, id=handle(4), context=handle(2), size=4096, flags=1, contents=None, initial=0, **more):
         return self.message("Buffer", id=id, context=context, size=size, flags=flags, has_host_ptr=1 if flags & 0x28 else 0,
-                            host_ptr=contents, initial=initial, at_home=(0, 4, 0), **more)
+                            host_ptr=contents, initial=initial, at_home=(0, 4, 0), told_flags=(0, 8, 8), **more)
 
     def program(self, id=handle(5), context=handle(2), source=b"kernel void k(){}"):
         return self.message("ProgramFromSource", id=id, context=context, source=source, bytes=len(source))
