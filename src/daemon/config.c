@@ -105,14 +105,24 @@ int gn_config_set_authority(struct gn_config *config, const char *value, struct 
     return set_file(config->tls_authority, sizeof config->tls_authority, value, err);
 }
 
-int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err)
+static int parse_seconds(const char *what, const char *value, uint32_t *ret_ms, struct gn_error *err)
 {
     char *end;
     unsigned long s = value[0] >= '0' && value[0] <= '9' ? strtoul(value, &end, 10) : 0;
     if (!s || *end || s > 3600)
-        return gn_fail(err, EINVAL, "write a number of seconds, 1 to 3600", "the grace cannot be \"%.100s\"", value);
-    config->tcp_grace_ms = (uint32_t)s * 1000;
+        return gn_fail(err, EINVAL, "write a number of seconds, 1 to 3600", "%s cannot be \"%.100s\"", what, value);
+    *ret_ms = (uint32_t)s * 1000;
     return 0;
+}
+
+int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return parse_seconds("the grace", value, &config->tcp_grace_ms, err);
+}
+
+int gn_config_set_start_limit(struct gn_config *config, const char *value, struct gn_error *err)
+{
+    return parse_seconds("the limit of a start", value, &config->start_limit_ms, err);
 }
 
 int gn_policy_parse(const char *name, const struct gn_sched_policy **ret, struct gn_error *err)
@@ -290,6 +300,8 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
         rc = gn_config_set_kernel_limit(p->config, value, &inner);
     } else if (strcmp(key, "breach-pause") == 0) {
         rc = gn_config_set_breach_pause(p->config, value, &inner);
+    } else if (strcmp(key, "start-limit") == 0) {
+        rc = gn_config_set_start_limit(p->config, value, &inner);
     } else if (strcmp(key, "walls") == 0) {
         if (p->config->walls_set)
             return complain(p, "keep one of them", "given twice:", key);
@@ -301,7 +313,7 @@ static int set_gantryd(struct parser *p, const char *key, const char *value)
     } else {
         return complain(p,
                         "the keys of [gantryd] are socket, listen, listen-control, operator-subject, insecure, tls-certificate, tls-key, "
-                        "tls-client-authority, tcp-grace, policy, slice, kernel-limit, breach-pause, device, walls and cache",
+                        "tls-client-authority, tcp-grace, policy, slice, kernel-limit, breach-pause, start-limit, device, walls and cache",
                         "unknown key", key);
     }
     return rc ? pass_on(p, &inner) : 0;

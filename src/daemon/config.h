@@ -43,6 +43,7 @@ struct gn_config {
     uint64_t kernel_limit_ns; /* 0: none */
     bool breach_pause_set;
     uint64_t breach_pause_ns;         /* 0: none */
+    uint32_t start_limit_ms;          /* 0: the default */
     struct gn_config_tenant *tenants; /* owned */
     int n_tenants;
     enum gn_wall_mode walls;
@@ -76,6 +77,7 @@ int gn_config_set_policy(struct gn_config *config, const char *value, struct gn_
 int gn_config_set_slice(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_kernel_limit(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_breach_pause(struct gn_config *config, const char *value, struct gn_error *err);
+int gn_config_set_start_limit(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_grace(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_walls(struct gn_config *config, const char *value, struct gn_error *err);
 int gn_config_set_cache(struct gn_config *config, const char *value, struct gn_error *err);

@@ -99,6 +99,7 @@ static void mistakes_name_their_line(void **state)
         {"[tenant a]\nfloor = 0.5\ncap = 25%\n[gantryd]\n", "test.conf:3: ", "is above its cap"},
         {"[gantryd]\npolicy = fare\n", "test.conf:2: ", "there is no policy \"fare\""},
         {"[gantryd]\nslice = 0.01\n", "test.conf:2: ", "the slice cannot be"},
+        {"[gantryd]\nstart-limit = 0\n", "test.conf:2: ", "the limit of a start cannot be"},
         {"[gantryd]\nbreach-pause = 0.5\n", "test.conf:2: ", "the pause after breaches cannot be"},
         {"[gantryd]\nkernel-limit = never\n", "test.conf:2: ", "the limit of a kernel cannot be"},
         {"[tenant a]\nmemory = 0\n", "test.conf:2: ", "leaves nothing"},

@@ -132,6 +132,8 @@ struct gn_vgpu_record {
 
     bool starting; /* counted in its quota: its program waits for it */
     bool spawning; /* the template has not answered yet */
+    pid_t template_pid;
+    uint64_t asked_ns; /* that one for a worker, and then the worker to start its driver */
     bool driver_up;
     bool booted; /* the program has been told */
     bool ending; /* on its way out: killed at kill_at_ns, 0: killed already */
@@ -197,7 +199,8 @@ struct gn_daemon {
     struct gn_source signals;
     struct gn_source grace;                    /* timerfd, armed only while a vGPU is on its way out */
     struct gn_tcp_listener *tcp, *tcp_control; /* NULL: none */
-    uint32_t tcp_grace_ms;
+    uint64_t grace_at_ns;                      /* 0: not armed */
+    uint32_t tcp_grace_ms, start_limit_ms;
     uint64_t watch_at_ns; /* hosted_vgpus.c; 0: nobody is to be watched */
     bool insecure;        /* whoever comes over tcp without credentials may use the tenant `default` */
     struct gn_tenants tenants;
@@ -286,6 +289,8 @@ void gn_vgpus_host_lost(struct gn_vgpu_record *v);
 void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err);
 /* Sets the timer to the first of the deadlines. */
 void gn_vgpus_arm(struct gn_daemon *d);
+/* The same when nothing has changed but that there is a deadline more. 0: none. */
+void gn_vgpus_arm_by(struct gn_daemon *d, uint64_t at_ns);
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
 const char *gn_vgpus_state(const struct gn_vgpu_record *v);
 /* It has commands that are not complete. */

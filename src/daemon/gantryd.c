@@ -31,7 +31,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "               [--tls-certificate FILE --tls-key FILE [--tls-client-authority FILE]]\n"
                            "               [--tcp-grace SECONDS] [--device SELECTOR]... [--walls MODE]\n"
                            "               [--policy NAME] [--slice MS] [--kernel-limit SECONDS]\n"
-                           "               [--breach-pause MS]\n"
+                           "               [--breach-pause MS] [--start-limit SECONDS]\n"
                            "\n"
                            "Shares this machine's OpenCL devices among programs.\n"
                            "\n"
@@ -56,6 +56,8 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "  --kernel-limit SECONDS  end a vGPU that keeps others waiting for longer (60); 0: never\n"
                            "  --breach-pause MS  a user whose programs break one vGPU after the other starts one in\n"
                            "                     this time (1000); 0: as they come\n"
+                           "  --start-limit SECONDS  give up a worker whose driver has not started by then, and a\n"
+                           "                     driver's template that does not answer (60)\n"
                            "  --walls MODE       what confines workers: required, available (the default) or none\n"
                            "  --help, --version\n"
                            "\n"
@@ -66,6 +68,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
 #define TCP_GRACE_MS    5000
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
 #define BREACH_PAUSE_NS UINT64_C(1000000000)
+#define START_LIMIT_MS  60000
 #define CLOSER_END_MS   1000 /* for what is still to be closed */
 #define LOG_END_MS      1000 /* for the last lines to be written */
 
@@ -280,6 +283,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
         return gn_fail(err, -rc, NULL, "cannot start: %s", strerror(-rc));
     d->tcp_grace_ms = config->tcp_grace_ms ? config->tcp_grace_ms : TCP_GRACE_MS;
     d->insecure = config->insecure;
+    d->start_limit_ms = config->start_limit_ms ? config->start_limit_ms : START_LIMIT_MS;
     d->breach_pause_ns = config->breach_pause_set ? config->breach_pause_ns : BREACH_PAUSE_NS;
     if (config->listen[0] && (rc = gn_tcp_listener_start(d, config, false, &d->tcp, err)))
         return rc;

@@ -141,6 +141,12 @@ class Client:
     def close(self):
         self.socket.close()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
 
 class Gantryd:
     """A gantryd in a directory of its own. Use as a context; ready on entry."""

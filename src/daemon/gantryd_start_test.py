@@ -61,6 +61,7 @@ class Refusals(unittest.TestCase):
         for args, says in ((["--frobnicate"], "unknown option --frobnicate"), (["-x"], "unknown option -x"),
                            (["--listen", "unix:/x"], "no address to listen at"), (["--listen", "tcp:x"], "is not an address"),
                            (["--insecure=yes"], "takes no value"), (["--tcp-grace", "0"], "the grace cannot be"),
+                           (["--start-limit", "x"], "the limit of a start cannot be"),
                            (["--policy", "fare"], 'no policy "fare"; the policies are none, fair'), (["--policy="], 'no policy ""'),
                            (["--slice", "0"], "the slice cannot be"), (["--slice", "long"], "the slice cannot be"),
                            (["--kernel-limit", "0.01"], "the limit of a kernel cannot be"),

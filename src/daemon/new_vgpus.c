@@ -180,8 +180,8 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
         gn_fail(err, -rc, NULL, "cannot make a vGPU: %s", strerror(-rc));
     else if (hosted)
         rc = gn_vgpus_watch_host(v, c, err);
-    else if ((rc = gn_host_spawn(v->host, v->id, v->worker_fd, err)) == 0)
-        v->spawning = true;
+    else
+        rc = gn_host_spawn(v, err);
     GN_FAULT("daemon-worker-asked-for");
     gn_quota_close(v->quota, &worker_session);
     if (rc) {

@@ -36,6 +36,7 @@ static const struct option {
     {"slice", VALUE_SET, gn_config_set_slice, GN_OPTIONS_RUN},
     {"kernel-limit", VALUE_SET, gn_config_set_kernel_limit, GN_OPTIONS_RUN},
     {"breach-pause", VALUE_SET, gn_config_set_breach_pause, GN_OPTIONS_RUN},
+    {"start-limit", VALUE_SET, gn_config_set_start_limit, GN_OPTIONS_RUN},
     {"help", NO_VALUE, NULL, GN_OPTIONS_HELP},
     {"version", NO_VALUE, NULL, GN_OPTIONS_VERSION},
 };
@@ -129,6 +130,8 @@ int gn_options_parse(int argc, char **argv, struct gn_config *config, enum gn_op
         config->breach_pause_set = true;
         config->breach_pause_ns = given.breach_pause_ns;
     }
+    if (given.start_limit_ms)
+        config->start_limit_ms = given.start_limit_ms;
     if (given.walls_set)
         config->walls = given.walls;
     else if (!config->walls_set)

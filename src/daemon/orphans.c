@@ -41,10 +41,7 @@ static void kill_unknown(void *ctx, pid_t pid)
     for (int i = 0; i < n_own; i++)
         if (own[i] == pid)
             return;
-    for (uint32_t i = 0; i < d->machine.n_drivers; i++)
-        if (d->hosts[i].pid == pid)
-            return;
-    if (!gn_caches_know(d, pid))
+    if (!gn_hosts_have(d, pid) && !gn_caches_know(d, pid))
         kill(pid, SIGKILL);
 }
 

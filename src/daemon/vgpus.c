@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "daemon/arrivals.h"
 #include "daemon/hosted_vgpus.h"
+#include "daemon/hosts.h"
 #include "daemon/moves.h"
 #include "daemon/remote_vgpus.h"
 #include "daemon/vgpus_inside.h"
@@ -77,21 +78,44 @@ static void close_control(struct gn_vgpu_record *v)
     gn_frame_writer_fini(&v->writer);
 }
 
+/* When its worker has had long enough to start its driver; 0: it need not. */
+static uint64_t boot_deadline(const struct gn_vgpu_record *v)
+{
+    if (v->hosted || v->spawning || v->driver_up || v->ending || v->process.fd < 0)
+        return 0;
+    return v->asked_ns + v->daemon->start_limit_ms * UINT64_C(1000000);
+}
+
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns && (!b_ns || a_ns < b_ns) ? a_ns : b_ns;
+}
+
+static void set_grace(struct gn_daemon *d, uint64_t at_ns)
+{
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)}};
+    d->grace_at_ns = at_ns;
+    (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
 void gn_vgpus_arm(struct gn_daemon *d)
 {
-    struct itimerspec when = {.it_value = {0}};
-    uint64_t first = 0;
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->ending && v->kill_at_ns && (!first || v->kill_at_ns < first)) first =
-        v->kill_at_ns;
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && (!first || v->return_by_ns < first)) first =
-        v->return_by_ns;
-    const uint64_t others_ns[] = {gn_move_deadline(d), gn_hosted_deadline(d, gn_now_ns()), gn_caches_deadline(d)};
-    for (size_t i = 0; i < GN_ARRAY_SIZE(others_ns); i++)
-        if (others_ns[i] && (!first || others_ns[i] < first))
-            first = others_ns[i];
-    when.it_value.tv_sec = (time_t)(first / 1000000000u);
-    when.it_value.tv_nsec = (long)(first % 1000000000u);
-    (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
+    uint64_t first = earlier(gn_move_deadline(d), gn_hosted_deadline(d, gn_now_ns()));
+    first = earlier(gn_caches_deadline(d), first);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        first = earlier(v->ending ? v->kill_at_ns : 0, first);
+        first = earlier(v->return_by_ns, first);
+        first = earlier(gn_host_deadline(v), first);
+        first = earlier(boot_deadline(v), first);
+    }
+    set_grace(d, first);
+}
+
+void gn_vgpus_arm_by(struct gn_daemon *d, uint64_t at_ns)
+{
+    if (at_ns && (!d->grace_at_ns || at_ns < d->grace_at_ns))
+        set_grace(d, at_ns);
 }
 
 /* Once; not again when it is buried. */
@@ -166,30 +190,6 @@ static void let_go(struct gn_vgpu_record *v)
     gone(v);
 }
 
-void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
-{
-    struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
-    uint64_t expirations, now = gn_now_ns();
-    (void)!read(timer->fd, &expirations, sizeof expirations);
-    gn_move_expire(d, now);
-    gn_hosted_watch(d, now);
-    gn_caches_expire(d, now);
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
-    {
-        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
-        gn_vgpus_leave(v);
-    }
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
-    {
-        v->kill_at_ns = 0;
-        if (v->hosted)
-            let_go(v);
-        else
-            gn_vgpus_kill(v);
-    }
-    gn_vgpus_arm(d);
-}
-
 void gn_vgpus_end_worker(struct gn_vgpu_record *v)
 {
     if (v->ending || (!v->spawning && v->process.fd < 0))
@@ -222,6 +222,52 @@ static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *er
         gn_conn_refuse(c, v->attach_seq, code, err);
     }
     gn_vgpus_leave(v);
+}
+
+/* Its worker does not get ready. */
+static void give_up_start(struct gn_vgpu_record *v)
+{
+    struct gn_error err;
+    const unsigned limit_s = v->daemon->start_limit_ms / 1000;
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d has not started its driver within %u s, and is killed", v->id,
+                 (int)v->worker_pid, limit_s);
+    if (v->conn && !v->arrival) {
+        gn_fail(&err, ETIMEDOUT, "try again; an operator may allow more (--start-limit)",
+                "the worker has not started the driver within %u s", limit_s);
+        refuse(v, ETIMEDOUT, &err);
+    }
+    gn_vgpus_kill(v); /* and who waits for it otherwise hears of its end */
+}
+
+void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
+    uint64_t expirations, now = gn_now_ns();
+    (void)!read(timer->fd, &expirations, sizeof expirations);
+    gn_move_expire(d, now);
+    gn_hosted_watch(d, now);
+    gn_caches_expire(d, now);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
+    {
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
+        gn_vgpus_leave(v);
+    }
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
+    {
+        v->kill_at_ns = 0;
+        if (v->hosted)
+            let_go(v);
+        else
+            gn_vgpus_kill(v);
+    }
+    gn_hosts_expire(d, now);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        const uint64_t by_ns = boot_deadline(v);
+        if (by_ns && by_ns <= now)
+            give_up_start(v);
+    }
+    gn_vgpus_arm(d);
 }
 
 static void leave_books(struct gn_vgpu_record *v)
@@ -258,6 +304,7 @@ static void gone(struct gn_vgpu_record *v)
     struct gn_error err;
     gn_loop_close(&v->daemon->loop, &v->process);
     close_control(v);
+    gn_hosts_worker_gone(v);
     gn_orphans_kill(v->daemon);
     if (gn_move_worker_died(v))
         return;
@@ -345,6 +392,7 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
 {
     v->spawning = false;
     v->reaped = false;
+    v->asked_ns = gn_now_ns();
     gn_quota_close(v->quota, &v->worker_fd);
     v->inner_pid = pid;
     v->worker_pid = pid_here(pidfd, pid);
@@ -361,10 +409,12 @@ void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
         return;
     }
     /* The grace ran out, or the worker left its socket, before there was somebody to kill. */
-    if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0)
+    if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0) {
         gn_vgpus_kill(v);
-    else
+    } else {
+        gn_vgpus_arm_by(v->daemon, boot_deadline(v));
         tell_program(v);
+    }
 }
 
 /* Was it something that its program has done? Nobody kills a worker with these, and one that is told to end says 0. */
@@ -587,6 +637,8 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
     SWAP(v->inner_pid, n->inner_pid);
     SWAP(v->reaped, n->reaped);
     SWAP(v->host, n->host);
+    SWAP(v->template_pid, n->template_pid);
+    SWAP(v->asked_ns, n->asked_ns);
     SWAP(v->hosted, n->hosted);
     if (memcmp(v->order, n->order, sizeof v->order) != 0) {
         /* Nobody holds a grant: the one stands still, and the other one has not begun. What the page says stays. */

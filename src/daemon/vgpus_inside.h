@@ -32,5 +32,7 @@ int gn_vgpus_join_shares(struct gn_vgpu_record *v);
  * stderr, -1 each where there is none. All descriptors stay the caller's.
  */
 int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, const int *stdio);
+/* Lets go of what it was told, as long as it has not been read: there is no worker. */
+void gn_vgpus_take_back(struct gn_vgpu_record *v);
 
 #endif

@@ -117,6 +117,17 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
     return rc;
 }
 
+void gn_vgpus_take_back(struct gn_vgpu_record *v)
+{
+    struct gn_frame_reader reader;
+    struct gn_frame f;
+    gn_frame_reader_init(&reader, v->worker_fd);
+    reader.sink = &v->quota->sink;
+    while (gn_frame_read(&reader, &f) == 1)
+        continue;
+    gn_frame_reader_fini(&reader);
+}
+
 int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, struct gn_error *err)
 {
     static const int no_stdio[2] = {-1, -1};
@@ -129,7 +140,7 @@ int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program
         gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
     else if (v->hosted && (rc = gn_vgpus_watch_host(v, v->takes_from->conn, err)) == 0)
         gn_hosted_ask(v, v->takes_from);
-    else if (!v->hosted && (rc = gn_host_spawn(v->host, v->id, v->worker_fd, err)) == 0)
-        v->spawning = true;
+    else if (!v->hosted)
+        rc = gn_host_spawn(v, err);
     return rc;
 }

@@ -106,7 +106,7 @@ static cl_int CL_API_CALL platform_ids(cl_uint n, cl_platform_id *ids, cl_uint *
     bool in_worker = strncmp(name, "gn-", 3) == 0;
     if (is("crash-in-probe") || (is("crash-in-worker") && in_worker))
         raise(SIGTERM); /* as SIGSEGV, without the noise of a sanitizer */
-    while (is("hang-in-probe"))
+    while (is("hang-in-probe") || (is("hang-in-worker") && in_worker))
         pause();
     if (is("exit-in-worker") && in_worker)
         _exit(9);
