@@ -87,6 +87,8 @@ static int report(struct killing *k)
         int rc = gn_ctl_print_json(k->args, all);
         return rc ? rc : k->n_failed ? GN_EXIT_FAILED : GN_EXIT_OK;
     }
+    if (!k->n)
+        printf("the tenant \"%s\" has no vGPUs\n", k->args->tenant);
     int rc = gn_ctl_flush(k->args);
     return rc ? rc : k->n_failed ? GN_EXIT_FAILED : GN_EXIT_OK;
 }

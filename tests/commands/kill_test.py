@@ -73,6 +73,7 @@ class Kill(CommandTest):
             self.until(vgpu, "lost")
         self.until(other, "idle")
         self.assertEqual(json.loads(self.kill("--tenant", "none-of-it", "--json").stdout)["kill"], [])
+        self.assertEqual(self.kill("--tenant", "none-of-it").stdout, 'the tenant "none-of-it" has no vGPUs\n')
 
     def test_the_log_says_by_whose_wish(self):
         vgpu = self.attach()
