@@ -63,17 +63,20 @@ void gn_move_drop(struct gn_move *m)
 
 static void undo(struct gn_move *m, const struct gn_error *err)
 {
-    static const char *const failures[] = {
-        [GN_MOVE_LOCAL] = "the vGPU was not moved, and goes on where it was",
-        [GN_MOVE_SAVE] = "no checkpoint was made, and the program goes on",
-        [GN_MOVE_AWAY] = "the vGPU was not moved, and goes on where it was",
-        [GN_MOVE_RESTORE] = "the vGPU was not restored, and its program waits on",
+    static const struct {
+        const char *failure, *outcome;
+    } undone[] = {
+        [GN_MOVE_LOCAL] = {"the vGPU was not moved", "the vGPU goes on where it was"},
+        [GN_MOVE_SAVE] = {"no checkpoint was made", "the program goes on"},
+        [GN_MOVE_AWAY] = {"the vGPU was not moved", "the vGPU goes on where it was"},
+        [GN_MOVE_RESTORE] = {"the vGPU was not restored", "its program waits on"},
     };
     struct gn_vgpu_record *v = m->from;
+    struct gn_error why;
     const bool lost = m->what != GN_MOVE_RESTORE && v->process.fd < 0;
-    const char *failure = lost ? "the vGPU is lost" : failures[m->what];
-    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, failure, err->what);
-    gn_move_answer(m, gn_control_error(failure, err->what, err->fix[0] ? err->fix : NULL));
+    gn_fail(&why, EREMOTEIO, err->fix, "%s; %s", err->what, lost ? "the vGPU is lost" : undone[m->what].outcome);
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s: %s", v->id, undone[m->what].failure, why.what);
+    gn_move_answer(m, gn_control_error(undone[m->what].failure, why.what, why.fix[0] ? why.fix : NULL));
     if (m->saved && m->what != GN_MOVE_RESTORE)
         gn_vgpus_tell_worker(v, GN_WORKER_RESUME, 0, NULL, 0);
     if (m->what == GN_MOVE_SAVE)

@@ -68,10 +68,11 @@ class Moves(MovesCase):
             self.addCleanup(program.kill)
             self.assertEqual(program.stdout.readline().strip(), "buffers")
             before = self.vgpu(daemon)
-            for words, what in ((("migrate", "zz", "local"), "no vGPU"), (("migrate", before["id"], "moon:1"), "not an address"),
-                                (("migrate", before["id"], "moon"), "moves no vGPU")):
+            for words, fails_with, what in ((("migrate", "zz", "local"), 1, "no vGPU"),
+                                            (("migrate", before["id"], "moon:1"), 2, "is no destination"),
+                                            (("migrate", before["id"], "moon"), 2, "is no destination")):
                 status, said = gantry(daemon, *words)
-                self.assertEqual(status, 1)
+                self.assertEqual(status, fails_with)
                 self.assertIn(what, json.dumps(said["error"]))
             self.assertEqual(self.vgpu(daemon)["worker_pid"], before["worker_pid"])
             out, _ = program.communicate("on\n" * 8, timeout=TIMEOUT_S)

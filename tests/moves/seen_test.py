@@ -85,7 +85,7 @@ class Seen(unittest.TestCase):
             self.assertLess(moving["done_bytes"], moving["total_bytes"])
             self.assertGreater(moving["sent_bytes"], 0)
             self.assertGreater(moving["elapsed_ns"], 0)
-            self.assertRegex(self.shown(daemon, "ls"), vgpu + r".*moving, ahead \d+%")
+            self.assertRegex(self.shown(daemon, "ls"), vgpu + r".*moving:ahead:\d+%")
             self.assertRegex(self.shown(daemon, "top", "--once"), r"moving:ahead:\d+%")
 
     def test_lines_where_there_is_no_terminal(self):
