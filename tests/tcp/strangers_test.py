@@ -65,6 +65,9 @@ class Strangers(TokenCase):
         greeting = struct.pack("<IHHII", 168, 1, 0, 1, 0) + struct.pack("<IIQII128s", 0x79727467, 1, CLAIM, 1, 0, b"test")
         with self.gantry() as gantry:
             self.is_served(gantry)
+            # Its kernel cache is closed a moment after it.
+            self.until(lambda: not any(".kept.lock" in name for name in descriptors(gantry.process.pid).values()),
+                       "the kernel cache is not closed")
             before = sorted(descriptors(gantry.process.pid).values())
             silent, half, claims = (self.stranger(gantry) for _ in range(3))
             half.sendall(greeting[:100])
