@@ -10,7 +10,7 @@
  * of the descriptors is kept free of all that, for what comes with a message and for gantryd's own work. gantryd's thread.
  */
 #define GN_CROWD_UNGREETED 256u /* connections of one user that have not greeted */
-#define GN_CROWD_VGPU_FDS  10u  /* of a vGPU and its program's connection, at most, for long */
+#define GN_CROWD_VGPU_FDS  11u  /* of a vGPU, its program's connection and its kernel cache, at most, for long */
 
 /* Before anybody connects: what gantryd itself has open. */
 void gn_crowd_init(struct gn_daemon *d);

@@ -147,6 +147,20 @@ class StuckFiles:
         os.close(self.device)
 
 
+class SilentFolder(StuckFiles):
+    """A mounted file system that takes each question and answers none. Who asks waits for close(), and no signal ends that."""
+
+    def __init__(self, folder):
+        self.n_asked = 0
+        super().__init__(folder)
+
+    def answer(self, op, unique, node):
+        if op == FUSE_INIT:
+            super().answer(op, unique, node)
+        elif op not in (FUSE_FORGET, FUSE_BATCH_FORGET, FUSE_INTERRUPT):
+            self.n_asked += 1
+
+
 def main():
     folder, path, uid, n = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     try:

@@ -22,8 +22,8 @@ sys.path.append(HERE)
 
 import attacks  # noqa: E402
 from attacks import Skip, Wrong, link, wait_until  # noqa: E402
-from foreign_files import Lingering  # noqa: E402
-from gantry import stopped  # noqa: E402
+from foreign_files import Lingering, SilentFolder  # noqa: E402
+from gantry import Gantry, stopped  # noqa: E402
 
 LINES_BURST, LINE_PERIOD_S = 64, 0.2  # src/daemon/bucket.h
 MOST_CLOSING, CLOSER_A_SOURCE = 64, 2  # src/daemon/quota.h, closer.h
@@ -237,6 +237,44 @@ def stuck_files(a):
         attacker.stdout.close()
 
 
+def stuck_cache(a):
+    """A file system that answers nothing, in the place of its owner's kernel cache: his own start waits, for so long, and nobody else."""
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        raise Skip("a file system of our own needs the superuser and /dev/fuse")
+    work = os.path.join(a.work, "second")
+    folder = os.path.join(work, "cache", "@{}".format(STRANGER))
+    os.makedirs(folder)
+    os.chown(folder, STRANGER, -1)
+    os.chmod(a.work, 0o711)
+    try:
+        files = SilentFolder(folder)
+    except OSError as e:
+        raise Skip("no file system of our own: {}".format(e)) from e
+    # Without walls caches are folders on the disk.
+    with Gantry(a.stage, work, args=["--walls", "none", "--start-limit", "2"]) as g:
+        try:
+            os.chmod(g.socket_dir, 0o711)
+            subprocess.run([os.path.join(a.build, "src/ctl/gantry"), "tenant", "set", "default", "--uid", "any", "--connect", g.address],
+                           check=True)
+            os.seteuid(STRANGER)
+            victim = link.Client(g.socket)
+            os.seteuid(0)
+            victim.send(link.frame(link.ATTACH, 1, link.attach()), (2, 2))
+            if not wait_until(lambda: files.n_asked, 60):
+                raise Wrong("nobody looks into the cache")
+            with g.program([a.edges, "life"]) as p:
+                p.end()
+            reply = victim.receive()
+            if reply.op != link.ERROR or "has not started the driver" not in reply.error()[1]:
+                raise Wrong("it is told {}".format(reply.op))
+            with g.program([a.edges, "life"]) as p:
+                p.end()
+            victim.close()
+        finally:
+            os.seteuid(0)
+            files.close()
+
+
 def replies_of(client):
     """How many whole frames have come."""
     data, n = b"", 0
@@ -445,7 +483,8 @@ def places(a):
     a.neighbour_works()
 
 
-CASES = {"halves": halves, "places": places, "requests": requests, "starting": starting, "connects": connects, "faults": faults, "lingering": lingering, "stuck-files": stuck_files}
+CASES = {"faults": faults, "lingering": lingering, "stuck-files": stuck_files, "stuck-cache": stuck_cache, "requests": requests,
+         "starting": starting, "connects": connects, "halves": halves, "places": places}
 
 if __name__ == "__main__":
     sys.exit(attacks.main(CASES))
