@@ -288,10 +288,37 @@ static void images(void)
     stop();
 }
 
+static void shared(void)
+{
+    cl_device_svm_capabilities offered = 0;
+    const int pattern = 7;
+    const size_t sizes[1] = {128};
+    start();
+    if (clGetDeviceInfo(p.env.device, CL_DEVICE_SVM_CAPABILITIES, sizeof(offered), &offered, NULL) || !offered)
+        case_end("no SVM");
+    char *a = clSVMAlloc(p.env.context, CL_MEM_READ_WRITE, 4096, 0);
+    const void *pointers[1] = {a};
+    name_region("a", a, 4096);
+    TRY(clEnqueueSVMMemcpy, CL_FALSE, a, p.host, 4096)
+    TRY(clEnqueueSVMMemcpy, CL_FALSE, a, a + 64, 64)
+    TRY(clEnqueueSVMMemcpy, CL_FALSE, a, a + 32, 64)
+    TRY(clEnqueueSVMMemcpy, CL_FALSE, a, p.host, 0)
+    TRY(clEnqueueSVMMemFill, a, &pattern, 4, 4096)
+    TRY(clEnqueueSVMMemFill, a, &pattern, 3, 63)
+    TRY(clEnqueueSVMMemFill, a + 1, &pattern, 4, 64)
+    TRY(clEnqueueSVMMap, CL_FALSE, CL_MAP_READ, a, 4096)
+    TRY(clEnqueueSVMMap, CL_FALSE, 1 << 10, a, 4096)
+    TRY(clEnqueueSVMMap, CL_FALSE, 0, a, 4096)
+    TRY(clEnqueueSVMMap, CL_FALSE, CL_MAP_READ, a, 0)
+    TRY(clEnqueueSVMUnmap, a)
+    TRY(clEnqueueSVMMigrateMem, 1, pointers, sizes, 0)
+    TRY(clEnqueueSVMMigrateMem, 1, pointers, NULL, 1 << 10)
+    note_bytes("a", a, 4096);
+    stop();
+    CALL_VOID(clSVMFree, p.env.context, a);
+}
+
 static const struct diff_case pending_cases[] = {
-    {"launches", launches},
-    {"buffers", buffers},
-    {"rectangles", rectangles},
-    {"images", images},
+    {"launches", launches}, {"buffers", buffers}, {"rectangles", rectangles}, {"images", images}, {"shared", shared},
 };
 DIFF_FAMILY(pending);

@@ -258,6 +258,9 @@ static void errors(void)
     CALL(clEnqueueSVMMigrateMem, (cl_command_queue)NULL, 1, pointers, NULL, 0, 0, NULL, NULL);
     CALL(clEnqueueSVMMigrateMem, env.queue, 0, pointers, NULL, 0, 0, NULL, NULL);
     CALL(clEnqueueSVMMigrateMem, env.queue, 1, NULL, NULL, 0, 0, NULL, NULL);
+    CALL(clEnqueueSVMMigrateMem, env.queue, 1, pointers, NULL, 1 << 10, 0, NULL, NULL);
+    CALL(clEnqueueSVMMap, env.queue, CL_TRUE, 0, a, 64, 0, NULL, NULL);
+    CALL(clEnqueueSVMMap, env.queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE_INVALIDATE_REGION, a, 64, 0, NULL, NULL);
     CALL(clFinish, env.queue);
     CALL_VOID(clSVMFree, env.context, a);
     env_fini(&env);

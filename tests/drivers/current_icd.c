@@ -5,8 +5,13 @@
  * of a program (4 if one of them is called "counter"; else 0). unknown: it answers questions that
  * PoCL does not know with pointers of its own (as a driver does whose answers are lists of texts),
  * and takes the values of keys and names that PoCL does not know for pointers, which it follows.
+ * system: any pointer may be given to it, and clEnqueueSVMMemFill crashes all the same on one that
+ * clSVMAlloc has not returned. strict: all of its functions for shared memory do. foreign: it runs no
+ * native kernels.
  */
 #include "drivers/front_icd.h"
+
+#include <pthread.h>
 
 #define VARIABLE_BYTES 64000u
 
@@ -29,6 +34,103 @@ static cl_int answer(const void *bytes, size_t n, size_t size, void *value, size
     if (size_ret)
         *size_ret = n;
     return CL_SUCCESS;
+}
+
+/* ---- shared virtual memory */
+
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        char *at;
+        size_t bytes;
+    } all[1024];
+    size_t n;
+} allocated = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *CL_API_CALL svm_alloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+{
+    char *at = theirs->clSVMAlloc(context, flags, size, alignment);
+    pthread_mutex_lock(&allocated.lock);
+    if (at && allocated.n < sizeof allocated.all / sizeof allocated.all[0]) {
+        allocated.all[allocated.n].at = at;
+        allocated.all[allocated.n++].bytes = size;
+    }
+    pthread_mutex_unlock(&allocated.lock);
+    return at;
+}
+
+static bool is_own(const char *at)
+{
+    bool own = false;
+    pthread_mutex_lock(&allocated.lock);
+    for (size_t i = 0; i < allocated.n; i++)
+        own |= at >= allocated.all[i].at && at < allocated.all[i].at + allocated.all[i].bytes;
+    pthread_mutex_unlock(&allocated.lock);
+    return own;
+}
+
+/* What such a driver makes of a pointer that it has not handed out. */
+static void look_up(const char *word, const void *at)
+{
+    if (has(word) && at && !is_own(at)) {
+        fprintf(stderr, "current_icd: a pointer of somebody else's\n");
+        abort();
+    }
+}
+
+static void CL_API_CALL svm_free(cl_context context, void *at)
+{
+    look_up("system", at);
+    look_up("strict", at);
+    pthread_mutex_lock(&allocated.lock);
+    for (size_t i = 0; i < allocated.n; i++)
+        if (allocated.all[i].at == at)
+            allocated.all[i--] = allocated.all[--allocated.n];
+    pthread_mutex_unlock(&allocated.lock);
+    theirs->clSVMFree(context, at);
+}
+
+static cl_int CL_API_CALL svm_copy(cl_command_queue queue, cl_bool blocking, void *dst, const void *src, size_t size, cl_uint n,
+                                   const cl_event *waits, cl_event *event)
+{
+    look_up("strict", dst);
+    look_up("strict", src);
+    return theirs->clEnqueueSVMMemcpy(queue, blocking, dst, src, size, n, waits, event);
+}
+
+static cl_int CL_API_CALL svm_fill(cl_command_queue queue, void *at, const void *pattern, size_t pattern_size, size_t size, cl_uint n,
+                                   const cl_event *waits, cl_event *event)
+{
+    look_up("system", at);
+    look_up("strict", at);
+    return theirs->clEnqueueSVMMemFill(queue, at, pattern, pattern_size, size, n, waits, event);
+}
+
+static cl_int CL_API_CALL svm_map(cl_command_queue queue, cl_bool blocking, cl_map_flags flags, void *at, size_t size, cl_uint n,
+                                  const cl_event *waits, cl_event *event)
+{
+    look_up("strict", at);
+    return theirs->clEnqueueSVMMap(queue, blocking, flags, at, size, n, waits, event);
+}
+
+static cl_int CL_API_CALL svm_unmap(cl_command_queue queue, void *at, cl_uint n, const cl_event *waits, cl_event *event)
+{
+    look_up("strict", at);
+    return theirs->clEnqueueSVMUnmap(queue, at, n, waits, event);
+}
+
+static cl_int CL_API_CALL svm_migrate(cl_command_queue queue, cl_uint n_all, const void **all, const size_t *sizes,
+                                      cl_mem_migration_flags flags, cl_uint n, const cl_event *waits, cl_event *event)
+{
+    for (cl_uint i = 0; i < n_all; i++)
+        look_up("strict", all[i]);
+    return theirs->clEnqueueSVMMigrateMem(queue, n_all, all, sizes, flags, n, waits, event);
+}
+
+static cl_int CL_API_CALL svm_argument(cl_kernel kernel, cl_uint index, const void *at)
+{
+    look_up("strict", at);
+    return theirs->clSetKernelArgSVMPointer(kernel, index, at);
 }
 
 /* ---- what no older driver knows */
@@ -142,7 +244,10 @@ static cl_mem CL_API_CALL create_part(cl_mem buffer, cl_mem_flags flags, cl_buff
 
 static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info what, size_t size, const void *value)
 {
-    if (size >= sizeof(intptr_t)) {
+    if (what == CL_KERNEL_EXEC_INFO_SVM_PTRS)
+        for (size_t i = 0; value && i < size / sizeof(void *); i++)
+            look_up("strict", ((void *const *)value)[i]);
+    else if (size >= sizeof(intptr_t)) {
         const intptr_t list[] = {what, *(const intptr_t *)value, 0};
         FOLLOW(list, CL_KERNEL_EXEC_INFO_SVM_PTRS, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM);
     }
@@ -182,6 +287,16 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, 
     const size_t variables = VARIABLE_BYTES;
     if (what == CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE && has("variables"))
         return answer(&variables, sizeof variables, size, value, size_ret);
+    if (what == CL_DEVICE_SVM_CAPABILITIES && has("system")) {
+        cl_device_svm_capabilities all = 0;
+        theirs->clGetDeviceInfo(device, what, sizeof all, &all, NULL);
+        all |= CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
+        return answer(&all, sizeof all, size, value, size_ret);
+    }
+    if (what == CL_DEVICE_EXECUTION_CAPABILITIES && has("foreign")) {
+        const cl_device_exec_capabilities kernels = CL_EXEC_KERNEL;
+        return answer(&kernels, sizeof kernels, size, value, size_ret);
+    }
     return with_pointers(theirs->clGetDeviceInfo(device, what, size, value, size_ret), theirs->clGetDeviceInfo(device, what, 0, NULL, NULL),
                          size, value, size_ret);
 }
@@ -208,4 +323,12 @@ static void replace_calls(void)
     ours.clCreateSubDevices = create_parts;
     ours.clCreateSubBuffer = create_part;
     ours.clSetKernelExecInfo = exec_info;
+    ours.clSVMAlloc = svm_alloc;
+    ours.clSVMFree = svm_free;
+    ours.clEnqueueSVMMemcpy = svm_copy;
+    ours.clEnqueueSVMMemFill = svm_fill;
+    ours.clEnqueueSVMMap = svm_map;
+    ours.clEnqueueSVMUnmap = svm_unmap;
+    ours.clEnqueueSVMMigrateMem = svm_migrate;
+    ours.clSetKernelArgSVMPointer = svm_argument;
 }

@@ -196,7 +196,7 @@ cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_
     cl_int result = check_queue(command_queue, &c);
     if (result)
         return result;
-    if (!num_svm_pointers || !svm_pointers)
+    if (!num_svm_pointers || !svm_pointers || flags & ~known)
         return CL_INVALID_VALUE;
     for (cl_uint i = 0; i < num_svm_pointers; i++)
         if (!is_inside(&c, svm_pointers[i], sizes ? sizes[i] : 0))
@@ -208,8 +208,7 @@ cl_int CL_API_CALL gn_clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_
         all[i] = (uintptr_t)svm_pointers[i];
         all[num_svm_pointers + i] = sizes ? sizes[i] : 0;
     }
-    result = begin(&c, CL_COMMAND_SVM_MIGRATE_MEM, flags & ~known ? GN_ASK(CL_INVALID_VALUE) : GN_SURE, event != NULL,
-                   num_events_in_wait_list, event_wait_list);
+    result = begin(&c, CL_COMMAND_SVM_MIGRATE_MEM, GN_SURE, event != NULL, num_events_in_wait_list, event_wait_list);
     if (!result) {
         result = gn_send_SvmMigrate(c.session, command_queue, all, all + num_svm_pointers, num_svm_pointers, flags, num_events_in_wait_list,
                                     event_wait_list, &c.show);

@@ -5,6 +5,7 @@
  */
 #include "opencl_host.h"
 #include "slices_host.h"
+#include "svm_host.h"
 #include "variables.h"
 
 #include <stdlib.h>
@@ -32,10 +33,19 @@ struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kerne
     return k;
 }
 
-void gn_kernel_detail_free(struct gn_kernel_detail *k)
+static void drop_buffer(const cl_icd_dispatch *cl, cl_mem *held)
 {
-    for (cl_uint i = 0; k && i < k->n_args; i++)
+    if (*held)
+        cl->clReleaseMemObject(*held);
+    *held = NULL;
+}
+
+void gn_kernel_detail_free(const cl_icd_dispatch *cl, struct gn_kernel_detail *k)
+{
+    for (cl_uint i = 0; k && i < k->n_args; i++) {
+        drop_buffer(cl, &k->applied[i].over);
         free(k->applied[i].tail);
+    }
     if (k) {
         gn_variables_unref(k->variables);
         free(k->applied);
@@ -173,10 +183,6 @@ static cl_int set_arg(const cl_icd_dispatch *cl, cl_kernel kernel, const struct 
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, &driver);
     case GN_ARG_NULL:
         return arg->bytes <= sizeof none ? cl->clSetKernelArg(kernel, arg->index, arg->bytes, none) : CL_INVALID_ARG_SIZE;
-    case GN_ARG_SVM:
-        if (!cl->clSetKernelArgSVMPointer)
-            return CL_INVALID_OPERATION;
-        return cl->clSetKernelArgSVMPointer(kernel, arg->index, (const void *)(uintptr_t)arg->value);
     default:
         return cl->clSetKernelArg(kernel, arg->index, arg->bytes, arg->bytes > 8 ? tail : &arg->value);
     }
@@ -214,13 +220,18 @@ static cl_int apply_arg(struct gn_vgpu *v, cl_kernel kernel, struct gn_kernel_de
     /* Before the driver has it. One that has it already was marked then. */
     if (mem && mem->writes && (arg->index >= k->n_args || k->applied[arg->index].writes))
         gn_writes_by_kernel(v, mem->writes);
-    cl_int result = set_arg(gn_cl(v), kernel, arg, gn_driver_of(o));
-    if (arg->index < k->n_args) {
-        if (result)
-            k->applied[arg->index].arg.kind = 0;
-        else
-            remember_arg(&k->applied[arg->index], arg);
-    }
+    /* Of an argument that there is not, the driver's word. */
+    struct gn_applied_arg none = {0}, *have = arg->index < k->n_args ? &k->applied[arg->index] : &none;
+    cl_int result = arg->kind == GN_ARG_SVM ? gn_svm_set_arg(v, kernel, arg->index, arg->value, &have->over)
+                                            : set_arg(gn_cl(v), kernel, arg, gn_driver_of(o));
+    if (!result && arg->kind != GN_ARG_SVM)
+        drop_buffer(gn_cl(v), &have->over);
+    if (have == &none)
+        drop_buffer(gn_cl(v), &none.over);
+    else if (result)
+        have->arg.kind = 0;
+    else
+        remember_arg(have, arg);
     return result;
 }
 

@@ -34,6 +34,10 @@ struct gn_opencl_vgpu {
     uint64_t largest_bytes; /* of any device's allocations */
     uint64_t largest_side;  /* of any device's images, in pixels or layers */
     struct gn_svm_host *svm;
+    struct gn_svm_ways {
+        bool native;              /* commands are native kernels */
+        bool pointers;            /* arguments are the pointers themselves */
+    } svm_ways;                   /* set with the window */
     struct gn_contents *contents; /* while it is saved or loaded */
     struct gn_told_device *told;  /* told_host.h: of each device, where it is another than it was; NULL: of none */
     struct gn_lacks *lacks;       /* while it is loaded: what the devices here have been found to lack */
@@ -132,6 +136,7 @@ struct gn_kernel_detail {
     struct gn_applied_arg {
         struct gn_arg arg;           /* kind 0: not set */
         void *tail;                  /* of arg: malloc'd */
+        cl_mem over;                 /* the buffer that an address in shared virtual memory is given as; NULL: none */
         bool writes;                 /* memory given here may be written */
     } * applied;                     /* what the driver's kernel was given last */
     struct gn_sliced_kernel *sliced; /* set once; NULL: its launches run whole */
@@ -141,7 +146,8 @@ struct gn_kernel_detail {
 };
 
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
-void gn_kernel_detail_free(struct gn_kernel_detail *k);
+/* After the driver's kernel. */
+void gn_kernel_detail_free(const cl_icd_dispatch *cl, struct gn_kernel_detail *k);
 
 /* Buffers in the data area. Ring thread. */
 bool gn_home_possible(struct gn_vgpu *v, cl_context context);
@@ -165,6 +171,8 @@ struct gn_svm_host *gn_svm_host_new(void);
 void gn_svm_host_free(struct gn_svm_host *s);
 /* Do these bytes lie in one live allocation? */
 bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes);
+/* So many bytes of a live allocation begin there. 0: it lies in none. */
+uint64_t gn_svm_reach(struct gn_vgpu *v, uint64_t address);
 /* May a kernel be given this? NULL, and what lies in the window. */
 bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address);
 void gn_svm_forget(struct gn_vgpu *v, uint64_t id);

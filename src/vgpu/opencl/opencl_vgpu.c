@@ -242,7 +242,7 @@ static void release(struct gn_vobject *o)
         if (o->detail)
             gn_slices_kernel_release(o->vgpu, ((struct gn_kernel_detail *)o->detail)->sliced);
         cl->clReleaseKernel(o->driver);
-        gn_kernel_detail_free(o->detail);
+        gn_kernel_detail_free(cl, o->detail);
         break;
     case GN_KIND_DEVICE:
         if (cl->clReleaseDevice)

@@ -116,9 +116,9 @@ struct gn_sliced_program *gn_slices_built(struct gn_vgpu *v, cl_program program,
 
 static void variant_free(const cl_icd_dispatch *cl, struct variant *x)
 {
-    gn_kernel_detail_free(x->detail);
     if (x->kernel)
         cl->clReleaseKernel(x->kernel);
+    gn_kernel_detail_free(cl, x->detail);
     if (x->program)
         cl->clReleaseProgram(x->program);
     free(x);

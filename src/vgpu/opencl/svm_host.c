@@ -4,11 +4,10 @@
  * allocation lies in a data segment that both map there, so a pointer means the same bytes on both sides and
  * nothing is ever copied for it.
  *
- * The driver never learns of these allocations: it is given pointers that it did not hand out. Having the
- * driver allocate and putting shared pages under its allocation would need an address that is free in the
- * program too, which nobody can promise. So this is offered only on devices whose memory is this process's (a
- * CPU, or system-wide fine grain), and only when the driver has been seen to work on such a pointer. What
- * flags, sizes and alignments are good is still the driver's word: it is asked for an allocation of that
+ * The driver never learns of these allocations. Having the driver allocate and putting shared pages under its
+ * allocation would need an address that is free in the program too, which nobody can promise. So this is offered
+ * only on devices whose memory is this process's (a CPU, or system-wide fine grain), and carried as svm_ways.c
+ * says. What flags, sizes and alignments are good is still the driver's word: it is asked for an allocation of that
  * kind, which goes back at once.
  *
  * An address is a number that the guest chose. Commands go on only inside a live allocation, checked when
@@ -21,6 +20,7 @@
  */
 #include "opencl_host.h"
 #include "slices_host.h"
+#include "svm_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,6 @@
 
 #define WINDOW_LIMIT_BYTES (UINT64_C(1) << 40)
 #define ADDRESS_LIMIT      (UINT64_C(1) << 47)
-#define PROBE_WORD         0x5ca1ab1eu
 
 struct live {
     uint64_t address, bytes, id;
@@ -94,6 +93,18 @@ bool gn_svm_live(struct gn_vgpu *v, uint64_t address, uint64_t bytes)
     bool inside = n && gn_range_ok(address - s->live[n - 1].address, bytes, s->live[n - 1].bytes);
     pthread_mutex_unlock(&s->lock);
     return inside;
+}
+
+uint64_t gn_svm_reach(struct gn_vgpu *v, uint64_t address)
+{
+    struct gn_svm_host *s = host_of(v);
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&s->lock);
+    size_t n = rank_locked(s, address);
+    if (n && address - s->live[n - 1].address < s->live[n - 1].bytes)
+        bytes = s->live[n - 1].bytes - (address - s->live[n - 1].address);
+    pthread_mutex_unlock(&s->lock);
+    return bytes;
 }
 
 bool gn_svm_address_ok(struct gn_vgpu *v, uint64_t address)
@@ -161,42 +172,6 @@ static void forget_range_locked(struct gn_svm_host *s, const struct live *l)
 
 /* ---- the window */
 
-/* Does the driver write where a pointer of ours points? At `at`, where nothing is, or, NULL, anywhere. */
-static bool driver_takes(const cl_icd_dispatch *cl, cl_device_id device, void *at, size_t page_bytes)
-{
-    const uint32_t word = PROBE_WORD;
-    cl_int result = CL_SUCCESS;
-    bool good = false;
-    void *page = mmap(at, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
-    if (page == MAP_FAILED)
-        return false;
-    cl_context context = cl->clCreateContext(NULL, 1, &device, NULL, NULL, &result);
-    cl_command_queue queue = context ? cl->clCreateCommandQueue(context, device, 0, &result) : NULL;
-    if (queue && !cl->clEnqueueSVMMemFill(queue, page, &word, sizeof word, page_bytes, 0, NULL, NULL) && !cl->clFinish(queue))
-        good = ((const uint32_t *)page)[0] == word && ((const uint32_t *)page)[page_bytes / sizeof word - 1] == word;
-    if (queue)
-        cl->clReleaseCommandQueue(queue);
-    if (context)
-        cl->clReleaseContext(context);
-    if (!at)
-        return munmap(page, page_bytes) == 0 && good;
-    return mmap(page, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED && good;
-}
-
-/* What the device would offer, leaving out that any pointer of the program's works: those are not shared. */
-static cl_device_svm_capabilities device_offers(const cl_icd_dispatch *cl, cl_device_id device)
-{
-    cl_device_svm_capabilities capabilities = 0;
-    cl_device_type type = 0;
-    if (!cl->clEnqueueSVMMemFill || !cl->clSVMAlloc || !cl->clSetKernelArgSVMPointer ||
-        cl->clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof capabilities, &capabilities, NULL) ||
-        cl->clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL))
-        return 0;
-    if (!(type & CL_DEVICE_TYPE_CPU) && !(capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM))
-        return 0;
-    return capabilities & (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS);
-}
-
 static cl_int open_window(const struct gn_vgpu *v, struct gn_svm_host *s, uint64_t address, uint64_t bytes)
 {
     void *want = (void *)(uintptr_t)address;
@@ -231,22 +206,14 @@ cl_int gn_host_SvmWindow(struct gn_vgpu *v, struct gn_request *r, const struct g
         gn_vgpu_fault(v, "no window for shared virtual memory can be like this", "SvmWindow");
         return CL_INVALID_VALUE;
     }
+    gn_svm_find_ways(v, a->capabilities);
     for (cl_uint i = 0; i < p->n_devices; i++) {
-        a->capabilities[i] = device_offers(cl, p->devices[i]);
         cl->clGetDeviceInfo(p->devices[i], CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof a->largest[i], &a->largest[i], NULL);
         if (v->boot->memory_limit_bytes && a->largest[i] > v->boot->memory_limit_bytes)
             a->largest[i] = v->boot->memory_limit_bytes;
         any |= a->capabilities[i] != 0;
     }
     cl_int result = any ? open_window(v, s, a->address, a->bytes) : CL_SUCCESS;
-    /* A program that hosts its vGPU may have data there already. */
-    void *at = v->hosted ? NULL : (void *)(uintptr_t)a->address;
-    any = false;
-    for (cl_uint i = 0; !result && i < p->n_devices; i++) {
-        if (a->capabilities[i] && !driver_takes(cl, p->devices[i], at, page))
-            a->capabilities[i] = 0;
-        any |= a->capabilities[i] != 0;
-    }
     /* Where there is none, that is not what a vGPU is made from; and where there was one, a program was told so. */
     return result || any ? result : CL_INVALID_OPERATION;
 }
@@ -320,91 +287,7 @@ cl_int gn_host_clSetKernelExecInfo(struct gn_vgpu *v, struct gn_request *r, cons
                 return CL_INVALID_VALUE;
     if (a->kernel_object && a->kernel_object->detail)
         gn_slices_kernel_knows_more(v, ((struct gn_kernel_detail *)a->kernel_object->detail)->sliced);
+    if (a->param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && pointers && !gn_svm_tells_lists(v))
+        return a->param_value_size ? CL_SUCCESS : CL_INVALID_VALUE;
     return gn_cl(v)->clSetKernelExecInfo(a->kernel, a->param_name, a->param_value_size, a->param_value);
-}
-
-/* ---- commands. The driver's functions are there: without them there is no live allocation. */
-
-void gn_admit_SvmCopy(struct gn_vgpu *v, struct gn_command *c)
-{
-    const struct gn_wire_SvmCopy *w = gn_command_message(c);
-    (void)v;
-    c->fault |= (!w->dst || !w->src) && (!c->area || w->block_bytes != w->size);
-}
-
-int32_t gn_submit_SvmCopy(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                          cl_event *event)
-{
-    const struct gn_wire_SvmCopy *w = gn_command_message(c);
-    void *dst = w->dst ? (void *)(uintptr_t)w->dst : c->area;
-    const void *src = w->src ? (const void *)(uintptr_t)w->src : c->area;
-    if ((w->dst && !gn_svm_live(v, w->dst, w->size)) || (w->src && !gn_svm_live(v, w->src, w->size)))
-        return CL_INVALID_VALUE;
-    return gn_cl(v)->clEnqueueSVMMemcpy(queue, CL_FALSE, dst, src, w->size, n_waits, waits, event);
-}
-
-void gn_admit_SvmFill(struct gn_vgpu *v, struct gn_command *c)
-{
-    (void)v;
-    (void)c;
-}
-
-int32_t gn_submit_SvmFill(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                          cl_event *event)
-{
-    const struct gn_wire_SvmFill *w = gn_command_message(c);
-    const void *pattern = gn_command_bytes(c, &w->pattern);
-    if (!gn_svm_live(v, w->address, w->size) || !pattern)
-        return CL_INVALID_VALUE;
-    return gn_cl(v)->clEnqueueSVMMemFill(queue, (void *)(uintptr_t)w->address, pattern, w->pattern_size, w->size, n_waits, waits, event);
-}
-
-void gn_admit_SvmMap(struct gn_vgpu *v, struct gn_command *c)
-{
-    (void)v;
-    (void)c;
-}
-
-int32_t gn_submit_SvmMap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                         cl_event *event)
-{
-    const struct gn_wire_SvmMap *w = gn_command_message(c);
-    if (!gn_svm_live(v, w->address, w->size))
-        return CL_INVALID_VALUE;
-    return gn_cl(v)->clEnqueueSVMMap(queue, CL_FALSE, w->flags, (void *)(uintptr_t)w->address, w->size, n_waits, waits, event);
-}
-
-void gn_admit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c)
-{
-    (void)v;
-    (void)c;
-}
-
-int32_t gn_submit_SvmUnmap(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                           cl_event *event)
-{
-    const struct gn_wire_SvmUnmap *w = gn_command_message(c);
-    if (!gn_svm_live(v, w->address, 0))
-        return CL_INVALID_VALUE;
-    return gn_cl(v)->clEnqueueSVMUnmap(queue, (void *)(uintptr_t)w->address, n_waits, waits, event);
-}
-
-void gn_admit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c)
-{
-    (void)v;
-    (void)c;
-}
-
-int32_t gn_submit_SvmMigrate(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits,
-                             cl_event *event)
-{
-    const struct gn_wire_SvmMigrate *w = gn_command_message(c);
-    const uint64_t *addresses = gn_command_bytes(c, &w->addresses);
-    const uint64_t *sizes = gn_command_bytes(c, &w->sizes);
-    if (!addresses || !sizes || !gn_cl(v)->clEnqueueSVMMigrateMem)
-        return addresses && sizes ? CL_INVALID_OPERATION : CL_INVALID_VALUE;
-    for (uint32_t i = 0; i < w->n; i++)
-        if (!gn_svm_live(v, addresses[i], sizes[i]))
-            return CL_INVALID_VALUE;
-    return gn_cl(v)->clEnqueueSVMMigrateMem(queue, w->n, (const void **)addresses, (const size_t *)sizes, w->flags, n_waits, waits, event);
 }

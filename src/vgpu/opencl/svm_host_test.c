@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared virtual memory against guests that lie about it, and drivers that will not have it. */
 #include "opencl_host.h"
+#include "svm_host.h"
 
 #include "shm/counters.h"
 
@@ -21,10 +22,16 @@
 static struct {
     cl_device_type type;
     cl_device_svm_capabilities svm;
-    bool deaf;  /* says yes to a pointer of ours and writes nothing */
-    bool stern; /* refuses it */
-    bool full;  /* has no shared memory to give */
-    int n_allocated, n_filled;
+    bool foreign;   /* has no native kernels */
+    bool deaf;      /* says yes to a native kernel and runs none */
+    bool stern;     /* refuses it */
+    bool elsewhere; /* works on copies of host memory */
+    bool full;      /* has no shared memory to give */
+    int n_allocated, n_run;
+    unsigned char *host; /* of the buffer made last */
+    int n_buffers;
+    cl_mem argument; /* set last */
+    const void *pointer;
 } driver;
 
 static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t size, void *value, size_t *size_ret)
@@ -34,6 +41,8 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, 
         *(cl_device_type *)value = driver.type;
     else if (name == CL_DEVICE_SVM_CAPABILITIES)
         *(cl_device_svm_capabilities *)value = driver.svm;
+    else if (name == CL_DEVICE_EXECUTION_CAPABILITIES)
+        *(cl_device_exec_capabilities *)value = driver.foreign ? CL_EXEC_KERNEL : CL_EXEC_KERNEL | CL_EXEC_NATIVE_KERNEL;
     else if (name == CL_DEVICE_MAX_MEM_ALLOC_SIZE)
         *(cl_ulong *)value = GIB;
     else
@@ -58,14 +67,88 @@ static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_i
     return (cl_command_queue)&some_object;
 }
 
-static cl_int CL_API_CALL fill(cl_command_queue queue, void *at, const void *pattern, size_t pattern_size, size_t size, cl_uint n,
-                               const cl_event *waits, cl_event *event)
+static unsigned char elsewhere[8];
+
+static cl_int CL_API_CALL native(cl_command_queue queue, void(CL_CALLBACK *f)(void *), void *args, size_t bytes, cl_uint n_mems,
+                                 const cl_mem *mems, const void **places, cl_uint n, const cl_event *waits, cl_event *event)
 {
     (void)queue, (void)n, (void)waits, (void)event;
-    driver.n_filled++;
-    for (size_t i = 0; !driver.deaf && !driver.stern && i < size; i += pattern_size)
-        memcpy((char *)at + i, pattern, pattern_size);
-    return driver.stern ? CL_INVALID_VALUE : CL_SUCCESS;
+    unsigned char copy[512];
+    assert_true(bytes <= sizeof copy);
+    memcpy(copy, args, bytes);
+    if (driver.stern)
+        return CL_INVALID_OPERATION;
+    for (cl_uint i = 0; i < n_mems; i++) {
+        assert_non_null(mems[i]);
+        const void *at = driver.elsewhere ? elsewhere : driver.host;
+        memcpy(copy + ((const unsigned char *)places[i] - (const unsigned char *)args), &at, sizeof at);
+    }
+    driver.n_run++;
+    if (!driver.deaf)
+        f(copy);
+    return CL_SUCCESS;
+}
+
+static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *result)
+{
+    (void)context, (void)result;
+    assert_true(flags & CL_MEM_USE_HOST_PTR && size && host);
+    driver.host = host;
+    driver.n_buffers++;
+    return (cl_mem)&some_object;
+}
+
+static cl_int CL_API_CALL release_buffer(cl_mem mem)
+{
+    assert_ptr_equal(mem, &some_object);
+    driver.n_buffers--;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL set_arg(cl_kernel kernel, cl_uint index, size_t size, const void *value)
+{
+    (void)kernel, (void)index;
+    assert_int_equal(size, sizeof driver.argument);
+    memcpy(&driver.argument, value, size);
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info name, size_t size, void *value, size_t *size_ret)
+{
+    const cl_context context = (cl_context)&some_object;
+    (void)kernel, (void)size_ret;
+    assert_int_equal(name, CL_KERNEL_CONTEXT);
+    memcpy(value, &context, size);
+    return CL_SUCCESS;
+}
+
+/* Its own functions for shared memory. */
+static cl_int CL_API_CALL copy(cl_command_queue queue, cl_bool blocking, void *dst, const void *src, size_t size, cl_uint n,
+                               const cl_event *waits, cl_event *event)
+{
+    (void)queue, (void)blocking, (void)n, (void)waits;
+    memcpy(dst, src, size);
+    *event = (cl_event)&some_object;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL map(cl_command_queue queue, cl_bool blocking, cl_map_flags flags, void *at, size_t size, cl_uint n,
+                              const cl_event *waits, cl_event *event)
+{
+    (void)queue, (void)blocking, (void)flags, (void)at, (void)size, (void)n, (void)waits, (void)event;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL unmap(cl_command_queue queue, void *at, cl_uint n, const cl_event *waits, cl_event *event)
+{
+    (void)queue, (void)at, (void)n, (void)waits, (void)event;
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL release_event(cl_event event)
+{
+    assert_ptr_equal(event, &some_object);
+    return CL_SUCCESS;
 }
 
 static cl_int CL_API_CALL finish(cl_command_queue queue)
@@ -102,7 +185,8 @@ static void CL_API_CALL give_back(cl_context context, void *pointer)
 
 static cl_int CL_API_CALL set_svm_arg(cl_kernel kernel, cl_uint index, const void *value)
 {
-    (void)kernel, (void)index, (void)value;
+    (void)kernel, (void)index;
+    driver.pointer = value;
     return CL_SUCCESS;
 }
 
@@ -118,7 +202,15 @@ static cl_icd_dispatch table = {
     .clGetDeviceInfo = device_info,
     .clCreateContext = create_context,
     .clCreateCommandQueue = create_queue,
-    .clEnqueueSVMMemFill = fill,
+    .clEnqueueNativeKernel = native,
+    .clCreateBuffer = create_buffer,
+    .clReleaseMemObject = release_buffer,
+    .clSetKernelArg = set_arg,
+    .clGetKernelInfo = kernel_info,
+    .clEnqueueSVMMemcpy = copy,
+    .clEnqueueSVMMap = map,
+    .clEnqueueSVMUnmap = unmap,
+    .clReleaseEvent = release_event,
     .clFinish = finish,
     .clReleaseCommandQueue = release_queue,
     .clReleaseContext = release_context,
@@ -264,7 +356,7 @@ static void only_what_the_driver_can_is_offered(void **state)
     driver.type = CL_DEVICE_TYPE_GPU;
     assert_int_equal(ask_window(window, GIB, capabilities), CL_INVALID_OPERATION);
     assert_true(!capabilities[0] && !capabilities[1]);
-    assert_int_equal(driver.n_filled, 0);
+    assert_int_equal(driver.n_run, 0);
 
     driver.type = CL_DEVICE_TYPE_CPU;
     driver.svm = 0;
@@ -275,26 +367,118 @@ static void only_what_the_driver_can_is_offered(void **state)
     driver.svm = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
     assert_int_equal(ask_window(window, GIB, capabilities), CL_SUCCESS);
     assert_int_equal(capabilities[0], CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
+    assert_int_equal(driver.n_run, 0);
     assert_false(faulty());
 }
 
-static void a_driver_that_does_not_take_the_pointer_offers_nothing(void **state)
+static void offers_nothing(void)
 {
     cl_ulong capabilities[N_DEVICES] = {1, 1};
-    (void)state;
-    driver.deaf = true;
     assert_int_equal(ask_window(window, GIB, capabilities), CL_INVALID_OPERATION);
     assert_true(!capabilities[0] && !capabilities[1]);
-    assert_int_equal(driver.n_filled, N_DEVICES);
+    assert_int_equal(driver.n_buffers, 0);
 }
 
-static void a_driver_that_refuses_the_pointer_offers_nothing(void **state)
+static void a_driver_that_runs_no_native_kernel_offers_nothing(void **state)
 {
-    cl_ulong capabilities[N_DEVICES] = {1, 1};
+    (void)state;
+    driver.deaf = true;
+    offers_nothing();
+    assert_int_equal(driver.n_run, 1);
+}
+
+static void a_driver_that_refuses_native_kernels_offers_nothing(void **state)
+{
     (void)state;
     driver.stern = true;
-    assert_int_equal(ask_window(window, GIB, capabilities), CL_INVALID_OPERATION);
-    assert_true(!capabilities[0] && !capabilities[1]);
+    offers_nothing();
+}
+
+static void a_driver_without_native_kernels_offers_nothing(void **state)
+{
+    (void)state;
+    driver.foreign = true;
+    offers_nothing();
+}
+
+static void a_driver_that_copies_host_memory_offers_nothing(void **state)
+{
+    (void)state;
+    driver.elsewhere = true;
+    offers_nothing();
+}
+
+/* ---- what stands for the driver's functions */
+
+static void an_argument_is_a_buffer_at_that_address(void **state)
+{
+    cl_mem held = NULL;
+    (void)state;
+    open_window();
+    assert_int_equal(driver.n_run, N_DEVICES);
+    assert_int_equal(driver.n_buffers, 0);
+    assert_true(take(1, window, 64, 0, 0));
+    assert_int_equal(gn_svm_set_arg(v, NULL, 0, window + 9, &held), CL_SUCCESS);
+    assert_ptr_equal(driver.host, (void *)(uintptr_t)(window + 9));
+    assert_true(held && driver.argument == held && driver.n_buffers == 1);
+    /* Where nothing lives, too: whoever looks there is the kernel. */
+    assert_int_equal(gn_svm_set_arg(v, NULL, 0, window + 64, &held), CL_SUCCESS);
+    assert_int_equal(driver.n_buffers, 1);
+    assert_int_equal(gn_svm_set_arg(v, NULL, 0, 0, &held), CL_SUCCESS);
+    assert_true(!held && !driver.argument && !driver.n_buffers && !driver.pointer);
+    assert_false(gn_svm_tells_lists(v));
+}
+
+static void with_system_sharing_an_argument_is_the_pointer(void **state)
+{
+    cl_mem held = NULL;
+    (void)state;
+    driver.svm |= CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
+    open_window();
+    assert_int_equal(gn_svm_set_arg(v, NULL, 0, window + 9, &held), CL_SUCCESS);
+    assert_ptr_equal(driver.pointer, (void *)(uintptr_t)(window + 9));
+    assert_true(!held && !driver.n_buffers);
+    assert_true(gn_svm_tells_lists(v));
+}
+
+/* A command for the bytes from the window's beginning on. */
+static int32_t fill(uint64_t bytes, uint64_t pattern_bytes, const void *pattern)
+{
+    union {
+        struct gn_wire_SvmFill w;
+        unsigned char bytes[512];
+    } m = {.w = {.address = window, .size = bytes, .pattern_size = pattern_bytes, .pattern = {0, (uint32_t)pattern_bytes, sizeof m.w}}};
+    cl_event event = NULL;
+    struct gn_command *c = calloc(1, sizeof *c + sizeof m);
+    memcpy(m.bytes + sizeof m.w, pattern, pattern_bytes);
+    memcpy(gn_command_message(c), &m, sizeof m);
+    const int32_t result = gn_submit_SvmFill(v, c, (cl_command_queue)&some_object, 0, NULL, &event);
+    free(c);
+    return result;
+}
+
+static void a_fill_repeats_its_pattern(void **state)
+{
+    static const unsigned char pattern[128] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const unsigned char *at = (void *)(uintptr_t)window;
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        driver.svm |= way ? CL_DEVICE_SVM_FINE_GRAIN_SYSTEM : 0;
+        driver.foreign = way;
+        open_window();
+        assert_true(take(1, window, 1000, 0, 0));
+        assert_int_equal(fill(1000, 8, pattern), CL_SUCCESS);
+        for (int i = 0; i < 1000; i++)
+            assert_int_equal(at[i], pattern[i % 8]);
+        assert_int_equal(fill(256, 128, pattern), CL_SUCCESS);
+        assert_int_equal(at[128], 1);
+        assert_int_equal(at[8], 0);
+        assert_int_equal(at[256], 1);
+        assert_int_equal(fill(1001, 8, pattern), CL_INVALID_VALUE);
+        assert_int_equal(fill(1000, 0, pattern), CL_INVALID_VALUE);
+        close_vgpu(NULL);
+        open_vgpu(NULL);
+    }
 }
 
 /* ---- allocations */
@@ -470,8 +654,13 @@ int main(void)
         CASE(only_a_sane_window_is_taken),
         CASE(a_window_over_something_is_refused_and_harms_nothing),
         CASE(only_what_the_driver_can_is_offered),
-        CASE(a_driver_that_does_not_take_the_pointer_offers_nothing),
-        CASE(a_driver_that_refuses_the_pointer_offers_nothing),
+        CASE(a_driver_that_runs_no_native_kernel_offers_nothing),
+        CASE(a_driver_that_refuses_native_kernels_offers_nothing),
+        CASE(a_driver_without_native_kernels_offers_nothing),
+        CASE(a_driver_that_copies_host_memory_offers_nothing),
+        CASE(an_argument_is_a_buffer_at_that_address),
+        CASE(with_system_sharing_an_argument_is_the_pointer),
+        CASE(a_fill_repeats_its_pattern),
         CASE(an_allocation_is_the_segment_at_its_address),
         CASE(an_allocation_that_the_lease_does_not_cover_is_none),
         CASE(what_is_live_is_known_to_the_byte),
