@@ -323,7 +323,7 @@ static struct gn_arrival *by_ticket(struct gn_daemon *d, const struct gn_link_cl
     struct gn_arrival *found = NULL;
     gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
     {
-        if (gn_secret_same(a->ticket, claim->ticket, sizeof a->ticket) && !a->vgpu && a->id == claim->vgpu_id)
+        if (gn_secret_same(a->ticket, claim->ticket, sizeof a->ticket) && !a->vgpu)
             found = a;
     }
     return found;
@@ -348,7 +348,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
 {
     struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
     const struct gn_link_wait like = {
-        .vgpu_id = a->id, .platform = a->platform, .weight = a->weight, .n_segments = claim->n_segments, .memory_bytes = a->limit_bytes};
+        .platform = a->platform, .weight = a->weight, .n_segments = claim->n_segments, .memory_bytes = a->limit_bytes};
     if (!t)
         return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
     if (c->is_bound && c->bound_to != t)
@@ -357,7 +357,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
         return refuse_emptied(err);
     if (a->stream_fd < 0)
         return gn_fail(err, EINVAL, "move it again", "nobody has connected to send what the vGPU consists of");
-    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, &like, a->devices, a->order, *ring_fd, err);
+    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, *ring_fd, err);
     if (!v)
         return -ENOMEM;
     *ring_fd = -1;

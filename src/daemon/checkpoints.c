@@ -254,7 +254,7 @@ int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait 
         struct gn_tenant *tenant = gn_admit(c, c->tenant->rules.name, &code, err);
         if (!tenant)
             return code;
-        v = gn_vgpus_make_stopped(c, tenant, w, 0, NULL, fds[GN_LINK_WAIT_RING], err);
+        v = gn_vgpus_make_stopped(c, tenant, 0, w, 0, NULL, fds[GN_LINK_WAIT_RING], err);
         if (!v)
             return -ENOMEM;
         fds[GN_LINK_WAIT_RING] = -1;
@@ -288,7 +288,7 @@ static struct gn_vgpu_record *take_up(struct gn_conn *c, const struct gn_link_wa
         gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
         return NULL;
     }
-    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, tenant, w, 0, NULL, ring.fd, err);
+    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, tenant, 0, w, 0, NULL, ring.fd, err);
     if (!v) {
         gn_segment_fini(&ring);
         return NULL;

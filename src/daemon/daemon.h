@@ -363,9 +363,10 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
 /* The same of one on another machine. Its vGPU may have a worker: it is told so. */
 int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w, struct gn_error *err);
-/* new_vgpus.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its tenant may use). Takes ring_fd. */
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, uint64_t devices,
-                                             const uint8_t *order, int ring_fd, struct gn_error *err);
+/* new_vgpus.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its
+ * tenant may use). id: as an operator announced it, used if it is free; 0: new. Takes ring_fd. */
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, uint32_t id, const struct gn_link_wait *w,
+                                             uint64_t devices, const uint8_t *order, int ring_fd, struct gn_error *err);
 /* Asks the worker to end, and sees to it that it does. */
 void gn_vgpus_end_worker(struct gn_vgpu_record *v);
 /* A stopped vGPU's worker is dead: what it had is free. */

@@ -193,6 +193,21 @@ class Attaching(unittest.TestCase):
             pass
         self.assertEqual(self.pidfds(), before)
 
+    def test_wait_draws_a_new_id(self):
+        other, c = self.attached(), self.gantryd.client()
+        for wanted in (0x0badcafe, other.id):
+            waiting = self.gantryd.client()
+            waiting.send(frame(WAIT, 2, struct.pack("<IIIIQ32s", wanted, 0, 0, 0, 0, b"")), (2, other.segments[0]))
+            while len(vgpus(c)) == 1:
+                pass
+            ids = {int(v["id"], 16) for v in vgpus(c)} - {other.id}
+            self.assertEqual(len(ids), 1)
+            self.assertNotIn(wanted, ids)
+            waiting.close()
+            while len(vgpus(c)) == 2:
+                pass
+        c.close()
+
     def test_attaches_that_cannot_be_are_refused_and_the_connection_goes_on(self):
         c = self.gantryd.client()
         self.addCleanup(c.close)

@@ -228,8 +228,8 @@ struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct 
     return n;
 }
 
-struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, const struct gn_link_wait *w, uint64_t devices,
-                                             const uint8_t *order, int ring_fd, struct gn_error *err)
+struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, uint32_t id, const struct gn_link_wait *w,
+                                             uint64_t devices, const uint8_t *order, int ring_fd, struct gn_error *err)
 {
     struct gn_daemon *d = c->daemon;
     if (w->platform >= d->machine.n_platforms)
@@ -262,9 +262,8 @@ struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant
         return NULL;
     v->host = like.host;
     gn_frame_string_set(v->program, sizeof v->program, c->program);
-    int rc = w->vgpu_id && !gn_vgpus_find(d, w->vgpu_id) ? 0 : gn_vgpus_make_id(d, &v->id);
-    if (!v->id)
-        v->id = w->vgpu_id;
+    v->id = id && !gn_vgpus_find(d, id) ? id : 0;
+    int rc = v->id ? 0 : gn_vgpus_make_id(d, &v->id);
     if (rc == 0)
         rc = make_segment("gantry-counters", GN_COUNTERS_BYTES, &v->counters_fd, &ignored);
     if (rc == 0)

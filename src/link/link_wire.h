@@ -175,7 +175,7 @@ _Static_assert(sizeof(struct gn_link_stopped) == 40, "stopped");
 
 /* program -> gantryd. As in ATTACH; the platform by its name too, since another gantryd may number them otherwise. */
 struct gn_link_wait {
-    uint32_t vgpu_id;
+    uint32_t vgpu_id; /* the last one; gantryd ignores it and draws the id of a vGPU that is new to it */
     uint32_t platform;
     uint32_t weight;
     uint32_t n_segments; /* of data that it has, beyond the first */
@@ -217,7 +217,7 @@ _Static_assert(offsetof(struct gn_link_move, near) == GN_LINK_MOVE_PLAIN_BYTES, 
 
 /* program -> the other gantryd */
 struct gn_link_claim {
-    uint32_t vgpu_id;
+    uint32_t vgpu_id;    /* the last one; gantryd ignores it: the ticket decides which vGPU it is */
     uint32_t n_segments; /* of data that it has, beyond the first */
     uint8_t ticket[GN_LINK_TICKET_BYTES];
 };
