@@ -76,7 +76,7 @@ class SmallMachine(TcpCase):
     def test_buffers_beyond_a_quarter_lie_in_the_drivers_memory(self):
         with self.gantry() as gantry:
             p = self.program(gantry)
-            self.assertEqual(p.do("buffers 11 100"), 0)  # all of them in the session's would be more than it may fill
+            self.assertEqual(p.do("buffers 16 100"), 0)  # all of them in the session's would be more than it may fill
             self.assertEqual(p.do("rounds 2"), 0)
             p.end()
 
@@ -87,12 +87,12 @@ class SmallMachine(TcpCase):
             data.sendall(refusals.record(9, 1, 256 << 30))
             full, sent = bytes(1 << 20), 0
             try:
-                while sent < 2048:
+                while sent < 3072:
                     data.sendall(refusals.record(2, 1, sent << 20, full))
                     sent += 1
             except ConnectionError:
                 pass
-            self.assertLess(sent, 1024 + 64)
+            self.assertLess(sent, 1536 + 64)
             self.until(lambda: "fills more memory than it may have" in gantry.log(), "no reason in the log")
             self.assertEqual(other.do("rounds 2"), 0)
             control.close()
