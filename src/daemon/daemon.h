@@ -128,7 +128,8 @@ struct gn_vgpu_record {
     bool driver_stays; /* a driver that cannot be unloaded is in its program, in use or not */
     bool hosted;       /* passthrough: its program is its worker. `host` is NULL, `process` and worker_pid are the program's */
     uint32_t n_segments;
-    struct gn_cache *cache; /* of its worker's kernels; NULL: none */
+    struct gn_cache *cache;       /* of its worker's kernels; NULL: none */
+    struct gn_memory_group group; /* its worker's */
 
     bool starting; /* counted in its quota: its program waits for it */
     bool spawning; /* the template has not answered yet */

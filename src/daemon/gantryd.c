@@ -330,6 +330,7 @@ int main(int argc, char **argv)
     if (rc) {
         gn_sockets_close(&gantryd.sockets);
         gn_hosts_fini(&gantryd);
+        gn_walls_fini(&gantryd.walls);
         stop_scheduler(&gantryd);
         gn_tenants_fini(&gantryd.tenants);
         gn_machine_fini(&gantryd.machine);
@@ -348,6 +349,7 @@ int main(int argc, char **argv)
     gn_sockets_close(&gantryd.sockets);
     gn_hosts_fini(&gantryd);
     gn_caches_fini(&gantryd);
+    gn_walls_fini(&gantryd.walls);
     gn_log_writer_stop(LOG_END_MS);
     gn_loop_close(&gantryd.loop, &gantryd.grace);
     gn_loop_close(&gantryd.loop, &gantryd.lease_timer);

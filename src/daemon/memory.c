@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "daemon/daemon.h"
+#include "daemon/vgpus_inside.h"
 
 static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
 {
@@ -20,9 +21,11 @@ static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
 static void bound(struct gn_vgpu_record *v)
 {
     const struct gn_daemon *d = v->daemon;
+    const struct gn_platform_record *p = &d->machine.platforms[v->platform];
     if (v->hosted) /* what else its program's process holds is not the lease's affair */
         return;
-    gn_walls_follow_lease(&d->walls, &d->machine.platforms[v->platform], v->process.fd, v->worker_pid, v->lease.leased_bytes);
+    gn_walls_follow_lease(&d->walls, p, v->process.fd, v->worker_pid, v->lease.leased_bytes);
+    gn_memory_group_raise(&d->walls.memory_groups, &v->group, gn_vgpus_bound_together(v));
 }
 
 /* Each is counted; a vGPU's first one is told, since a program may try again and again. */

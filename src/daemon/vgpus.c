@@ -128,6 +128,14 @@ static void leave_scheduler(struct gn_vgpu_record *v)
     gn_tracing_end(v->daemon, v);
 }
 
+/* What gantryd holds for a worker that has ended. */
+static void release_worker_resources(struct gn_vgpu_record *v)
+{
+    gn_cache_release(v->daemon, v->cache);
+    v->cache = NULL;
+    gn_memory_group_remove(&v->daemon->walls.memory_groups, &v->group);
+}
+
 void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
 {
     /* One that is in a file needs no worker, and its program may be coming back. */
@@ -139,8 +147,7 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     gn_holder_gone(&v->lease, gn_now_ns());
     leave_scheduler(v);
     gn_shares_fini(&v->shares);
-    gn_cache_release(d, v->cache);
-    v->cache = NULL;
+    release_worker_resources(v);
     v->tenant->n_vgpus--;
     d->crowd.n_vgpus--;
     close_control(v);
@@ -288,8 +295,7 @@ void gn_vgpus_lost(struct gn_vgpu_record *v)
 void gn_vgpus_worker_over(struct gn_vgpu_record *v)
 {
     const uint64_t limit_bytes = v->lease.limit_bytes;
-    gn_cache_release(v->daemon, v->cache);
-    v->cache = NULL;
+    release_worker_resources(v);
     v->ending = false;
     v->kill_at_ns = 0;
     gn_vgpus_arm(v->daemon);
@@ -441,6 +447,15 @@ void gn_vgpus_note_breach(const struct gn_vgpu_record *v)
     gn_breaches_note(&d->breaches, v->tenant->rules.name, v->quota->source, d->breach_pause_ns, gn_now_ns());
 }
 
+static const char *why_ended(const struct gn_vgpu_record *v, int signal)
+{
+    if (signal == SIGSYS)
+        return ", for a system call that no driver makes";
+    if (signal == SIGKILL && gn_memory_group_overflowed(&v->daemon->walls.memory_groups, &v->group))
+        return ", because its memory cgroups or the machine had no memory left";
+    return "";
+}
+
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
 {
     /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
@@ -456,7 +471,7 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
     /* What the filter of system calls has ended is told even when its program left as quickly. */
     if (ended_by && (!v->ending || ended_by == SIGSYS))
         gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s", v->id, (int)v->worker_pid, ended_by,
-                     ended_by == SIGSYS ? ", for a system call that no driver makes" : "", lost);
+                     why_ended(v, ended_by), lost);
     else if (!v->ending && WEXITSTATUS(status))
         gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d%s", v->id, (int)v->worker_pid,
                      WEXITSTATUS(status), lost);
@@ -625,6 +640,7 @@ int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
         init_writer(n);
     SWAP(v->log, n->log);
     SWAP(v->cache, n->cache);
+    SWAP(v->group, n->group);
     if (v->log.source.fd >= 0) {
         v->log.source.events = 0;
         gn_loop_change(l, &v->log.source, EPOLLIN);

@@ -37,6 +37,9 @@
 /* What a driver and its compiler need beside the program's own memory; threads' stacks count whole. */
 #define DRIVER_BYTES (UINT64_C(3) << 30)
 #define STACK_BYTES  (UINT64_C(16) << 20)
+/* For a worker's files in memory: new kernels of its cache, temporary files, records. */
+#define TOGETHER_BYTES (UINT64_C(1) << 30)
+#define GROUPS_NAME    "memory of all processes" /* of the wall that gantryd builds */
 
 _Static_assert(GN_WALL_MAX_GROUPS == GN_WORKER_MAX_GROUPS, "groups go over the wire as they are");
 
@@ -113,6 +116,12 @@ static bool may_move_limits(void)
     return syscall(SYS_capget, &head, data) == 0 && (data[0].effective >> CAP_SYS_RESOURCE & 1);
 }
 
+static void add_name(char *names, size_t size, const char *name)
+{
+    const size_t n = strlen(names);
+    snprintf(names + n, size - n, "%s%s", n ? ", " : "", name);
+}
+
 int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache, struct gn_error *err)
 {
     memset(w, 0, sizeof *w);
@@ -125,11 +134,23 @@ int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_m
         return rc;
     gn_wall_names(w->can.have, w->have_names, sizeof w->have_names);
     gn_wall_names(GN_WALL_ALL & ~w->can.have, w->missing_names, sizeof w->missing_names);
+    if (mode != GN_WALL_NONE)
+        gn_memory_groups_init(&w->memory_groups, "/proc/self/cgroup", "/sys/fs/cgroup");
     if (mode == GN_WALL_NONE)
         gn_log(GN_LOG_WARN, "walls = none: programs' kernels may do whatever their user may");
     else if (w->missing_names[0])
         gn_log(GN_LOG_WARN, "workers go without these walls, which cannot be had here: %s", w->missing_names);
+    /* Few gantryds may make cgroups, and each process is bounded without: doctor tells, no warning does. */
+    if (w->memory_groups.have)
+        add_name(w->have_names, sizeof w->have_names, GROUPS_NAME);
+    else
+        add_name(w->missing_names, sizeof w->missing_names, GROUPS_NAME);
     return 0;
+}
+
+void gn_walls_fini(struct gn_walls *w)
+{
+    gn_memory_groups_fini(&w->memory_groups);
 }
 
 static const char *const modes[] = {"none", "available", "required"};
@@ -250,6 +271,22 @@ void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_re
         limit.rlim_cur = limit.rlim_max;
     if (prlimit(worker, RLIMIT_DATA, &limit, NULL) < 0)
         gn_debug("the bound on worker %d's memory stays: %s", (int)worker, strerror(errno));
+}
+
+uint64_t gn_walls_bound_together(const struct gn_walls *w, const struct gn_platform_record *platform, bool remote, uint64_t limit_bytes,
+                                 uint64_t leased_bytes)
+{
+    const uint64_t quarter = (uint64_t)sysconf(_SC_PHYS_PAGES) / 4 * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t area = quarter, ret;
+    if (w->mode == GN_WALL_NONE || !has_host_memory(platform))
+        return 0;
+    /* A remote program's data area holds all of its buffers, and a migration makes copies of them. */
+    if (remote && !gn_mul_u64(limit_bytes ? limit_bytes : quarter, 2, &area))
+        return 0;
+    return gn_add_u64(bound_on_memory(leased_bytes), TOGETHER_BYTES, &ret) && gn_add_u64(ret, leased_bytes, &ret) &&
+                   gn_add_u64(ret, area, &ret)
+               ? ret
+               : 0;
 }
 
 void gn_walls_of(const struct gn_walls *w, const struct gn_platform_record *platform, int peer, struct gn_worker_boot_wall *ret)

@@ -3,9 +3,10 @@
 #define GN_DAEMON_WALLS_H
 
 #include "daemon/devices.h"
+#include "daemon/memory_groups.h"
 #include "wall/wall.h"
 
-/* The walls of this gantryd's workers: set at start, read-only afterwards. */
+/* The walls of this gantryd's workers: set at start, read-only afterwards but for memory_groups. */
 struct gn_walls {
     enum gn_wall_mode mode;
     struct gn_worker_walls can;
@@ -17,6 +18,7 @@ struct gn_walls {
     gid_t gid;
     uint32_t n_groups;
     uint32_t groups[GN_WORKER_MAX_GROUPS];
+    struct gn_memory_groups memory_groups;
 };
 
 /*
@@ -25,6 +27,9 @@ struct gn_walls {
  * Blocks for milliseconds.
  */
 int gn_walls_init(struct gn_walls *w, const struct gn_machine *m, enum gn_wall_mode mode, const char *cache, struct gn_error *err);
+
+/* When no worker is left. */
+void gn_walls_fini(struct gn_walls *w);
 
 /* required, available, none; -EINVAL for anything else. */
 int gn_walls_mode_parse(const char *name, enum gn_wall_mode *ret);
@@ -41,5 +46,9 @@ int gn_walls_open_cache_root(const struct gn_walls *w);
  */
 void gn_walls_follow_lease(const struct gn_walls *w, const struct gn_platform_record *platform, int pidfd, pid_t worker,
                            uint64_t leased_bytes);
+/* What all processes of a worker may have together, that of its data area included; 0: there is no
+ * bound. limit_bytes: of device memory that the vGPU may have; 0: all. */
+uint64_t gn_walls_bound_together(const struct gn_walls *w, const struct gn_platform_record *platform, bool remote, uint64_t limit_bytes,
+                                 uint64_t leased_bytes);
 
 #endif

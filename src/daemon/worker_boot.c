@@ -34,6 +34,22 @@ static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program, 
     wall->layered = layered;
 }
 
+uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v)
+{
+    /* The program's link is the vGPU's, whichever worker has it. */
+    const bool remote = v->takes_from ? v->takes_from->remote : v->remote;
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    return gn_walls_bound_together(&v->daemon->walls, p, remote, gn_holder_limit(&v->lease), v->lease.leased_bytes);
+}
+
+static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
+{
+    struct gn_memory_groups *g = &v->daemon->walls.memory_groups;
+    gn_memory_group_remove(g, &v->group);
+    v->group = gn_memory_group_name(g, gn_vgpus_bound_together(v), wall->group, sizeof wall->group);
+    wall->group_bytes = v->group.most_bytes;
+}
+
 int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, const int *stdio)
 {
     const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
@@ -88,8 +104,10 @@ int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, 
         n += sizeof device;
     }
     gn_walls_of(&v->daemon->walls, p, program && !program->remote ? program->socket.fd : -1, &wall);
-    if (!v->hosted)
+    if (!v->hosted) {
         take_cache(v, program, &wall);
+        name_group(v, &wall);
+    }
     memcpy(b.rest + n, &wall, sizeof wall);
     n += sizeof wall;
     if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)

@@ -241,6 +241,7 @@ struct gn_worker_hand_last {
 
 #define GN_WORKER_MAX_GROUPS  64
 #define GN_WORKER_CACHE_BYTES 1024
+#define GN_WORKER_GROUP_BYTES 512
 
 /* Behind the devices of BOOT: the walls that the worker is to raise around itself (src/wall). */
 struct gn_worker_boot_wall {
@@ -248,13 +249,15 @@ struct gn_worker_boot_wall {
     uint32_t change_user; /* 0 or 1 */
     uint32_t uid;
     uint32_t gid;
-    uint64_t data_bytes; /* of private memory; 0: no bound */
+    uint64_t data_bytes;  /* of private memory; 0: no bound */
+    uint64_t group_bytes; /* of memory of all of its processes, when `group` is made; 0: no bound */
     uint32_t n_groups;
     uint32_t groups[GN_WORKER_MAX_GROUPS];
     uint32_t layered;                  /* 1: the cache is there, in layers; 0: the worker makes its folder */
     char cache[GN_WORKER_CACHE_BYTES]; /* "": none */
+    char group[GN_WORKER_GROUP_BYTES]; /* the folder of its memory cgroup, which the worker makes; "": none */
 };
-_Static_assert(sizeof(struct gn_worker_boot_wall) == 1312, "boot wall");
+_Static_assert(sizeof(struct gn_worker_boot_wall) == 1832, "boot wall");
 
 /* What of the walls can be had here. */
 struct gn_worker_walls {

@@ -28,7 +28,8 @@ static int take_apart(struct gn_frame_reader *reader, const struct gn_frame *f, 
         b->ranks[i] = d.rank;
     }
     memcpy(&b->wall, (const char *)f->payload + f->n_payload - sizeof b->wall, sizeof b->wall);
-    if (b->wall.n_groups > GN_WORKER_MAX_GROUPS || !gn_frame_string_ok(b->wall.cache, sizeof b->wall.cache))
+    if (b->wall.n_groups > GN_WORKER_MAX_GROUPS || !gn_frame_string_ok(b->wall.cache, sizeof b->wall.cache) ||
+        !gn_frame_string_ok(b->wall.group, sizeof b->wall.group))
         return -EPROTO;
     for (int i = 0; i < GN_WORKER_BOOT_FDS; i++)
         b->fds[i] = gn_frame_take_fd(reader, i);

@@ -2,6 +2,7 @@
 #ifndef GN_WALL_H
 #define GN_WALL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -79,6 +80,30 @@ void gn_wall_follow(const struct gn_wall_forker *f);
  * be taken, or the mode is GN_WALL_REQUIRED and something of GN_WALL_MUST is missing.
  */
 int gn_wall_raise(const struct gn_wall_plan *plan, struct gn_wall_report *ret, struct gn_error *err);
+
+/*
+ * Memory cgroups (group.c). The bound on memory holds for swap, too: with version 2 as much again,
+ * with version 1 for both together. 0 or -errno.
+ */
+int gn_wall_group_bound(const char *folder, uint64_t most_bytes);
+/* Writes to a file in a cgroup's folder. 0 or -errno. */
+int gn_wall_group_write(const char *folder, const char *name, const char *text);
+
+/*
+ * A worker's own. It is made and opened before the walls are raised. A thread of the worker enters
+ * it behind them, for the whole process, while the driver starts: the kernel lets it wait for
+ * milliseconds. A failure is logged, and the worker goes on without. folder "": there is none.
+ * most_bytes 0: no bound of its own.
+ */
+struct gn_wall_group {
+    int fd; /* -1: none */
+    bool started;
+    pthread_t thread;
+};
+void gn_wall_group_make(struct gn_wall_group *g, const char *folder, uint64_t most_bytes);
+void gn_wall_group_start(struct gn_wall_group *g);
+/* The worker and all that it makes from now on are in it. */
+void gn_wall_group_wait(struct gn_wall_group *g);
 
 /* Names of walls, for a sentence: "processes, files". */
 void gn_wall_names(uint32_t walls, char *ret, size_t n);

@@ -77,6 +77,7 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     struct gn_boot b;
     struct gn_vgpu_boot v = {.control_fd = start->control_fd};
     struct gn_error err = {{0}, {0}};
+    struct gn_wall_group group;
     char name[16];
 
     become_worker(start);
@@ -98,10 +99,14 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     rc = gn_boot_map(&b, &v, &err);
     if (rc == 0 && (rc = put_on_stdio(&b)) < 0)
         gn_fail(&err, -rc, NULL, "a worker cannot take its program's stdout: %s", strerror(-rc));
+    gn_wall_group_make(&group, rc == 0 ? b.wall.group : "", b.wall.group_bytes);
     if (rc == 0)
         rc = raise_walls(start, &b, &err);
     if (rc == 0)
+        gn_wall_group_start(&group);
+    if (rc == 0)
         rc = bring_up(start, &b, &v, &err);
+    gn_wall_group_wait(&group);
     if (rc) {
         gn_worker_refuse(start->control_fd, 0, rc, &err);
         _exit(1);
