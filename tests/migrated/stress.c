@@ -367,6 +367,21 @@ static cl_program linked(const char *options)
     return whole;
 }
 
+/* The size, the text and the text once more, whatever happens in between. */
+static void ask_log(cl_program program)
+{
+    char log[2][4096];
+    size_t bytes = 0, told = 0;
+    MUST(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes));
+    HOLDS(bytes <= sizeof log[0]);
+    for (int i = 0; i < 2; i++) {
+        usleep(dice(20000));
+        MUST(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log[i], &told));
+        HOLDS(told == bytes);
+    }
+    HOLDS(!memcmp(log[0], log[1], bytes) && strstr(log[0], "nonsense"));
+}
+
 static void program_step(uint32_t n)
 {
     static const char text[] = "kernel void grow(global uint *a, uint n) { a[get_global_id(0)] = n + N; }\n";
@@ -403,6 +418,7 @@ static void program_step(uint32_t n)
         usleep(dice(20000));
         MUST(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_STATUS, sizeof status, &status, NULL));
         HOLDS(status == CL_BUILD_ERROR);
+        ask_log(program);
         MUST(clReleaseProgram(program));
     }
 }

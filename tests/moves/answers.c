@@ -6,8 +6,7 @@
  *
  *     answers svm | plain     svm: some of its memory is shared virtual memory
  *
- * Left out is what is the driver's own each time: a program's binaries, and the log of a failed
- * build, which names a temporary file.
+ * A program's binaries are left out: each build of the driver makes other ones.
  */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
@@ -119,12 +118,13 @@ static void ask_mem(const struct object *o)
 
 static void ask_program(const struct object *o)
 {
-    const bool failed = strstr(o->name, "failed") != NULL;
     ASK_ALL(0x1160, 0x1170, o->name, "program",
             q == CL_PROGRAM_BINARY_SIZES || q == CL_PROGRAM_BINARIES ? CL_INVALID_VALUE : clGetProgramInfo(o->handle, q, ROOM, room, &n));
-    for (cl_uint d = 0; d < n_devices; d++)
-        ASK_ALL(0x1180, 0x118f, o->name, d ? "build, second device" : "build",
-                failed && q == CL_PROGRAM_BUILD_LOG ? CL_INVALID_VALUE : clGetProgramBuildInfo(o->handle, devices[d], q, ROOM, room, &n));
+    for (cl_uint d = 0; d < n_devices; d++) {
+        const char *what = d ? "build, second device" : "build";
+        ASK(o->name, what, CL_PROGRAM_BUILD_LOG, clGetProgramBuildInfo(o->handle, devices[d], CL_PROGRAM_BUILD_LOG, 0, NULL, &n));
+        ASK_ALL(0x1180, 0x118f, o->name, what, clGetProgramBuildInfo(o->handle, devices[d], q, ROOM, room, &n));
+    }
 }
 
 static void ask_kernel(const struct object *o)
@@ -357,6 +357,18 @@ static cl_program from_binary(cl_program from)
     return p;
 }
 
+/* The log of the first device is that of the last build. */
+static void expect_log(cl_program p, const char *with, const char *without)
+{
+    static char log[4096];
+    size_t n = 0, again = 0;
+    MUST(clGetProgramBuildInfo(p, devices[0], CL_PROGRAM_BUILD_LOG, 0, NULL, &n));
+    HOLDS(n <= sizeof log);
+    MUST(clGetProgramBuildInfo(p, devices[0], CL_PROGRAM_BUILD_LOG, n, log, &again));
+    HOLDS(again == n && strstr(log, with) && !(without && strstr(log, without)));
+    HOLDS(clGetProgramBuildInfo(p, devices[0], CL_PROGRAM_BUILD_LOG, n - 1, log, NULL) == CL_INVALID_VALUE);
+}
+
 static cl_kernel kernel_of(cl_program p, const char *kernel, const char *name)
 {
     cl_int r;
@@ -366,6 +378,8 @@ static cl_kernel kernel_of(cl_program p, const char *kernel, const char *name)
 static cl_kernel make_programs(void)
 {
     static const char broken[] = "kernel void q(int) { nonsense }";
+    static const char warned[] = "#warning careful\n#ifdef BROKEN\nnonsense\n#endif\n"
+                                 "kernel void q(global int *a) { *a = 1; }\n";
     cl_kernel all[8];
     cl_uint n = 0;
     cl_int r;
@@ -385,6 +399,14 @@ static cl_kernel make_programs(void)
     HOLDS(clBuildProgram(failed, 0, NULL, "-w", NULL, NULL));
     failed = from_source(broken, "failed to compile");
     HOLDS(clCompileProgram(failed, 0, NULL, "-w", 0, NULL, NULL, NULL, NULL));
+    failed = from_source(warned, "failed to build, then built");
+    HOLDS(clBuildProgram(failed, 0, NULL, "-DBROKEN", NULL, NULL));
+    expect_log(failed, "nonsense", NULL);
+    MUST(clBuildProgram(failed, 0, NULL, "", NULL, NULL));
+    expect_log(failed, "careful", "nonsense");
+    cl_program part = from_source(warned, "compiled, warnings");
+    MUST(clCompileProgram(part, 0, NULL, "", 0, NULL, NULL, NULL, NULL));
+    add(PROGRAM, clLinkProgram(context, 0, NULL, "", 1, &part, NULL, NULL, &r), "program, linked, warnings");
     cl_program binary = from_binary(built);
     MUST(clBuildProgram(binary, 0, NULL, "", NULL, NULL));
     if (n_devices > 1) {

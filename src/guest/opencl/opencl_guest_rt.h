@@ -134,6 +134,8 @@ struct gn_cl_program {
     cl_uint n_devices;
     _Atomic bool may_print;          /* its kernels may: see gn_follow_stdout */
     struct gn_cl_binaries *binaries; /* binaries_lock: as the program was last told their sizes; NULL: never */
+    struct gn_build_log *build_logs; /* build_logs_lock: one per device that was asked for its log */
+    uint64_t n_builds;               /* build_logs_lock */
     struct gn_destructor *_Atomic destructors;
 };
 
@@ -180,7 +182,8 @@ struct gn_cl_session {
     struct gn_list watches; /* watch_lock: event callbacks */
     struct gn_list contexts;
     uint64_t next_cookie;
-    pthread_mutex_t binaries_lock; /* a leaf */
+    pthread_mutex_t binaries_lock;   /* a leaf */
+    pthread_mutex_t build_logs_lock; /* a leaf */
     pthread_mutex_t stdout_lock;
     uint64_t stdout_file[2];       /* stdout_lock: device and inode that the worker prints to */
     pthread_mutex_t svm_open_lock; /* held while the vGPU is asked, once */
@@ -212,6 +215,9 @@ cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_si
 cl_int gn_binaries(struct gn_cl_program *p, cl_uint n, size_t param_value_size, unsigned char **out, size_t *param_value_size_ret);
 void gn_binaries_forget(struct gn_cl_program *p);
 void gn_binaries_free(struct gn_cl_binaries *b); /* NULL does nothing */
+/* Retained build logs (build_log.c). A build of the program calls `forget`. */
+void gn_build_logs_forget(struct gn_cl_program *p);
+void gn_build_logs_free(struct gn_build_log *logs); /* NULL does nothing */
 /* The answer to a clGet*Info. */
 cl_int gn_answer(const void *value, size_t bytes, size_t param_value_size, void *param_value, size_t *param_value_size_ret);
 /* A zero-terminated list of pairs, copied with its end; *ret_n counts all elements. NULL and 0 for NULL. */

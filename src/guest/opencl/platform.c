@@ -55,6 +55,7 @@ static struct gn_session *open_session(uint32_t index)
     pthread_mutex_init(&detail->settle_lock, NULL);
     pthread_mutex_init(&detail->watch_lock, NULL);
     pthread_mutex_init(&detail->binaries_lock, NULL);
+    pthread_mutex_init(&detail->build_logs_lock, NULL);
     pthread_mutex_init(&detail->stdout_lock, NULL);
     gn_first_stdout(detail);
     pthread_mutex_init(&detail->svm_open_lock, NULL);

@@ -213,6 +213,7 @@ static void tell_program(void *arg)
 static cl_int built(struct gn_cl_program *p, cl_int result, void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
 {
     gn_binaries_forget(p);
+    gn_build_logs_forget(p);
     bool tell = notify && (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE || result == CL_COMPILE_PROGRAM_FAILURE ||
                            result == CL_LINK_PROGRAM_FAILURE);
     struct program_notice *n = tell ? malloc(sizeof *n) : NULL;

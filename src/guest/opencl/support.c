@@ -116,6 +116,7 @@ static void gone(struct gn_object *o)
         gn_run_destructors(&p->destructors, p);
         put_devices(p->devices, p->n_devices);
         gn_binaries_free(p->binaries);
+        gn_build_logs_free(p->build_logs);
         break;
     }
     case GN_KIND_KERNEL: {
