@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes descriptors, and keeps them off the first three numbers of a program. Any thread; the lock is held
- * only where one of these is closed, so that a fork finds nothing held.
+ * Makes descriptors, and keeps them off the first three numbers of a program. Any thread; `lock` is
+ * held only where one of these is closed, so that a fork finds nothing held.
  */
 #include "base/descriptor.h"
 
@@ -9,11 +9,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -21,6 +24,18 @@
 
 static _Atomic bool in_program;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A program's own, by their numbers. */
+static struct {
+    pthread_mutex_t lock; /* taken behind the other */
+    struct file {
+        dev_t device;
+        ino_t inode;
+        uint64_t serial; /* 0: nothing is known of it */
+    } * files;
+    int n;
+    uint64_t n_made;
+} ours = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void gn_fd_in_program(void)
 {
@@ -31,6 +46,107 @@ bool gn_fd_is_open(int fd)
 {
     const int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && !(flags & O_PATH);
+}
+
+static struct file file_of(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return (struct file){.serial = 0};
+    return (struct file){st.st_dev, st.st_ino, ++ours.n_made};
+}
+
+static bool make_room_locked(int fd)
+{
+    if (fd < ours.n)
+        return true;
+    struct file *files = realloc(ours.files, (size_t)(fd + 64) * sizeof *files);
+    if (!files)
+        return false;
+    memset(files + ours.n, 0, (size_t)(fd + 64 - ours.n) * sizeof *files);
+    ours.files = files;
+    ours.n = fd + 64;
+    return true;
+}
+
+/* One that cannot be remembered is taken for ours. */
+static int remember(int fd)
+{
+    const int error = errno;
+    if (fd < 0 || !atomic_load_explicit(&in_program, memory_order_relaxed))
+        return fd;
+    pthread_mutex_lock(&ours.lock);
+    if (make_room_locked(fd))
+        ours.files[fd] = file_of(fd);
+    pthread_mutex_unlock(&ours.lock);
+    errno = error;
+    return fd;
+}
+
+void gn_fd_adopt(int fd)
+{
+    (void)remember(fd);
+}
+
+static uint64_t serial_locked(int fd)
+{
+    struct stat st;
+    if (fd >= ours.n || !ours.files[fd].serial)
+        return UINT64_MAX;
+    const struct file *f = &ours.files[fd];
+    return !fstat(fd, &st) && st.st_dev == f->device && st.st_ino == f->inode ? f->serial : 0;
+}
+
+uint64_t gn_fd_serial(int fd)
+{
+    if (fd < 0 || !atomic_load_explicit(&in_program, memory_order_relaxed))
+        return fd < 0 ? 0 : UINT64_MAX;
+    pthread_mutex_lock(&ours.lock);
+    const uint64_t serial = serial_locked(fd);
+    pthread_mutex_unlock(&ours.lock);
+    return serial;
+}
+
+bool gn_fd_is_ours(int fd)
+{
+    return gn_fd_serial(fd) != 0;
+}
+
+void gn_fd_close(int fd)
+{
+    if (fd < 0)
+        return;
+    /* Under no lock where another process's descriptor may wait as it is closed. */
+    if (!atomic_load_explicit(&in_program, memory_order_relaxed)) {
+        close(fd);
+        return;
+    }
+    pthread_mutex_lock(&ours.lock);
+    if (serial_locked(fd))
+        close(fd);
+    if (fd < ours.n)
+        ours.files[fd].serial = 0;
+    pthread_mutex_unlock(&ours.lock);
+}
+
+bool gn_fd_signal(int fd)
+{
+    const uint64_t one = 1;
+    const bool is = gn_fd_is_ours(fd);
+    if (is)
+        (void)!write(fd, &one, sizeof one);
+    return is;
+}
+
+int gn_fd_replace(int fd, int at)
+{
+    if (!gn_fd_is_ours(at)) {
+        errno = EBADF;
+        return -1;
+    }
+    const int rc = dup3(fd, at, O_CLOEXEC);
+    remember(at);
+    return rc < 0 ? -1 : 0;
 }
 
 /* Closed ones of the first three, held. */
@@ -92,7 +208,7 @@ static int made(const struct held *h, int fd)
 {
     const int higher = raise_one(fd);
     let_go(h);
-    return higher;
+    return remember(higher);
 }
 
 int gn_fd_socket(int domain, int type, int protocol)
@@ -118,7 +234,8 @@ int gn_fd_pair(int domain, int type, int ret[static 2])
         errno = EMFILE;
         return -1;
     }
-    memcpy(ret, ends, sizeof ends);
+    for (int i = 0; i < 2; i++)
+        ret[i] = remember(ends[i]);
     return 0;
 }
 
@@ -159,7 +276,7 @@ int gn_fd_open_at(int folder, const char *path, int flags)
 
 int gn_fd_duplicate(int fd)
 {
-    return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OURS);
+    return remember(fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OURS));
 }
 
 ssize_t gn_fd_receive(int fd, struct msghdr *msg, int flags)
@@ -172,7 +289,7 @@ ssize_t gn_fd_receive(int fd, struct msghdr *msg, int flags)
         for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
             int one;
             memcpy(&one, (char *)c + at, sizeof one);
-            one = raise_one(one);
+            one = remember(raise_one(one));
             memcpy((char *)c + at, &one, sizeof one);
         }
     }
@@ -183,9 +300,17 @@ ssize_t gn_fd_receive(int fd, struct msghdr *msg, int flags)
 void gn_fd_before_fork(void)
 {
     pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ours.lock);
 }
 
 void gn_fd_after_fork(void)
 {
+    pthread_mutex_unlock(&ours.lock);
     pthread_mutex_unlock(&lock);
+}
+
+void gn_fd_after_fork_child(void)
+{
+    pthread_mutex_init(&ours.lock, NULL);
+    pthread_mutex_init(&lock, NULL);
 }

@@ -3,6 +3,7 @@
 #define GN_BASE_DESCRIPTOR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct msghdr;
@@ -25,6 +26,8 @@ void gn_fd_in_program(void);
 /* Around a program's fork(): its child inherits nothing that is held. */
 void gn_fd_before_fork(void);
 void gn_fd_after_fork(void);
+/* In the child, where it inherits them held. It may come twice. */
+void gn_fd_after_fork_child(void);
 
 int gn_fd_socket(int domain, int type, int protocol);
 int gn_fd_pair(int domain, int type, int ret[static 2]);
@@ -41,5 +44,27 @@ ssize_t gn_fd_receive(int fd, struct msghdr *msg, int flags);
 
 /* Is one of the first three the program's? Not while it is only held here. */
 bool gn_fd_is_open(int fd);
+
+/*
+ * A program may close descriptors that it does not know, as closefrom(3) does, and have its own
+ * under the same numbers then. So in a program each descriptor that was made here is remembered by
+ * its file.
+ */
+
+/*
+ * Does this number still stand for the file that was made here? Asked before each read and write.
+ * Files without an inode of their own (eventfd, epoll, timerfd) are not told from each other.
+ */
+bool gn_fd_is_ours(int fd);
+/* 0 if not; otherwise a number of its own for each descriptor that was made here. */
+uint64_t gn_fd_serial(int fd);
+/* This library uses from now on what another one of the program has made. */
+void gn_fd_adopt(int fd);
+/* Closes it, if so; -1 is none. */
+void gn_fd_close(int fd);
+/* Adds one to an eventfd. False: it is not ours any more. */
+bool gn_fd_signal(int fd);
+/* dup3(2): `at`, which must still be ours, comes to stand for fd's file. 0 or -1 and errno. */
+int gn_fd_replace(int fd, int at);
 
 #endif

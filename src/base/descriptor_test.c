@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of a process without the first three: a child, whose status says what is wrong. */
+/*
+ * Descriptors of a program, and of one without the first three: a child, whose status says which
+ * line fails.
+ */
 #include "base/descriptor.h"
 
 #include <errno.h>
@@ -166,12 +169,70 @@ static void test_nothing_is_written_anywhere(void **state)
     in_child(beside_who_writes);
 }
 
+/* The program closes one of Gantry's, and has a file of its own under the number. */
+static void replace_behind(int fd)
+{
+    int own[2];
+    NEED(!pipe(own) && dup2(own[0], fd) == fd);
+    close(own[0]);
+    close(own[1]);
+}
+
+static void close_behind(void)
+{
+    int pair[2], more[2];
+    gn_fd_in_program();
+    NEED(!gn_fd_pair(AF_UNIX, SOCK_STREAM, pair) && !gn_fd_pair(AF_UNIX, SOCK_STREAM, more));
+    const uint64_t first = gn_fd_serial(pair[0]), second = gn_fd_serial(pair[1]);
+    NEED(first && second && first != second);
+    NEED(gn_fd_is_ours(pair[0]) && !gn_fd_is_ours(-1) && !gn_fd_serial(-1));
+
+    close(pair[0]);
+    NEED(!gn_fd_is_ours(pair[0]));
+    replace_behind(pair[0]);
+    NEED(!gn_fd_is_ours(pair[0]) && !gn_fd_serial(pair[0]) && !gn_fd_signal(pair[0]));
+    NEED(gn_fd_replace(more[0], pair[0]) < 0 && errno == EBADF);
+    gn_fd_close(pair[0]);
+    NEED(fcntl(pair[0], F_GETFD) >= 0);
+
+    NEED(!gn_fd_replace(more[0], pair[1]));
+    NEED(gn_fd_is_ours(pair[1]) && gn_fd_serial(pair[1]) != second);
+    gn_fd_close(pair[1]);
+    NEED(fcntl(pair[1], F_GETFD) < 0);
+}
+
+static void test_a_program_closes_and_replaces_them(void **state)
+{
+    (void)state;
+    in_child(close_behind);
+}
+
+/* Two libraries of a program have a table each: the number was another file in this one's. */
+static void adopt(void)
+{
+    gn_fd_in_program();
+    const int fd = gn_fd_memory("test", 0);
+    close(fd);
+    replace_behind(fd);
+    NEED(!gn_fd_is_ours(fd));
+    gn_fd_adopt(fd);
+    NEED(gn_fd_is_ours(fd));
+    gn_fd_close(fd);
+    NEED(fcntl(fd, F_GETFD) < 0);
+}
+
+static void test_one_library_adopts_from_another(void **state)
+{
+    (void)state;
+    in_child(adopt);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_programs_lie_above_two),
-        cmocka_unit_test(test_gantrys_own_processes_have_all),
-        cmocka_unit_test(test_nothing_is_written_anywhere),
+        cmocka_unit_test(test_a_programs_lie_above_two),        cmocka_unit_test(test_gantrys_own_processes_have_all),
+        cmocka_unit_test(test_nothing_is_written_anywhere),     cmocka_unit_test(test_a_program_closes_and_replaces_them),
+        cmocka_unit_test(test_one_library_adopts_from_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

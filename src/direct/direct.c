@@ -50,8 +50,7 @@ static void drop_cuts(struct gn_direct *d)
 {
     pthread_mutex_lock(&d->lock);
     for (int i = 0; i < N_CUTS; i++) {
-        if (d->cuts[i] >= 0)
-            close(d->cuts[i]);
+        gn_fd_close(d->cuts[i]);
         d->cuts[i] = -1;
     }
     pthread_mutex_unlock(&d->lock);
@@ -84,9 +83,16 @@ static int say_booted(struct gn_direct *d, struct gn_error *err)
                : 0;
 }
 
+static void install_fork_handlers(void)
+{
+    pthread_atfork(gn_fd_before_fork, gn_fd_after_fork, gn_fd_after_fork_child);
+}
+
 static struct gn_direct *create(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct gn_direct *d = malloc(sizeof *d);
+    pthread_once(&once, install_fork_handlers);
     gn_fd_in_program();
     if (!d)
         return NULL;
@@ -119,6 +125,7 @@ static int is_called_off(const struct gn_direct *d, struct gn_error *err)
 static int boot(struct gn_direct *d, const char *library, int control_fd, bool takes_over, struct gn_error *err)
 {
     d->boot.control_fd = control_fd;
+    gn_fd_adopt(control_fd);
     int rc = add_cut(d, 0, control_fd, err);
     if (rc == 0 && (rc = gn_boot_receive(control_fd, &d->said)))
         gn_fail(err, -rc, NULL, "gantryd did not say what the vGPU is to be: %s", strerror(-rc));
@@ -177,6 +184,7 @@ static int send_here(struct gn_direct *d, const void *message, uint32_t n_bytes)
 
 static void forked(struct gn_direct *d)
 {
+    gn_fd_after_fork_child(); /* the handler of our own may come later */
     gn_vgpu_forked(d->vgpu);
 }
 

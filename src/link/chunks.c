@@ -51,7 +51,7 @@ int gn_chunks_offer(struct gn_chunks *c, int *ret_other)
     if (!rc)
         rc = gn_frame_send(c->socket, SEND_TIMEOUT_MS, MEMORY, 0, 0, NULL, 0, &c->memory.fd, 1);
     if (rc) {
-        close(ends[1]);
+        gn_fd_close(ends[1]);
         gn_chunks_close(c);
         return rc;
     }
@@ -96,7 +96,7 @@ int gn_chunks_accept(struct gn_chunks *c, int socket, int timeout_ms)
         const int fd = gn_frame_take_fd(&c->reader, 0);
         rc = gn_segment_adopt(fd, (uint64_t)GN_N_CHUNKS * GN_CHUNK_BYTES, &c->memory);
         if (rc) {
-            close(fd);
+            gn_fd_close(fd);
             c->memory = (struct gn_segment){.fd = -1};
         } else if (c->memory.bytes != (uint64_t)GN_N_CHUNKS * GN_CHUNK_BYTES) {
             rc = -EPROTO;
@@ -164,7 +164,7 @@ void gn_chunks_close(struct gn_chunks *c)
     if (c->socket < 0)
         return;
     gn_frame_reader_fini(&c->reader);
-    close(c->socket);
+    gn_fd_close(c->socket);
     if (c->memory.fd >= 0)
         gn_segment_fini(&c->memory);
     c->socket = c->memory.fd = -1;

@@ -41,7 +41,7 @@ static void get_rid_of(struct gn_fd_sink *sink, int fd)
     if (sink)
         sink->take(sink, fd);
     else
-        close(fd);
+        gn_fd_close(fd);
 }
 
 static void drop_fds(struct gn_frame_reader *r)
@@ -84,6 +84,8 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
             return fault(r, (int)got);
         return got > 0 ? got : got == -EAGAIN ? 0 : fault(r, r->have ? -EPROTO : -EPIPE);
     }
+    if (!gn_fd_is_ours(r->fd))
+        return fault(r, -EBADF);
     do
         got = gn_fd_receive(r->fd, &msg, 0);
     while (got < 0 && errno == EINTR);
@@ -287,6 +289,11 @@ static ssize_t transmit(int fd, const struct gn_frame_header *h, const uint8_t *
         memcpy(CMSG_DATA(c), fds, (size_t)n_fds * sizeof(int));
     }
     ssize_t n;
+    bool ours = gn_fd_is_ours(fd);
+    for (int i = 0; i < n_fds; i++)
+        ours &= gn_fd_is_ours(fds[i]); /* the peer is to get no file of the program's instead */
+    if (!ours)
+        return -EBADF;
     do
         n = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);

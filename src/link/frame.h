@@ -71,9 +71,9 @@ void gn_frame_reader_init(struct gn_frame_reader *r, int fd);
 void gn_frame_reader_fini(struct gn_frame_reader *r);
 
 /*
- * Never blocks. 1: a frame; 0: none yet; -EPIPE: the peer hung up between frames; -EPROTO: it broke the
- * format (or hung up inside a frame), -ENOMEM. Errors are sticky. Descriptors of the frame before that were
- * not taken are closed.
+ * Never blocks. 1: a frame; 0: none yet; -EPIPE: the peer hung up between frames; -EPROTO: it broke
+ * the format (or hung up inside a frame), -ENOMEM; -EBADF: in a program, the descriptor is not ours
+ * any more. Errors are sticky. Descriptors of the frame before that were not taken are closed.
  */
 int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret);
 

@@ -194,11 +194,15 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, cons
     int rc = left < 0 ? -errno : send_frame(to, GN_LINK_GO, other->seq, NULL, 0, NULL, 0);
     if (rc) {
         if (left >= 0)
-            close(left);
+            gn_fd_close(left);
         gn_link_close(to);
         return rc;
     }
-    (void)dup3(other->socket.fd, u->socket.fd, O_CLOEXEC); /* both are there: it cannot fail */
+    /* Under its number, unless the program has closed that. */
+    if (gn_fd_replace(other->socket.fd, u->socket.fd) < 0) {
+        u->socket.fd = other->socket.fd;
+        other->socket.fd = -1;
+    }
     gn_frame_reader_fini(&u->reader);
     u->reader = other->reader;
     u->reader.fd = u->socket.fd;
@@ -207,7 +211,7 @@ int gn_link_go_over(struct gn_link *l, struct gn_link *to, uint32_t number, cons
     free(other);
     /* Only now may the old one hang up: whoever looks finds the new one under its number. */
     (void)gn_frame_send(left, SEND_TIMEOUT_MS, GN_LINK_LEFT, 0, number, ready, sizeof *ready, NULL, 0);
-    close(left);
+    gn_fd_close(left);
     return 0;
 }
 

@@ -32,6 +32,8 @@ int gn_link_lost(struct gn_error *err, int code)
     switch (code) {
     case -ETIMEDOUT:
         return gn_fail(err, ETIMEDOUT, "see whether gantryd is stuck or stopped", "gantryd does not answer");
+    case -EBADF:
+        return gn_fail(err, EBADF, "leave descriptors alone that it has not opened", "the program has closed descriptors of Gantry's");
     case -ENOKEY:
         return gn_fail(err, EACCES, "set GANTRY_TLS_CERT and GANTRY_TLS_KEY, or GANTRY_TOKEN to a tenant's token",
                        "gantryd wants a certificate");
@@ -73,7 +75,7 @@ static bool told_to_host(struct gn_link_end *u, const struct gn_frame *f)
     if (u->base.on_host && is_ours(u))
         u->base.on_host(u->base.on_host_ctx, d.library, fd);
     else
-        close(fd);
+        gn_fd_close(fd);
     return true;
 }
 
@@ -379,8 +381,7 @@ void gn_link_forked(struct gn_link *l)
     const struct gn_link_end *u = gn_link_end_of(l);
     const int fds[] = {u->socket.fd, u->left.fd};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+        gn_fd_close(fds[i]);
 }
 
 int gn_link_end_hear(struct gn_link *l)
@@ -421,7 +422,7 @@ static int connect_unix(const char *path, struct gn_error *err)
     while (rc < 0 && errno == EINTR);
     if (rc < 0) {
         int code = errno;
-        close(fd);
+        gn_fd_close(fd);
         if (code == ENOENT || code == ECONNREFUSED)
             return gn_fail(err, code, "start gantryd, or say where it is with --connect or GANTRY_CONNECT", "no gantryd listens at unix:%s",
                            path);

@@ -34,6 +34,8 @@
 
 static ssize_t send_some(struct gn_tcp *t, const struct iovec *iov, int n, bool more)
 {
+    if (!gn_fd_is_ours(t->fd))
+        return -EBADF;
     if (t->tls)
         return gn_tls_send(t->tls, iov, n, more);
     struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)n};
@@ -56,6 +58,8 @@ ssize_t gn_tcp_send_more(struct gn_tcp *t, const struct iovec *iov, int n)
 
 ssize_t gn_tcp_recv(struct gn_tcp *t, const struct iovec *iov, int n)
 {
+    if (!gn_fd_is_ours(t->fd))
+        return -EBADF;
     if (t->tls)
         return gn_tls_recv(t->tls, iov, n);
     struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)n};
@@ -78,7 +82,7 @@ bool gn_tcp_unsent(struct gn_tcp *t)
 
 void gn_tcp_shutdown(struct gn_tcp *t)
 {
-    if (t->fd >= 0)
+    if (gn_fd_is_ours(t->fd))
         shutdown(t->fd, SHUT_RDWR);
 }
 
@@ -88,7 +92,7 @@ void gn_tcp_close(struct gn_tcp *t)
         gn_tls_free(t->tls);
     t->tls = NULL;
     if (t->fd >= 0)
-        close(t->fd);
+        gn_fd_close(t->fd);
     t->fd = -1;
 }
 
@@ -213,7 +217,7 @@ static int dial_one(const struct addrinfo *to, uint64_t deadline_ns)
             rc = code ? -code : -errno;
     }
     if (rc) {
-        close(fd);
+        gn_fd_close(fd);
         return rc;
     }
     gn_tcp_set_up(fd);
@@ -253,7 +257,7 @@ int gn_tcp_listen(const struct gn_address *a, uint16_t *ret_port, struct gn_erro
     freeaddrinfo(at);
     if (code) {
         if (fd >= 0)
-            close(fd);
+            gn_fd_close(fd);
         return gn_fail(err, code, "choose another address or port", "cannot listen at tcp:%s:%u: %s", a->host, a->port, strerror(code));
     }
     *ret_port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);

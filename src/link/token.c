@@ -31,8 +31,7 @@ int gn_token_read(const char *path, char ret[GN_LINK_TOKEN_BYTES], int *ret_shar
     if (fd >= 0 && fstat(fd, &st) == 0)
         n = read(fd, text, sizeof text);
     int code = errno;
-    if (fd >= 0)
-        close(fd);
+    gn_fd_close(fd);
     if (n < 0)
         return gn_fail(err, code, NULL, "cannot read the token file %.200s: %s", path, strerror(code));
     while (n && strchr(" \t\r\n", text[n - 1]))

@@ -33,7 +33,7 @@ int gn_segment_create(const char *name, uint64_t bytes, struct gn_segment *ret)
         return -errno;
     if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
         int error = errno;
-        close(fd);
+        gn_fd_close(fd);
         return -error;
     }
     *ret = (struct gn_segment){.fd = fd, .bytes = bytes};
@@ -85,7 +85,6 @@ void gn_segment_fini(struct gn_segment *s)
 {
     if (s->base)
         munmap(s->base, s->bytes);
-    if (s->fd >= 0)
-        close(s->fd);
+    gn_fd_close(s->fd);
     *s = (struct gn_segment)GN_SEGMENT_NONE;
 }

@@ -86,8 +86,7 @@ static unsigned count_runnable(void)
     unsigned running = UINT_MAX;
     int fd = gn_fd_open("/proc/loadavg", O_RDONLY);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
+    gn_fd_close(fd);
     text[n > 0 ? n : 0] = 0;
     return sscanf(text, "%*s %*s %*s %u/", &running) == 1 ? running : UINT_MAX;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/descriptor.h"
 #include "link/frame.h"
 #include "shm/grant.h"
 #include "shm/segment.h"
@@ -52,8 +53,7 @@ int gn_boot_receive(int control_fd, struct gn_boot *ret)
 
 void gn_boot_close(struct gn_boot *b, int which)
 {
-    if (b->fds[which] >= 0)
-        close(b->fds[which]);
+    gn_fd_close(b->fds[which]);
     b->fds[which] = -1;
 }
 
@@ -132,8 +132,7 @@ void gn_vgpu_boot_fini(struct gn_vgpu_boot *v)
     const int fds[] = {v->session_fd, v->control_fd, v->tell_fd, v->load_fd, v->file_fd, v->far_fd};
     struct gn_segment *const segments[] = {&v->ring, &v->events, &v->data, &v->counters, &v->grants};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+        gn_fd_close(fds[i]);
     for (size_t i = 0; i < GN_ARRAY_SIZE(segments); i++)
         gn_segment_fini(segments[i]);
     for (uint32_t i = 0; i < v->n_more; i++)

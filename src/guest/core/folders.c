@@ -58,7 +58,7 @@ static void add(struct gn_folders *f, const char *text, const char *path)
     char *names = item->text ? realloc(f->names, f->n_names + n + 1) : NULL;
     if (!names) {
         free(item->text);
-        close(item->fd);
+        gn_fd_close(item->fd);
         return;
     }
     f->names = names;
@@ -114,7 +114,7 @@ void gn_folders_close(struct gn_folders *f)
     gn_list_remove(&f->link);
     pthread_mutex_unlock(&f->session->folders_lock);
     for (uint32_t i = 0; i < f->n; i++) {
-        close(f->items[i].fd);
+        gn_fd_close(f->items[i].fd);
         free(f->items[i].text);
     }
     free(f->names);
@@ -165,7 +165,7 @@ static int look(const struct folder *f, const char *rest, uint32_t how, struct s
     if (fd < 0)
         return -errno;
     if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
-        close(fd);
+        gn_fd_close(fd);
         return -EACCES; /* nothing that could wait, and nothing to be walked from */
     }
     *ret_fd = fd;
@@ -223,5 +223,5 @@ void gn_folders_answer(struct gn_session *s, uint32_t seq, const void *payload, 
     (void)gn_frame_send(s->socket, SEND_TIMEOUT_MS, GN_SESSION_FILE, 0, seq, &file, sizeof file, &fd, fd >= 0);
     pthread_mutex_unlock(&s->socket_lock);
     if (fd >= 0)
-        close(fd);
+        gn_fd_close(fd);
 }

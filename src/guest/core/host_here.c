@@ -94,7 +94,7 @@ static int make(bool take_over, const char *library, int control_fd, struct gn_h
     if (!rc && !(h->direct = h->table->create()))
         rc = gn_fail(err, ENOMEM, NULL, "out of memory");
     if (rc) {
-        close(control_fd);
+        gn_fd_close(control_fd);
         free(h);
         return rc;
     }
@@ -113,7 +113,7 @@ static int make(bool take_over, const char *library, int control_fd, struct gn_h
 static int host(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
 {
     if (!gn_driver_enter(take_over)) {
-        close(control_fd);
+        gn_fd_close(control_fd);
         return gn_fail(err, ECANCELED, NULL, "the program ends");
     }
     const int rc = make(take_over, library, control_fd, ret, err);
@@ -142,7 +142,7 @@ static void refuse(int control_fd, const struct gn_error *err)
     gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
     (void)gn_frame_send(control_fd, SEND_TIMEOUT_MS, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
     (void)shutdown(control_fd, SHUT_RDWR); /* a forked child may have it, too */
-    close(control_fd);
+    gn_fd_close(control_fd);
 }
 
 static void *take_over(void *arg)
@@ -158,7 +158,7 @@ static void *take_over(void *arg)
     } else if (host(true, w->library, w->control_fd, &h, &err)) {
         refuse(our_fd, &err);
     } else {
-        close(our_fd);
+        gn_fd_close(our_fd);
         atomic_store_explicit(&w->session->replies.at_once, true, memory_order_relaxed);
         atomic_store_explicit(&w->session->here, h, memory_order_release);
     }

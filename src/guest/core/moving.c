@@ -129,9 +129,9 @@ static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until
 static void close_near(struct gn_moving *m)
 {
     if (m->hand >= 0)
-        close(m->hand);
+        gn_fd_close(m->hand);
     if (m->session >= 0)
-        close(m->session);
+        gn_fd_close(m->session);
     m->hand = m->session = -1;
 }
 
@@ -175,9 +175,9 @@ static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error 
     if (!rc && (rc = gn_session_hand(m->s, m->hand, session[1], n_segments + 1)))
         gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session");
     if (hand[1] >= 0)
-        close(hand[1]);
+        gn_fd_close(hand[1]);
     if (session[1] >= 0)
-        close(session[1]);
+        gn_fd_close(session[1]);
     if (!*ret)
         gn_link_close(to);
     return rc;
@@ -255,8 +255,7 @@ static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_
  */
 static void turn(struct gn_session *s)
 {
-    const uint64_t one = 1;
-    (void)!write(atomic_load_explicit(&s->turn_fd, memory_order_relaxed), &one, sizeof one);
+    gn_fd_signal(atomic_load_explicit(&s->turn_fd, memory_order_relaxed));
 }
 
 /* Near, and decided; the lock of the link. */
@@ -264,9 +263,8 @@ static void share_again(struct gn_moving *m)
 {
     struct gn_session *s = m->s;
     pthread_mutex_lock(&s->socket_lock);
-    if (s->socket >= 0) {
-        (void)dup3(m->session, s->socket, O_CLOEXEC); /* both are there: it cannot fail */
-    } else {
+    /* Under its number, unless it has none, or the program has closed it. */
+    if (s->socket < 0 || gn_fd_replace(m->session, s->socket) < 0) {
         s->socket = m->session;
         m->session = -1;
     }
@@ -352,7 +350,7 @@ static void *mover(void *arg)
         s->move_leave = s->move_off = s->move_stands = s->move_pause = 0; /* another gantryd's numbers follow */
     pthread_cond_broadcast(&s->moving_wake);
     pthread_mutex_unlock(&s->moving_lock);
-    close(m->wake);
+    gn_fd_close(m->wake);
     explicit_bzero(m, sizeof *m);
     free(m);
     if (relays)
@@ -373,16 +371,14 @@ static void begin(struct gn_session *s, uint32_t number, const struct gn_link_mo
     *m = (struct gn_moving){.s = s, .number = number, .wake = gn_fd_event(EFD_NONBLOCK), .what = *what, .hand = -1, .session = -1};
     if (m->wake >= 0 && !gn_thread_start(GN_THREAD_PREFIX "move", mover, m, NULL))
         return;
-    if (m->wake >= 0)
-        close(m->wake);
+    gn_fd_close(m->wake);
     free(m);
 }
 
 void gn_session_moving_wake_locked(struct gn_session *s)
 {
-    const uint64_t one = 1;
     if (s->moving)
-        (void)!write(s->moving->wake, &one, sizeof one);
+        gn_fd_signal(s->moving->wake);
 }
 
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what)

@@ -8,6 +8,7 @@
 #include "guest/core/remote_internal.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "shm/futex.h"
 
 #include <errno.h>
@@ -36,8 +37,7 @@ static struct gn_remote *of_hook(const struct gn_wait_hook *h)
 
 static void wake_watcher(struct gn_remote *r)
 {
-    const uint64_t one = 1;
-    (void)!write(r->wake_fd, &one, sizeof one);
+    (void)gn_fd_signal(r->wake_fd);
 }
 
 void gn_remote_arm(int timer, uint64_t ns)
@@ -443,8 +443,7 @@ bool gn_remote_is_empty(struct gn_remote *r)
 
 void gn_remote_nudge(struct gn_remote *r)
 {
-    const uint64_t one = 1;
-    (void)!write(r->nudge_fd, &one, sizeof one);
+    (void)gn_fd_signal(r->nudge_fd);
 }
 
 void gn_remote_look(struct gn_remote *r)

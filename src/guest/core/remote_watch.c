@@ -161,9 +161,8 @@ void gn_remote_go_over(struct gn_remote *r)
 
 void gn_remote_go_home(struct gn_remote *r)
 {
-    const uint64_t one = 1;
     atomic_store_explicit(&r->gone_home, true, memory_order_seq_cst);
-    (void)!write(r->wake_fd, &one, sizeof one);
+    (void)gn_fd_signal(r->wake_fd);
 }
 
 void gn_remote_bye(struct gn_remote *r)
@@ -177,10 +176,12 @@ void gn_remote_bye(struct gn_remote *r)
 
 void gn_remote_forked(struct gn_remote *r)
 {
-    const int fds[] = {r->tcp.fd, r->epoll_fd, r->wake_fd, r->flush_fd, r->lease_fd, r->nudge_fd};
-    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+    int *const fds[] = {&r->tcp.fd, &r->epoll_fd, &r->wake_fd, &r->flush_fd, &r->lease_fd, &r->nudge_fd};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++) {
+        const int fd = *fds[i];
+        *fds[i] = -1; /* first: a child that is forked between finds none */
+        gn_fd_close(fd);
+    }
 }
 
 /* ---- the watcher */
@@ -228,7 +229,7 @@ static int answer_once(struct gn_remote *r, struct want *w, bool *ret_done)
 static void drop_want(struct want *w)
 {
     if (w->fd >= 0)
-        close(w->fd);
+        gn_fd_close(w->fd);
     free(w);
 }
 

@@ -36,16 +36,16 @@ static struct {
 static void before_fork(void)
 {
     gn_process_before_fork();
-    gn_fd_before_fork();
     pthread_mutex_lock(&sessions.lock);
     gn_handles_before_fork();
+    gn_fd_before_fork(); /* the holder of sessions.lock closes descriptors */
 }
 
 static void after_fork_parent(void)
 {
+    gn_fd_after_fork();
     gn_handles_after_fork();
     pthread_mutex_unlock(&sessions.lock);
-    gn_fd_after_fork();
     gn_process_after_fork();
 }
 
@@ -53,29 +53,31 @@ static void after_fork_parent(void)
  * were using (a connection's TLS, a reader's buffer) nothing is touched: it may be in any state. */
 static void after_fork_child(void)
 {
+    gn_fd_after_fork();
     for (uint32_t i = 0; i < sessions.n; i++) {
         struct gn_session *s = sessions.open[i];
+        /* Where the program has closed all, files without an inode may be its own by now. */
+        const bool cut_off = !gn_fd_is_ours(gn_link_poll_fd(s->link));
         gn_link_forked(s->link);
         if (s->to)
             gn_link_forked(s->to);
-        if (s->turn_fd >= 0)
-            close(s->turn_fd);
-        if (gn_session_over_tcp(s))
-            gn_remote_forked(gn_session_over_tcp(s));
-        if (s->socket >= 0)
-            close(s->socket);
+        if (!cut_off) {
+            gn_fd_close(s->turn_fd);
+            if (gn_session_over_tcp(s))
+                gn_remote_forked(gn_session_over_tcp(s));
+        }
+        gn_fd_close(s->socket);
         struct gn_host_here *here = atomic_load_explicit(&s->here, memory_order_relaxed);
         if (here)
             gn_host_here_forked(here);
-        close(s->ring_segment.fd);
-        close(s->event_segment.fd);
+        gn_fd_close(s->ring_segment.fd);
+        gn_fd_close(s->event_segment.fd);
     }
     gn_host_here_forget();
     sessions.n = 0;
     atomic_fetch_add_explicit(&gn_epoch, 1, memory_order_relaxed);
     gn_handles_after_fork();
     pthread_mutex_unlock(&sessions.lock);
-    gn_fd_after_fork();
     gn_process_after_fork_child();
 }
 
@@ -298,8 +300,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     pthread_mutex_unlock(&sessions.lock);
     if (r) {
         /* Mappings of a session that never was are left behind: nobody can tell which of them are there. */
-        if (s->socket >= 0)
-            close(s->socket);
+        gn_fd_close(s->socket);
         gn_link_close(s->link);
         free(s);
         return NULL;

@@ -48,7 +48,7 @@ static void close_opened(const int opened[2])
 {
     for (int i = 0; i < 2; i++)
         if (opened[i] >= 0)
-            close(opened[i]);
+            gn_fd_close(opened[i]);
 }
 
 int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments)
@@ -95,7 +95,7 @@ static int wait_at(const struct wait *w)
         return -errno;
     const int fds[GN_LINK_WAIT_FDS] = {[GN_LINK_WAIT_HAND] = hand[1], [GN_LINK_WAIT_RING] = s->ring_segment.fd};
     int rc = gn_link_wait(s->link, &message, fds, &err);
-    close(hand[1]);
+    gn_fd_close(hand[1]);
     while (!rc) {
         rc = gn_link_wait_heard(s->link, &err);
         if (rc == GN_LINK_HAND) {
@@ -104,7 +104,7 @@ static int wait_at(const struct wait *w)
             rc = 0;
         }
     }
-    close(hand[0]);
+    gn_fd_close(hand[0]);
     explicit_bzero(message.key, sizeof message.key);
     return rc == GN_LINK_RESTORED ? 1 : rc;
 }
@@ -164,7 +164,7 @@ bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop
         if (rc < 0)
             rest(rc == -EAGAIN ? AGAIN_NS : LOOK_NS);
     }
-    close(worker_end);
+    gn_fd_close(worker_end);
     pthread_mutex_unlock(&s->link_lock);
     return true;
 }

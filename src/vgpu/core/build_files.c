@@ -118,7 +118,7 @@ static int open_one(struct gn_build_files *f, struct gn_build_file *file)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            close(file->fd);
+            gn_fd_close(file->fd);
             file->fd = -1;
         } else {
             at += (uint64_t)n;
@@ -154,7 +154,7 @@ void gn_build_files_close(struct gn_build_files *f)
 {
     for (uint32_t i = 0; i < f->n; i++)
         if (f->all[i].fd >= 0) {
-            close(f->all[i].fd);
+            gn_fd_close(f->all[i].fd);
             f->all[i].fd = -1;
         }
 }

@@ -9,6 +9,7 @@
 #include "vgpu/core/build_files.h"
 #include "vgpu/core/vgpu_core.h"
 
+#include "base/descriptor.h"
 #include "link/frame.h"
 
 #include <errno.h>
@@ -145,8 +146,7 @@ int gn_vgpu_program_file(const char *name, bool contents, int *ret_fd, struct st
         pthread_mutex_unlock(&files.lock);
     }
     if (rc || !contents) {
-        if (a.fd >= 0)
-            close(a.fd);
+        gn_fd_close(a.fd);
     } else {
         *ret_fd = a.fd;
     }
@@ -179,6 +179,5 @@ void gn_vgpu_file_came(uint32_t seq, const struct gn_session_file *file, int fd)
     }
     pthread_mutex_unlock(&files.lock);
     /* One that nobody waits for any more is an answer that came too late. */
-    if (fd >= 0)
-        close(fd);
+    gn_fd_close(fd);
 }

@@ -11,6 +11,7 @@
 #include "vgpu/core/serve.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -87,7 +88,7 @@ static void drop_shared(struct gn_vgpu *v)
         gn_segment_fini(shared[i]);
     for (uint32_t i = 0; i < atomic_load_explicit(&v->n_segments, memory_order_relaxed); i++)
         gn_segment_fini(&v->segments[i]);
-    close(b->tell_fd);
+    gn_fd_close(b->tell_fd);
 }
 
 void gn_vgpu_hold(struct gn_vgpu *v)
@@ -160,8 +161,8 @@ static void clear(struct gn_vgpu *v)
     pthread_mutex_lock(&v->session_lock);
     gn_frame_writer_fini(&v->session);
     pthread_mutex_unlock(&v->session_lock);
-    close(b->session_fd);
-    close(b->control_fd);
+    gn_fd_close(b->session_fd);
+    gn_fd_close(b->control_fd);
     gn_vgpu_unhold(v);
 }
 
@@ -287,10 +288,10 @@ void gn_vgpu_forked(struct gn_vgpu *v)
         return;
     const int fds[] = {b->session_fd, b->control_fd, b->tell_fd, b->ring.fd, b->events.fd, b->counters.fd, b->grants.fd, v->lease.wake_fd};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
-        close(fds[i]);
+        gn_fd_close(fds[i]);
     const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
     for (uint32_t i = 0; i < n; i++)
-        close(v->segments[i].fd);
+        gn_fd_close(v->segments[i].fd);
 }
 
 /* Loads what a worker hands over, and waits for gantryd's word on which of the two goes on. 0: this one. */
@@ -315,8 +316,7 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const str
     if (!rc && loads)
         rc = gn_vgpu_begin_load(v);
     if (rc) {
-        if (v->lease.wake_fd >= 0)
-            close(v->lease.wake_fd);
+        gn_fd_close(v->lease.wake_fd);
         return rc < 0 ? rc : -EMFILE;
     }
     v->listens = true;
@@ -331,7 +331,7 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const str
     if (!rc && loads)
         rc = take_over(v);
     if (loads)
-        close(boot->load_fd);
+        gn_fd_close(boot->load_fd);
     if (rc)
         gn_vgpu_end_hosted(v);
     return rc;

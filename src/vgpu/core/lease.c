@@ -136,7 +136,7 @@ void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters)
     l->tight = false;
     l->wake_fd = -1;
     pthread_mutex_unlock(&l->lock);
-    close(fd);
+    gn_fd_close(fd);
 }
 
 /* Takes what is unused out of the lease. */

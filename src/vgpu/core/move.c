@@ -69,8 +69,7 @@ static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
                                          [GN_WORKER_HAND_STDOUT] = stdio_or(STDOUT_FILENO, null),
                                          [GN_WORKER_HAND_STDERR] = stdio_or(STDERR_FILENO, null)};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds, GN_WORKER_HAND_FDS);
-    if (null >= 0)
-        close(null);
+    gn_fd_close(null);
     for (uint32_t i = 1; !rc && i < n; i++) {
         const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
         rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made, &v->segments[i].fd, 1);
@@ -150,8 +149,7 @@ static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *e
     const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
     const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
     int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
-    if (null >= 0)
-        close(null);
+    gn_fd_close(null);
     return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
 }
 
@@ -412,8 +410,7 @@ static void open_save_fd(struct gn_vgpu *v, int fd)
 static void close_save_fd(struct gn_vgpu *v)
 {
     pthread_mutex_lock(&v->gate.lock);
-    if (v->save_fd >= 0)
-        close(v->save_fd);
+    gn_fd_close(v->save_fd);
     v->save_fd = -1;
     pthread_mutex_unlock(&v->gate.lock);
 }
@@ -474,7 +471,7 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
     struct away *a = malloc(sizeof *a);
     if (atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst)) {
         say(v, GN_WORKER_SAVED, &said, gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
-        close(fd);
+        gn_fd_close(fd);
         free(a);
         return;
     }
@@ -483,7 +480,7 @@ void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *h
     if (!a || gn_vgpu_start_thread(v, away_thread, a, NULL)) {
         atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
         say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"), &err);
-        close(fd);
+        gn_fd_close(fd);
         free(a);
     }
 }
@@ -495,7 +492,7 @@ static int adopt(struct gn_frame_reader *reader, int i, uint64_t most_bytes, str
     const int fd = gn_frame_take_fd(reader, i);
     const int rc = gn_segment_adopt(fd, most_bytes, ret);
     if (rc && fd >= 0)
-        close(fd);
+        gn_fd_close(fd);
     return rc;
 }
 
@@ -518,8 +515,8 @@ static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
 static int take_stdio(const int fds[2], bool hosted)
 {
     int rc = hosted ? 0 : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno : 0;
-    close(fds[0]);
-    close(fds[1]);
+    gn_fd_close(fds[0]);
+    gn_fd_close(fds[1]);
     return rc;
 }
 
@@ -576,7 +573,7 @@ static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reade
         const bool keeps = boot->file_fd >= 0 && !boot->hosted;
         boot->stdio_fds[i] = keeps ? fds[i] : -1;
         if (!keeps)
-            close(fds[i]);
+            gn_fd_close(fds[i]);
     }
     boot->more = calloc(hand->n_segments, sizeof *boot->more);
     int rc = boot->more ? 0 : -ENOMEM;

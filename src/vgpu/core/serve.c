@@ -12,6 +12,7 @@
 #include "vgpu/core/serve.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -132,12 +133,12 @@ static void take_segment(struct gn_vgpu *v, const struct gn_worker_event *e)
     struct gn_segment s;
     /* Of a vGPU that is on its way here: the other worker had it already, and handed it over. */
     if (atomic_load_explicit(&v->arriving, memory_order_relaxed) && e->index < atomic_load_explicit(&v->n_segments, memory_order_relaxed)) {
-        close(e->fd);
+        gn_fd_close(e->fd);
         return;
     }
     if (e->index >= GN_MAX_SEGMENTS || e->index != atomic_load_explicit(&v->n_segments, memory_order_relaxed) ||
         gn_segment_adopt(e->fd, SEGMENT_LIMIT_BYTES, &s)) {
-        close(e->fd);
+        gn_fd_close(e->fd);
         gn_vgpu_fault(v, "a data segment cannot be taken", "segment");
         return;
     }
@@ -195,7 +196,7 @@ int gn_vgpu_take_folders(struct gn_vgpu *v, uint64_t number, uint32_t n, int *re
     for (uint32_t i = 0; i < n; i++)
         ret_fds[i] = found->fds[i];
     for (uint32_t i = n; i < found->n; i++)
-        close(found->fds[i]);
+        gn_fd_close(found->fds[i]);
     free(found);
     return 0;
 }
@@ -218,7 +219,7 @@ static bool take_event(struct gn_vgpu *v, const struct gn_worker_event *e)
         if (v->remote) {
             gn_remote_host_link(v->remote, e->fd);
         } else {
-            close(e->fd);
+            gn_fd_close(e->fd);
             gn_vgpu_fault(v, "a connection came for a program that is on this machine", "link");
         }
         return true;

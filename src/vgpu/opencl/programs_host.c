@@ -3,6 +3,7 @@
  * Programs: made, built, linked, read back. Building runs on the helper thread; what a source includes is asked of
  * the program.
  */
+#include "base/descriptor.h"
 #include "opencl_host.h"
 #include "slices_host.h"
 #include "variables.h"
@@ -83,7 +84,7 @@ cl_int gn_host_Stdout(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
         return CL_OUT_OF_RESOURCES;
     fflush(stdout);
     int moved = dup2(fd, STDOUT_FILENO);
-    close(fd);
+    gn_fd_close(fd);
     return moved < 0 ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 
