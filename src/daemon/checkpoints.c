@@ -123,7 +123,12 @@ void gn_checkpoint_saved(struct gn_move *m, int session_fd)
         gn_move_drop(m);
         return;
     }
-    v->session_fd = session_fd;
+    v->session_fd = session_fd < 0 ? -1 : session_fd;
+    if (session_fd == -EMFILE) {
+        gn_conn_no_room(&err);
+        gn_move_give_up(m, &err);
+        return;
+    }
     if ((session_fd < 0 && !v->remote) || !c) {
         gn_fail(&err, EPROTO, NULL, c ? "its worker does not let go of its program" : "the command that asked for it has ended");
         gn_move_give_up(m, &err);

@@ -380,15 +380,34 @@ static void take_wait(struct gn_conn *c, const struct gn_frame *f)
         gn_conn_refuse(c, f->seq, rc, &err);
 }
 
+int gn_conn_no_room(struct gn_error *err)
+{
+    return gn_fail(err, EMFILE, "raise its limit (LimitNOFILE), or end some programs", "gantryd has no descriptors left");
+}
+
+/* Its descriptors are lost. */
+static void refuse_for_room(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_error err;
+    const int rc = gn_conn_no_room(&err);
+    gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") is refused: %s", (int)c->pid, c->program, err.what);
+    c->closing |= f->op == GN_LINK_FILE || f->op == GN_LINK_PASS; /* these have no answer of their own */
+    gn_conn_refuse(c, f->seq, rc, &err);
+}
+
 static void take(struct gn_conn *c, const struct gn_frame *f)
 {
     if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT && f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS &&
-        f->n_fds) {
+        (f->n_fds || f->lost_fds)) {
         fault(c, "sent descriptors that nobody asked for");
         return;
     }
     if ((!c->greeted && f->op != GN_LINK_HELLO) || (f->flags && f->op != GN_LINK_CONTROL)) {
         fault(c, "sent a frame out of place");
+        return;
+    }
+    if (f->lost_fds) {
+        refuse_for_room(c, f);
         return;
     }
     switch (f->op) {

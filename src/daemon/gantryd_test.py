@@ -726,6 +726,35 @@ class Hostile(unittest.TestCase):
             for s in (idle, late):
                 s.close()
 
+    def refused_or_attached(self, client, pid):
+        """The process has room for 0, 1, 2 and more descriptors, until it suffices. The errors until then."""
+        _, hard = was = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        lowest = next(fd for fd in range(hard) if not os.path.lexists("/proc/%d/fd/%d" % (pid, fd)))
+        refused = []
+        for room in (0, 1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest + room, hard))
+            reply = client.attach()
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, was)
+            if reply.op == ATTACHED:
+                reply.close()
+                return refused
+            refused.append(reply.error())
+        self.fail("it never suffices: %s" % refused)
+
+    def test_without_descriptors_attaches_are_refused_and_all_goes_on(self):
+        with Gantryd(env=FAKE) as g:
+            Attached(g).close()
+            template = g.template()
+            for pid, says in ((g.pid, "gantryd has no descriptors left"), (template, "a template has no descriptors left")):
+                client = g.client()
+                refused = self.refused_or_attached(client, pid)
+                self.assertIn(says, [text for _, text, _ in refused])
+                for _, text, _ in refused:
+                    self.assertRegex(text, "descriptors|Too many open files|there is room for")
+                self.assertEqual(g.template(), template)
+                client.close()
+            Attached(g).close()
+
     def test_a_peer_that_never_reads(self):
         """It is not listened to any more, until it reads; not one of its answers is lost."""
         c = self.gantryd.operator()  # whose requests are not metered

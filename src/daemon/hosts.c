@@ -78,6 +78,12 @@ static bool take(struct gn_host *h, const struct gn_frame *f)
         gn_vgpus_spawned(v, (pid_t)s.pid, gn_frame_take_fd(&h->reader, 0));
         return true;
     }
+    if (f->op == GN_WORKER_SPAWNED && f->lost_fds) {
+        struct gn_error err;
+        gn_conn_no_room(&err);
+        gn_vgpus_spawn_failed(v, &err); /* the worker has lost its control socket, and ends */
+        return true;
+    }
     if (f->op == GN_LINK_ERROR && gn_frame_payload(f, &refusal, sizeof refusal) && gn_frame_string_ok(refusal.what, sizeof refusal.what)) {
         struct gn_error err;
         gn_fail(&err, EAGAIN, NULL, "%s", refusal.what);

@@ -257,7 +257,7 @@ int gn_move_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
         if (said.error)
             failed(m, other ? &m->in : &said);
         else if (m->what == GN_MOVE_SAVE)
-            gn_checkpoint_saved(m, f->n_fds ? gn_frame_take_fd(&v->reader, 0) : -1);
+            gn_checkpoint_saved(m, f->n_fds ? gn_frame_take_fd(&v->reader, 0) : f->lost_fds ? -EMFILE : -1);
     } else if (f->op == GN_WORKER_LOADED && v == m->to && m->asked && !m->loaded) {
         m->in = said;
         m->loaded = !said.error;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,7 +27,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-end
  * each. */
 #define KEPT_BYTES 2048u
 /* The kernel's SCM_MAX_FD: a message brings no more. With room for fewer the kernel itself would close the others, in recvmsg(). */
-#define MOST_FDS 253
+#define MOST_FDS     253
+#define ROOM_LOOK_NS 5000000
 
 void gn_frame_reader_init(struct gn_frame_reader *r, int fd)
 {
@@ -68,8 +70,11 @@ static int fault(struct gn_frame_reader *r, int code)
     return code;
 }
 
-/* One recvmsg of at most n bytes. > 0 bytes; 0: would block; < 0: sticky. */
-static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
+/*
+ * One recvmsg of at most n bytes. > 0 bytes; 0: would block; -EMFILE, when it looks ahead; other <
+ * 0: sticky.
+ */
+static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n, int flags)
 {
     union {
         struct cmsghdr align;
@@ -87,7 +92,7 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
     if (!gn_fd_is_ours(r->fd))
         return fault(r, -EBADF);
     do
-        got = gn_fd_receive(r->fd, &msg, 0);
+        got = gn_fd_receive(r->fd, &msg, flags);
     while (got < 0 && errno == EINTR);
     if (got < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -95,7 +100,7 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
         return fault(r, r->have ? -EPROTO : -EPIPE);
     }
 
-    bool too_many = (msg.msg_flags & MSG_CTRUNC) != 0;
+    bool too_many = false;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
@@ -111,11 +116,51 @@ static ssize_t receive(struct gn_frame_reader *r, void *dst, size_t n)
             }
         }
     }
+    if (msg.msg_flags & MSG_CTRUNC) { /* there is room for all that a message may bring, so it is this process that has none */
+        r->lost_fds = true;
+        drop_fds(r);
+    }
     if (too_many)
         return fault(r, -EPROTO);
     if (got == 0)
         return fault(r, r->have ? -EPROTO : -EPIPE);
     return got;
+}
+
+/*
+ * Looks ahead at a header and takes its descriptors, so that they are not lost with it. > 0: they
+ * are here, and the header is to be read; 0: nothing has come; -EMFILE: there is no room for them.
+ */
+static ssize_t look_ahead(struct gn_frame_reader *r)
+{
+    struct gn_frame_header header;
+    const ssize_t got = receive(r, &header, sizeof header, MSG_PEEK);
+    if (got <= 0 || !r->lost_fds)
+        return got;
+    r->lost_fds = false;
+    return -EMFILE;
+}
+
+/*
+ * The bytes that were looked at, and no more: their descriptors are here already, and the kernel
+ * drops them with the bytes, as it would those of bytes that came meanwhile.
+ */
+static ssize_t take_header(struct gn_frame_reader *r, size_t n)
+{
+    ssize_t got;
+    do
+        got = recv(r->fd, &r->header, n, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    return got > 0 ? got : fault(r, -EPROTO);
+}
+
+/* The beginning of a frame. As receive. */
+static ssize_t begin(struct gn_frame_reader *r)
+{
+    if (r->tcp || !r->keeps_frames)
+        return receive(r, &r->header, HEADER_BYTES, 0);
+    const ssize_t seen = look_ahead(r);
+    return seen > 0 ? take_header(r, (size_t)seen) : seen;
 }
 
 static bool reserve(struct gn_frame_reader *r, size_t n)
@@ -140,7 +185,7 @@ static void start_over(struct gn_frame_reader *r)
         r->payload = NULL;
         r->capacity = 0;
     }
-    r->complete = false;
+    r->complete = r->lost_fds = false;
     r->have = 0;
 }
 
@@ -155,7 +200,7 @@ int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret)
         size_t goal = r->have < HEADER_BYTES ? HEADER_BYTES : r->header.size;
         if (r->have < goal) {
             void *dst = r->have < HEADER_BYTES ? (uint8_t *)&r->header + r->have : r->payload + (r->have - HEADER_BYTES);
-            ssize_t got = receive(r, dst, goal - r->have);
+            ssize_t got = r->have ? receive(r, dst, goal - r->have, 0) : begin(r);
             if (got <= 0)
                 return (int)got;
             r->have += (size_t)got;
@@ -179,8 +224,18 @@ int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret)
                              .seq = r->header.seq,
                              .payload = r->payload,
                              .n_payload = r->header.size - (uint32_t)HEADER_BYTES,
-                             .n_fds = r->n_fds};
+                             .n_fds = r->n_fds,
+                             .lost_fds = r->lost_fds};
     return 1;
+}
+
+int gn_frame_read_without(struct gn_frame_reader *r, struct gn_frame *ret)
+{
+    const bool keeps = r->keeps_frames;
+    r->keeps_frames = false;
+    const int rc = gn_frame_read(r, ret);
+    r->keeps_frames = keeps;
+    return rc;
 }
 
 /* Waits for events on fd until the deadline (0: none). 1, 0 on time-out, -errno. */
@@ -209,8 +264,13 @@ static uint64_t deadline_of(int timeout_ms)
 int gn_frame_wait(struct gn_frame_reader *r, int timeout_ms, struct gn_frame *ret)
 {
     uint64_t deadline = deadline_of(timeout_ms);
-    for (;;) {
+    const struct timespec look = {.tv_nsec = ROOM_LOOK_NS};
+    for (uint32_t looks = 0;;) {
         int rc = gn_frame_read(r, ret);
+        if (rc == -EMFILE && ++looks * (ROOM_LOOK_NS / 1000000) < GN_FRAME_ROOM_MS) {
+            nanosleep(&look, NULL);
+            continue;
+        }
         if (rc != 0)
             return rc;
         rc = wait_for(r->fd, POLLIN, deadline);

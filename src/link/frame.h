@@ -40,6 +40,7 @@ struct gn_frame {
     const void *payload;
     uint32_t n_payload;
     int n_fds;
+    bool lost_fds; /* it brought descriptors, and this process had no room for them: n_fds is 0 */
 };
 
 struct gn_tcp;
@@ -55,6 +56,11 @@ struct gn_frame_reader {
     struct gn_fd_sink *sink; /* NULL: close(2), here and now */
     uint32_t max_bytes;      /* of a frame; more is a fault, as are more descriptors than max_fds, as soon as they come */
     int max_fds;
+    /*
+     * A frame stays in the socket while this process has no room for its descriptors. Costs a look
+     * ahead.
+     */
+    bool keeps_frames;
     int fault;
     bool complete; /* buf holds the frame given out last */
     size_t have;
@@ -62,10 +68,11 @@ struct gn_frame_reader {
     uint8_t *payload;
     size_t capacity;
     int n_fds;
+    bool lost_fds;
     int fds[GN_FRAME_MAX_FDS]; /* -1: taken */
 };
 
-/* Takes every frame; sink, max_bytes and max_fds may be set then. */
+/* Takes every frame; sink, max_bytes, max_fds and keeps_frames may be set then. */
 void gn_frame_reader_init(struct gn_frame_reader *r, int fd);
 /* Gets rid of descriptors not taken; leaves the socket open. */
 void gn_frame_reader_fini(struct gn_frame_reader *r);
@@ -73,11 +80,18 @@ void gn_frame_reader_fini(struct gn_frame_reader *r);
 /*
  * Never blocks. 1: a frame; 0: none yet; -EPIPE: the peer hung up between frames; -EPROTO: it broke
  * the format (or hung up inside a frame), -ENOMEM; -EBADF: in a program, the descriptor is not ours
- * any more. Errors are sticky. Descriptors of the frame before that were not taken are closed.
+ * any more. Errors are sticky, but for -EMFILE: the next frame's descriptors find no room in this
+ * process, and it keeps its frames. Descriptors of the frame before that were not taken are closed.
  */
 int gn_frame_read(struct gn_frame_reader *r, struct gn_frame *ret);
+/* After -EMFILE: gives out the frame without its descriptors. As gn_frame_read. */
+int gn_frame_read_without(struct gn_frame_reader *r, struct gn_frame *ret);
 
-/* As gn_frame_read, waiting at most timeout_ms (-1: for ever); -ETIMEDOUT then, which is not sticky. */
+/*
+ * As gn_frame_read, waiting at most timeout_ms (-1: for ever); -ETIMEDOUT then, which is not
+ * sticky. For room for descriptors it waits no longer than GN_FRAME_ROOM_MS.
+ */
+#define GN_FRAME_ROOM_MS 1000
 int gn_frame_wait(struct gn_frame_reader *r, int timeout_ms, struct gn_frame *ret);
 
 /* Nothing of a frame has come that was not given out whole. */

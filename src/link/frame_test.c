@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -229,6 +230,113 @@ static void descriptors_belong_to_the_frame_in_whose_bytes_they_came(void **stat
     assert_memory_equal(f.payload, "efgh", 4);
 }
 
+/* From now on there is room for so many descriptors more. */
+static struct rlimit leave_room(int n)
+{
+    struct rlimit before, now;
+    const int lowest = dup(STDERR_FILENO);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    now = (struct rlimit){(rlim_t)(lowest + n), before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    return before;
+}
+
+static void restore_room(struct rlimit limit)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void descriptors_without_room_are_lost_and_nothing_else(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_header h = header(0);
+    struct gn_frame f;
+    for (int room = 0; room < 2; room++) {
+        put_with_fds(p, &h, sizeof h, 2);
+        put_with_fds(p, &h, sizeof h, 1);
+        const struct rlimit limit = leave_room(room);
+        const int rc = gn_frame_read(&p->reader, &f);
+        restore_room(limit);
+        assert_int_equal(rc, 1);
+        assert_true(f.lost_fds);
+        assert_int_equal(f.n_fds, 0);
+        assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+        assert_false(f.lost_fds);
+        assert_int_equal(f.n_fds, 1);
+        assert_int_equal(gn_frame_read(&p->reader, &f), 0);
+    }
+}
+
+static void a_kept_frame_comes_once_there_is_room(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_header h = header(4);
+    struct gn_frame f;
+    int codes[3];
+    p->reader.keeps_frames = true;
+    for (int room = 0; room < 2; room++) {
+        put_with_fds(p, &h, sizeof h, 2);
+        put(p, "four", 4);
+        const struct rlimit limit = leave_room(room);
+        for (int i = 0; i < 3; i++)
+            codes[i] = i < 2 ? gn_frame_read(&p->reader, &f) : gn_frame_wait(&p->reader, 0, &f);
+        restore_room(limit);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(codes[i], -EMFILE);
+        assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+        assert_false(f.lost_fds);
+        assert_int_equal(f.n_fds, 2);
+        assert_memory_equal(f.payload, "four", 4);
+        assert_int_equal(gn_frame_read(&p->reader, &f), 0);
+    }
+    /* Byte by byte, with the descriptors at the first. */
+    put_with_fds(p, &h, 1, 2);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 0);
+    put(p, (char *)&h + 1, sizeof h - 1);
+    put(p, "five", 4);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    assert_int_equal(f.n_fds, 2);
+    assert_memory_equal(f.payload, "five", 4);
+    shutdown(p->near, SHUT_WR);
+    assert_int_equal(gn_frame_read(&p->reader, &f), -EPIPE);
+}
+
+/* The second half of a header comes with descriptors after the first half has been looked at. */
+static void a_kept_frame_takes_no_more_than_it_has_looked_at(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_header h = header(0);
+    struct gn_frame f;
+    p->reader.keeps_frames = true;
+    put(p, &h, 5);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 0);
+    put_with_fds(p, (char *)&h + 5, sizeof h - 5, 1);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    assert_int_equal(f.n_fds, 1);
+    assert_false(f.lost_fds);
+}
+
+static void a_kept_frame_may_be_had_without_its_descriptors(void **state)
+{
+    struct pair *p = *state;
+    struct gn_frame_header h = header(0);
+    struct gn_frame f;
+    p->reader.keeps_frames = true;
+    put_with_fds(p, &h, sizeof h, 2);
+    put(p, &h, sizeof h);
+    const struct rlimit limit = leave_room(1);
+    const int kept = gn_frame_read(&p->reader, &f), without = gn_frame_read_without(&p->reader, &f);
+    restore_room(limit);
+    assert_int_equal(kept, -EMFILE);
+    assert_int_equal(without, 1);
+    assert_true(f.lost_fds);
+    assert_int_equal(f.n_fds, 0);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 1);
+    assert_false(f.lost_fds);
+    assert_int_equal(gn_frame_read(&p->reader, &f), 0);
+}
+
 static void waiting_ends_at_the_deadline_and_may_go_on(void **state)
 {
     struct pair *p = *state;
@@ -386,6 +494,10 @@ int main(void)
         T(too_many_descriptors_fault_and_are_closed),
         T(too_many_descriptors_in_pieces_fault_as_well),
         T(descriptors_belong_to_the_frame_in_whose_bytes_they_came),
+        T(descriptors_without_room_are_lost_and_nothing_else),
+        T(a_kept_frame_comes_once_there_is_room),
+        T(a_kept_frame_takes_no_more_than_it_has_looked_at),
+        T(a_kept_frame_may_be_had_without_its_descriptors),
         T(waiting_ends_at_the_deadline_and_may_go_on),
         T(a_writer_keeps_what_the_peer_does_not_read_yet),
         T(a_writer_gives_up_on_a_peer_who_never_reads),

@@ -113,7 +113,10 @@ static inline int gn_link_attach(struct gn_link *l, const struct gn_attach_reque
     return l->ops->attach(l, request, ret, err);
 }
 
-/* Another data segment, known to the worker by the time this returns. */
+/*
+ * Another data segment, known to the worker by the time this returns; -EMFILE: its index is, and
+ * this process has no room for its descriptor, which is lost.
+ */
 static inline int gn_link_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t *ret_index, struct gn_error *err)
 {
     return l->ops->segment(l, bytes, ret_fd, ret_index, err);

@@ -32,6 +32,8 @@ int gn_link_lost(struct gn_error *err, int code)
     switch (code) {
     case -ETIMEDOUT:
         return gn_fail(err, ETIMEDOUT, "see whether gantryd is stuck or stopped", "gantryd does not answer");
+    case -EMFILE:
+        return gn_fail(err, EMFILE, "raise its limit (ulimit -n), or close some", "the program has no descriptors left");
     case -EBADF:
         return gn_fail(err, EBADF, "leave descriptors alone that it has not opened", "the program has closed descriptors of Gantry's");
     case -ENOKEY:
@@ -68,7 +70,11 @@ static bool is_ours(const struct gn_link_end *u)
 static bool told_to_host(struct gn_link_end *u, const struct gn_frame *f)
 {
     struct gn_link_direct d;
-    if (f->seq || !gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.library, sizeof d.library) || f->n_fds != 1)
+    if (f->seq || !gn_frame_payload(f, &d, sizeof d) || !gn_frame_string_ok(d.library, sizeof d.library))
+        return false;
+    if (f->lost_fds)
+        return true; /* gantryd sees the socket's end, and the vGPU stays where it is */
+    if (f->n_fds != 1)
         return false;
     const int fd = gn_frame_take_fd(&u->reader, 0);
     /* Letting go of the socket is the refusal. */
@@ -135,16 +141,18 @@ int gn_link_ask(struct gn_link_end *u, int timeout_ms, uint16_t op, const void *
      * still. */
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
         return rc == -ETIMEDOUT ? gn_link_lost(err, rc) : gn_fail(err, -rc, NULL, "cannot send to gantryd: %s", strerror(-rc));
-    do
+    do {
         rc = gn_frame_wait(&u->reader, timeout_ms, ret);
-    while (rc >= 0 && told(u, ret));
+        if (rc == -EMFILE)
+            rc = gn_frame_read_without(&u->reader, ret);
+    } while (rc >= 0 && told(u, ret));
     if (rc < 0)
         return gn_link_lost(err, rc);
     if (ret->op == GN_LINK_ERROR)
         return gn_link_refused(ret, err);
     if ((want && ret->op != want) || ret->seq != seq)
         return gn_link_lost(err, -EPROTO);
-    return 0;
+    return ret->lost_fds ? gn_link_lost(err, -EMFILE) : 0;
 }
 
 const char *gn_link_shown(const char *said, const char *name)
@@ -291,13 +299,13 @@ static int unix_segment(struct gn_link *l, uint64_t bytes, int *ret_fd, uint32_t
     struct gn_link_segment_made m;
     struct gn_frame f;
     int rc = gn_link_ask(u, SEGMENT_TIMEOUT_MS, GN_LINK_SEGMENT, &s, sizeof s, NULL, 0, GN_LINK_SEGMENT_MADE, &f, err);
-    if (rc)
+    if (rc && rc != -EMFILE)
         return rc;
-    if (!gn_frame_payload(&f, &m, sizeof m) || f.n_fds != 1 || m.bytes != bytes)
+    if (!gn_frame_payload(&f, &m, sizeof m) || f.n_fds != !rc || m.bytes != bytes)
         return gn_link_lost(err, -EPROTO);
-    *ret_fd = gn_frame_take_fd(&u->reader, 0);
+    *ret_fd = rc ? -1 : gn_frame_take_fd(&u->reader, 0);
     *ret_index = m.index;
-    return 0;
+    return rc;
 }
 
 /* A text longer than a frame goes in several, all but the last marked GN_FRAME_MORE. */
@@ -381,7 +389,8 @@ void gn_link_forked(struct gn_link *l)
     const struct gn_link_end *u = gn_link_end_of(l);
     const int fds[] = {u->socket.fd, u->left.fd};
     for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
-        gn_fd_close(fds[i]);
+        if (fds[i] >= 0)
+            gn_fd_close(fds[i]);
 }
 
 int gn_link_end_hear(struct gn_link *l)
@@ -389,9 +398,13 @@ int gn_link_end_hear(struct gn_link *l)
     struct gn_link_end *u = gn_link_end_of(l);
     struct gn_frame f;
     int rc;
-    while ((rc = gn_frame_read(&u->reader, &f)) == 1)
-        if (!told(u, &f))
+    do {
+        rc = gn_frame_read(&u->reader, &f);
+        if (rc == -EMFILE)
+            rc = gn_frame_read_without(&u->reader, &f);
+        if (rc == 1 && !told(u, &f))
             return -EPROTO;
+    } while (rc == 1);
     return rc;
 }
 
@@ -473,6 +486,7 @@ int gn_link_connect_for(const char *address, uint64_t features, const struct gn_
         u->base.ops = &unix_ops;
         rc = u->socket.fd = connect_for_role(a.path, u->who.role, err);
         gn_frame_reader_init(&u->reader, rc);
+        u->reader.keeps_frames = true;
         rc = rc < 0 ? rc : gn_link_hello_exchange(u, err);
     }
     u->ticket = NULL;

@@ -7,12 +7,15 @@
 void gn_worker_control_init(struct gn_worker_control *c, int control_fd)
 {
     gn_frame_reader_init(&c->reader, control_fd);
+    c->reader.keeps_frames = true;
 }
 
 int gn_worker_control_next(struct gn_worker_control *c, struct gn_worker_event *ret)
 {
     struct gn_frame f;
     int rc = gn_frame_read(&c->reader, &f);
+    if (rc == -EMFILE)
+        rc = gn_frame_wait(&c->reader, 0, &f);
     if (rc <= 0)
         return rc;
     if (f.op == GN_WORKER_SEGMENT) {

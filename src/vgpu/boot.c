@@ -15,6 +15,8 @@
 
 static int take_apart(struct gn_frame_reader *reader, const struct gn_frame *f, struct gn_boot *b)
 {
+    if (f->op == GN_WORKER_BOOT && f->lost_fds)
+        return -EMFILE;
     if (f->op != GN_WORKER_BOOT || f->n_payload < sizeof b->wire || f->n_fds != GN_WORKER_BOOT_FDS)
         return -EPROTO;
     memcpy(&b->wire, f->payload, sizeof b->wire);

@@ -84,6 +84,8 @@ _Noreturn void gn_worker_run(const struct gn_worker_start *start)
     int rc = gn_boot_receive(start->control_fd, &b);
     if (rc == 0 && b.wall.mode > GN_WALL_REQUIRED)
         rc = -EPROTO;
+    if (rc == -EMFILE)
+        gn_worker_refuse(start->control_fd, 0, rc, (gn_fail(&err, EMFILE, NULL, "a worker has no descriptors left"), &err));
     if (rc < 0)
         _exit(rc == -EPIPE ? 0 : 1);
     GN_FAULT("worker-boot-received");

@@ -91,6 +91,13 @@ static void spawn(struct template *t, uint32_t seq)
     close(pidfd);
 }
 
+static void refuse_for_room(struct template *t, uint32_t seq)
+{
+    struct gn_error err;
+    gn_fail(&err, EMFILE, "raise the limit that gantryd starts with (LimitNOFILE)", "a template has no descriptors left");
+    gn_worker_refuse(t->socket, seq, EMFILE, &err);
+}
+
 static void reap(struct template *t)
 {
     struct signalfd_siginfo ignored;
@@ -110,9 +117,12 @@ static int serve(struct template *t)
         struct gn_frame f;
         int rc;
         while ((rc = gn_frame_read(&t->reader, &f)) == 1) {
-            if (f.op != GN_WORKER_SPAWN || f.n_fds != 1)
+            if (f.op != GN_WORKER_SPAWN || f.n_fds != !f.lost_fds)
                 return 1;
-            spawn(t, f.seq);
+            if (f.lost_fds)
+                refuse_for_room(t, f.seq);
+            else
+                spawn(t, f.seq);
         }
         if (rc < 0)
             return rc == -EPIPE ? 0 : 1;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that does odd things with descriptors: descriptors CASE TELL [ARGUMENT]. TELL is a
- * descriptor that it says "ready" and its troubles to. Then it works until SIGWINCH, which no driver
- * takes for itself, whatever is done to its vGPU meanwhile.
+ * descriptor that it says "ready" and its troubles to. Then it works until SIGWINCH, which no
+ * driver takes for itself, whatever is done to its vGPU meanwhile.
+ *   full [quiet]         there are no descriptors left while it works, at last there are again.
+ *                        quiet: a driver in the process opens none that it has to have
+ *   child                the same, in a forked child that has no vGPU yet: "ready" means that it gets none
  *   low CLOSED [quiet]   CLOSED is digits: these of the first three are closed from the start, and
  *                        free in the end. Unless quiet another thread writes there all the time,
  *                        and must meet EBADF each time; a driver in the process opens files itself
@@ -18,9 +21,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define N          1024u
+#define MOST_FDS   256
 #define LARGE      (40u << 20) /* more than the data area that a program begins with */
 #define MUST(what) must((what), #what, __LINE__)
 
@@ -178,12 +184,86 @@ static void low(const char *which, bool quiet)
         MUST(closed[fd] && fcntl(fd, F_GETFD) >= 0);
 }
 
+/* ---- no descriptors left */
+
+static int own[MOST_FDS], n_own;
+
+static void take_all(void)
+{
+    const struct rlimit limit = {MOST_FDS, MOST_FDS};
+    MUST(setrlimit(RLIMIT_NOFILE, &limit));
+    while (n_own < MOST_FDS && (own[n_own] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n_own++;
+    MUST(errno != EMFILE);
+}
+
+static void give_back(void)
+{
+    while (n_own)
+        MUST(close(own[--n_own]));
+}
+
+static void full(bool quiet)
+{
+    unsigned char *bytes = calloc(1, LARGE);
+    struct vgpu v = begin();
+    step(&v, 1);
+    take_all();
+    step(&v, 2);
+    /* In small pieces, or not at all. */
+    MUST(!bytes);
+    (void)clEnqueueWriteBuffer(v.queue, v.large, CL_FALSE, 0, LARGE, bytes, 0, NULL, NULL);
+    (void)clFinish(v.queue);
+    struct vgpu w = quiet ? v : begin();
+    tell("ready\n");
+    for (cl_uint i = 0; !stops; i++) {
+        step(&v, i);
+        step(&w, i);
+    }
+    give_back();
+    large(&v);
+    large(&w);
+    end(&v);
+    if (!quiet)
+        end(&w);
+    free(bytes);
+}
+
+static void child(void)
+{
+    struct vgpu v = begin();
+    int status;
+    const pid_t forked = fork();
+    MUST(forked < 0);
+    if (!forked) {
+        take_all();
+        MUST(clCreateContext(NULL, 1, &v.device, NULL, NULL, NULL) != NULL);
+        tell("ready\n");
+        while (!stops)
+            usleep(1000);
+        give_back();
+        v = begin();
+        step(&v, 1);
+        end(&v);
+        exit(0);
+    }
+    while (!stops)
+        step(&v, 1);
+    kill(forked, SIGWINCH);
+    MUST(waitpid(forked, &status, 0) != forked || status);
+    end(&v);
+}
+
 int main(int argc, char **argv)
 {
     tell_fd = argc > 2 ? atoi(argv[2]) : 2;
     signal(SIGWINCH, stop);
     if (argc > 3 && !strcmp(argv[1], "low"))
         low(argv[3], argc > 4);
+    else if (argc > 2 && !strcmp(argv[1], "full"))
+        full(argc > 3);
+    else if (argc > 2 && !strcmp(argv[1], "child"))
+        child();
     else
         return 3;
     return 0;

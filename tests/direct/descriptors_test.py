@@ -19,6 +19,8 @@ from moves_harness import Daemon, TIMEOUT_S, gantry, telling  # noqa: E402
 
 STAGE, DESCRIPTORS = (os.path.abspath(p) for p in sys.argv[1:3])
 
+NONE_LEFT = "gantry: the program has no descriptors left (ulimit -n): large transfers are slow or fail until it has some\n"
+
 
 class Program:
     """What it says comes by a pipe of its own, whatever it does with its first three."""
@@ -106,6 +108,30 @@ class Descriptors(unittest.TestCase):
             for mode in ("passthrough", "remote", "passthrough", "remote"):
                 self.does(daemon, "mode", self.only(daemon), mode)
             program.ends_well()
+
+    # ---- there are no descriptors left
+
+    def refused(self, daemon, *words):
+        status, said = gantry(daemon, *words)
+        self.assertEqual(status, 1, said)
+        return said
+
+    def test_with_none_left(self):
+        with self.daemon() as daemon, self.daemon("two") as other:
+            program = Program(self, daemon, "full")
+            self.does(daemon, "migrate", self.only(daemon), "local")
+            said = self.refused(daemon, "migrate", self.only(daemon), other.address)
+            self.assertIn("the program has no descriptors, threads or memory left", said["error"]["why"])
+            self.refused(daemon, "mode", self.only(daemon), "passthrough")
+            program.ends_well(NONE_LEFT)
+
+    def test_with_none_left_in_passthrough(self):
+        with self.daemon() as daemon:
+            Program(self, daemon, "full", "quiet", GANTRY_MODE="passthrough").ends_well()
+
+    def test_with_none_left_in_a_child(self):
+        with self.daemon() as daemon:
+            Program(self, daemon, "child").ends_well("gantry: cannot make a socket: Too many open files\n")
 
 
 if __name__ == "__main__":

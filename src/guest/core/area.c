@@ -4,10 +4,14 @@
  * it. The first segment is there from the start; what does not fit gets a segment of its own size, which is kept.
  */
 #include "guest/core/guest_core.h"
+
+#include "base/descriptor.h"
 #include "guest/core/remote.h"
+#include "guest/core/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -273,6 +277,19 @@ static int enter(struct gn_area *area, struct gn_area_segment *a, uint32_t index
     return r;
 }
 
+/* Asked before gantryd is, since gantryd counts each segment that it has made. */
+static bool has_room(void)
+{
+    static _Atomic bool said;
+    int ends[2]; /* the driver may be in this process, and get one as well */
+    const bool room = !gn_fd_pair(AF_UNIX, SOCK_STREAM, ends);
+    if (!room && (errno == EMFILE || errno == ENFILE) && !atomic_exchange(&said, true))
+        gn_say("the program has no descriptors left (ulimit -n): large transfers are slow or fail until it has some");
+    for (int i = 0; room && i < 2; i++)
+        gn_fd_close(ends[i]);
+    return room;
+}
+
 static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use use)
 {
     struct gn_error err;
@@ -286,6 +303,10 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         return -EPIPE;
     pthread_mutex_lock(&s->link_lock);
     struct gn_remote *tcp = gn_session_over_tcp(s);
+    if (!has_room()) {
+        pthread_mutex_unlock(&s->link_lock);
+        return -EMFILE;
+    }
     /* Addresses that the vGPU has as well can't be had on another machine. */
     const bool no_window = tcp || atomic_load_explicit(&s->was_far, memory_order_relaxed);
     int r = use != GN_AREA_WINDOW ? 0 : no_window ? -ENOMEM : window_size(&s->area, &size);
@@ -296,7 +317,7 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         r = -ENOMEM;
     if (!r)
         r = tcp ? gn_remote_segment(tcp, size, &segment, &index) : gn_link_segment(s->link, size, &segment.fd, &index, &err);
-    bool made = !r;
+    bool made = !r || (r == -EMFILE && !tcp);
     /* gantryd is gone, and the watcher has not heard of it yet. */
     if (r == -EPIPE)
         gn_lost_declare(&s->lost);

@@ -361,17 +361,19 @@ static void *mover(void *arg)
 static void begin(struct gn_session *s, uint32_t number, const struct gn_link_move *what)
 {
     struct gn_moving *m = calloc(1, sizeof *m);
+    struct gn_error err;
     /* By the time that it is needed, LEAVE has woken the watcher, who has found it then. */
     if (atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0)
         atomic_store_explicit(&s->turn_fd, gn_fd_event(EFD_NONBLOCK), memory_order_release);
-    if (!m || atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0) {
-        free(m); /* whoever asked hears nothing, and gives up */
+    const int wake = gn_fd_event(EFD_NONBLOCK);
+    if (m)
+        *m = (struct gn_moving){.s = s, .number = number, .wake = wake, .what = *what, .hand = -1, .session = -1};
+    if (m && wake >= 0 && atomic_load_explicit(&s->turn_fd, memory_order_relaxed) >= 0 &&
+        !gn_thread_start(GN_THREAD_PREFIX "move", mover, m, NULL))
         return;
-    }
-    *m = (struct gn_moving){.s = s, .number = number, .wake = gn_fd_event(EFD_NONBLOCK), .what = *what, .hand = -1, .session = -1};
-    if (m->wake >= 0 && !gn_thread_start(GN_THREAD_PREFIX "move", mover, m, NULL))
-        return;
-    gn_fd_close(m->wake);
+    gn_fail(&err, EMFILE, "raise its limits, or move it later", "the program has no descriptors, threads or memory left");
+    (void)gn_link_say_stays(s->link, number, &err);
+    gn_fd_close(wake);
     free(m);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one line on a program's stderr when Gantry gives it no vGPU: an ICD loader passes no reason on, and the program goes on with
- * another platform or with none. Called by the first look for platforms, on a thread of the program's, with any locks of an API's
- * front end held. It never waits, raises no signal, opens no descriptor, and says nothing a second time.
+ * The lines on a program's stderr: why Gantry gives it no vGPU, since an ICD loader passes no
+ * reason on, and about troubles that no error code tells. Called on threads of
+ * the program and of Gantry, with any locks of an API's front end held. It never waits, raises no
+ * signal and opens no descriptor.
  */
 #include "guest/core/report.h"
 
@@ -10,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@
 
 #define CONFIGURATION "/etc/gantry"
 #define VARIABLES     "GANTRY_"
+#define MOST_LINES    8
 
 extern char **environ;
 
@@ -79,17 +82,29 @@ static void write_quietly(const char *line, size_t n)
     errno = saved;
 }
 
-void gn_session_report(const struct gn_error *err)
+void gn_say(const char *format, ...)
 {
-    static _Atomic bool said;
-    char line[sizeof err->what + sizeof err->fix + 16];
+    static _Atomic unsigned n_lines;
+    char line[sizeof(struct gn_error) + 16];
     const char *log = getenv("GANTRY_LOG");
-    if ((log && strcmp(log, "none") == 0) || !is_expected() || atomic_exchange_explicit(&said, true, memory_order_relaxed))
+    va_list list;
+    if ((log && strcmp(log, "none") == 0) || atomic_fetch_add_explicit(&n_lines, 1, memory_order_relaxed) >= MOST_LINES)
         return;
-    int n = snprintf(line, sizeof line - 1, "gantry: %s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
-    for (int i = 0; i < n; i++)
+    size_t n = (size_t)snprintf(line, sizeof line, "gantry: ");
+    va_start(list, format);
+    (void)vsnprintf(line + n, sizeof line - n - 1, format, list);
+    va_end(list);
+    n = strlen(line);
+    for (size_t i = 0; i < n; i++)
         if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
             line[i] = '?';
     line[n++] = '\n';
-    write_quietly(line, (size_t)n);
+    write_quietly(line, n);
+}
+
+void gn_session_report(const struct gn_error *err)
+{
+    static _Atomic bool said;
+    if (is_expected() && !atomic_exchange_explicit(&said, true, memory_order_relaxed))
+        gn_say("%s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
 }

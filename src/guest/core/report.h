@@ -5,9 +5,12 @@
 #include "base/error.h"
 
 /*
- * The reason why this process gets no vGPU, as one line on its stderr, once a process; GANTRY_LOG=none silences it. Never waits.
- * Any thread.
+ * Writes a line "gantry: ..." to the program's stderr, about a trouble that no error code tells; at
+ * most a few lines in a program's life. GANTRY_LOG=none silences it. Never waits. Any thread.
  */
+void gn_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The reason why this process gets no vGPU, once a process, where somebody expects Gantry. */
 void gn_session_report(const struct gn_error *err);
 
 #endif

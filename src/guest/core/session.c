@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #define SEND_TIMEOUT_MS 5000
+#define ROOM_LOOK_MS    10
 #define MAX_SESSIONS    64u
 
 static struct {
@@ -126,6 +127,12 @@ static bool watch_far(struct gn_session *s, struct gn_remote *far)
     return true;
 }
 
+static void init_reader(struct gn_frame_reader *reader, const struct gn_session *s)
+{
+    gn_frame_reader_init(reader, s->socket);
+    reader->keeps_frames = true;
+}
+
 static void *watch(void *arg)
 {
     struct gn_session *s = arg;
@@ -137,7 +144,7 @@ static void *watch(void *arg)
     int r = 0;
     if (far && !watch_far(s, far))
         return NULL;
-    gn_frame_reader_init(&reader, s->socket);
+    init_reader(&reader, s);
     for (;;) {
         struct pollfd p[3] = {{.fd = s->socket, .events = POLLIN},
                               {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP},
@@ -154,6 +161,11 @@ static void *watch(void *arg)
             else
                 s->api->heard(s, frame.op, frame.payload, frame.n_payload);
         }
+        if (r == -EMFILE) {
+            /* The frame brings descriptors, and there is room for none. It stays in the socket. */
+            (void)poll(NULL, 0, ROOM_LOOK_MS);
+            r = 0;
+        }
         /* Its worker may have ended because the vGPU is on another machine; what it has said before has all been heard. */
         if (r < 0 && went_on)
             (void)gn_session_outlives_gantryd(s);
@@ -162,7 +174,7 @@ static void *watch(void *arg)
             gn_frame_reader_fini(&reader);
             if (!watch_far(s, far))
                 return NULL;
-            gn_frame_reader_init(&reader, s->socket); /* another one, of the worker that it has here */
+            init_reader(&reader, s); /* of another socket, of the worker that it has here */
             r = 0;
             continue;
         }

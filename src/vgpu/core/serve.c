@@ -205,7 +205,13 @@ void gn_vgpu_ears_init(struct gn_vgpu_ears *ears, const struct gn_vgpu_boot *boo
 {
     gn_worker_control_init(&ears->control, boot->control_fd);
     gn_frame_reader_init(&ears->session, boot->session_fd);
+    ears->session.keeps_frames = true;
     ears->deaf = false;
+}
+
+static void take_no_more(struct gn_vgpu *v)
+{
+    gn_vgpu_fault(v, "its process has no descriptors left for those of the program and gantryd", "ulimit -n");
 }
 
 /* False: the program is gone. */
@@ -257,9 +263,16 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
     while ((r = gn_worker_control_next(&ears->control, &e)) == 1)
         if (!take_event(v, &e))
             return -EPIPE;
+    if (r == -EMFILE)
+        take_no_more(v);
     if (r < 0 || gn_lease_settle(&v->lease))
         return -EPIPE;
-    while (!ears->deaf && v->boot->session_fd >= 0 && (r = gn_frame_read(&ears->session, &frame)) == 1) {
+    while (!ears->deaf && v->boot->session_fd >= 0) {
+        r = gn_frame_read(&ears->session, &frame);
+        if (r == -EMFILE)
+            r = gn_frame_wait(&ears->session, 0, &frame);
+        if (r != 1)
+            break;
         if (frame.op == GN_SESSION_FOLDERS && !frame.flags && !frame.n_payload) {
             take_folders(v, &ears->session, &frame);
         } else if (frame.op != GN_SESSION_FILE || frame.flags || gn_vgpu_take_file(&ears->session, &frame)) {
@@ -267,7 +280,9 @@ int gn_vgpu_hear(struct gn_vgpu *v, struct gn_vgpu_ears *ears)
             break;
         }
     }
-    if (r < 0 && r != -EPIPE)
+    if (r == -EMFILE)
+        take_no_more(v);
+    else if (r < 0 && r != -EPIPE)
         gn_vgpu_fault(v, "what came over its socket is no frame that there is", "session");
     return r;
 }
