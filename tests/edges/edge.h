@@ -105,5 +105,7 @@ int case_idle(int argc, char **argv);
 int case_lost_waits(int argc, char **argv);
 int case_lost_kernel(int argc, char **argv);
 int case_no_daemon(int argc, char **argv);
+int case_anew(int argc, char **argv);
+int case_anew_devices(int argc, char **argv);
 
 #endif

@@ -150,6 +150,8 @@ int main(int argc, char **argv)
         {"fork_exec", case_fork_exec},
         {"execed", case_execed},
         {"close_fds", case_close_fds},
+        {"anew", case_anew},
+        {"anew_devices", case_anew_devices},
         {"signals", case_signals},
         {"small_stacks", case_small_stacks},
         {"steps", case_steps},

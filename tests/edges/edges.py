@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from gantry import (Gantry, LeftBehind, Wrong, built_tree, gone, held_kib, monotonic_ns, resident_kib, stopped, threads_of, wait_until)
+from gantry import (Gantry, LeftBehind, Wrong, built_tree, descriptors, gone, held_kib, monotonic_ns, resident_kib, stopped, threads_of, wait_until)
 
 LOST_S = 2       # within which a loss must be known everywhere
 VICTIMS = int(os.environ.get("EDGES_VICTIMS", "3"))   # where all is much slower: one
@@ -181,6 +181,57 @@ def lost_worker(case):
         with gantry.program([case.edges, "life"]) as p:
             p.end()
         gantry.settle(before)
+
+
+def holds(p):
+    """The files that a program has open, without the numbers, and how many threads it has."""
+    return sorted(descriptors(p.pid).values()), len(threads_of(p.pid))
+
+
+def lose_daemon(gantry, p):
+    """Another one comes when the program has seen that there is none."""
+    gantry.process.kill()
+    gantry.process.wait()
+    gantry.drain.wait()
+    p.tell()
+    p.hear("none")
+    gantry.__enter__()
+    p.tell()
+
+
+def anew(case):
+    """After a loss a program gets another vGPU, as often as it likes, and holds no more than before."""
+    for how in ("released", "asked", "later"):
+        with case.gantry() as gantry, gantry.program([case.edges, "anew", how]) as p:
+            held = None
+            for i in range(4):
+                p.hear("ready")
+                # From the first loss on it has a thread for callbacks. Watchers of lost vGPUs are about to end.
+                if i == 1:
+                    wait_until(lambda: len([t for t in threads_of(p.pid) if t[1] == "gantry-watch"]) == 1, LOST_S)
+                    held = holds(p)
+                if held and not wait_until(lambda: holds(p) == held, LOST_S):
+                    raise Wrong("{}: it holds {}, and not {}".format(how, holds(p), held))
+                if how == "later":
+                    lose_daemon(gantry, p)
+                else:
+                    os.kill(gantry.worker_of(p), signal.SIGKILL)
+                    p.tell()
+            p.end(errors=nobody_listens(gantry.address) if how == "later" else b"")
+
+
+def anew_devices(case):
+    """Another gantryd has other devices: a handle stands for the device that it stood for, or for none."""
+    steps = (("basic pthread", "basic:0,pthread:1"), ("pthread", "pthread:1"), ("basic pthread", "basic:0,pthread:1"),
+             ("basic basic pthread", "basic:0,basic:2,pthread:1"), ("pthread", None))
+    with case.gantry(env={"POCL_DEVICES": steps[0][0]}) as gantry, gantry.program([case.edges, "anew_devices"]) as p:
+        for i, (_, line) in enumerate(steps[:-1]):
+            said = p.hear("devices")
+            if said != [line]:
+                raise Wrong("it has {} instead of {}".format(said, line))
+            gantry.extra_env["POCL_DEVICES"] = steps[i + 1][0]
+            lose_daemon(gantry, p)
+        p.end()
 
 
 def crowd(case):
@@ -420,6 +471,8 @@ CASES = {
     "leave-killed": leave("wait", -signal.SIGKILL),
     "stop-and-go": stop_and_go,
     "lost-worker": lost_worker,
+    "anew": anew,
+    "anew-devices": anew_devices,
     "lost-daemon": lost_daemon,
     "no-daemon": no_daemon,
     "idle": idle,

@@ -207,3 +207,157 @@ int case_no_daemon(int argc, char **argv)
     CHECK(clGetPlatformIDs(1, &p, &n) == CL_PLATFORM_NOT_FOUND_KHR);
     return 0;
 }
+
+/* ---- after a loss */
+
+static _Atomic int n_words;
+
+static void CL_CALLBACK word(const char *text, const void *data, size_t n, void *arg)
+{
+    (void)data, (void)n, (void)arg;
+    CHECK(strstr(text, "is lost") != NULL);
+    atomic_fetch_add(&n_words, 1);
+}
+
+/* A context, and work that is checked, with the device that there is. */
+static void begin_with(struct edge *e, cl_device_id device)
+{
+    cl_int rc;
+    cl_uint x[16] = {0};
+    e->device = device;
+    e->context = clCreateContext(NULL, 1, &e->device, word, NULL, &rc);
+    NEED(rc);
+    e->queue = clCreateCommandQueue(e->context, e->device, 0, &rc);
+    NEED(rc);
+    cl_mem m = edge_buffer(e, sizeof x);
+    const cl_uint seven = 7;
+    NEED(clEnqueueFillBuffer(e->queue, m, &seven, sizeof seven, 0, sizeof x, 0, NULL, NULL));
+    NEED(clEnqueueReadBuffer(e->queue, m, CL_TRUE, 0, sizeof x, x, 0, NULL, NULL));
+    for (int i = 0; i < 16; i++)
+        CHECK(x[i] == 7);
+    NEED(clReleaseMemObject(m));
+}
+
+static void let_go(const struct edge *e)
+{
+    NEED(clReleaseCommandQueue(e->queue));
+    NEED(clReleaseContext(e->context));
+}
+
+static cl_int try_context(cl_device_id device)
+{
+    cl_int rc;
+    cl_context c = clCreateContext(NULL, 1, &device, NULL, NULL, &rc);
+    if (c)
+        NEED(clReleaseContext(c));
+    return rc;
+}
+
+/*
+ * The vGPU is lost again and again, by whatever the driver of the test does after "ready". Each
+ * time the program begins anew with the handles that it has, as the argument says:
+ *   released   it has let go of all that it had
+ *   asked      it has not, and asks for devices
+ *   later      the same as released; until the driver of the test says so there is no gantryd, and no context
+ */
+int case_anew(int argc, char **argv)
+{
+    const char *how = argc ? argv[0] : "";
+    const bool asks = strcmp(how, "asked") == 0;
+    cl_platform_id platform;
+    cl_device_id device, again;
+    struct edge e, old;
+    char name[64];
+    NEED(clGetPlatformIDs(1, &platform, NULL));
+    NEED(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
+    begin_with(&e, device);
+    for (int i = 0; i < 4; i++) {
+        const int n_before = atomic_load(&n_words);
+        edge_say("ready");
+        edge_hear();
+        while (clFinish(e.queue) == CL_SUCCESS) {
+        }
+        CHECK(clFinish(e.queue) == CL_OUT_OF_RESOURCES);
+        /*
+         * A program that has something of the lost vGPU is told of the loss whatever it does with
+         * that.
+         */
+        CHECK(try_context(device) == CL_OUT_OF_RESOURCES);
+        while (atomic_load(&n_words) == n_before) {
+        }
+        old = e;
+        if (!asks)
+            let_go(&old);
+        if (strcmp(how, "later") == 0) {
+            CHECK(try_context(device) == CL_OUT_OF_RESOURCES);
+            edge_say("none");
+            edge_hear();
+        }
+        if (asks) {
+            NEED(clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL));
+            NEED(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &again, NULL));
+            CHECK(again == device);
+            NEED(clGetDeviceInfo(again, CL_DEVICE_NAME, sizeof name, name, NULL));
+        }
+        begin_with(&e, device);
+        if (asks) {
+            CHECK(clFinish(old.queue) == CL_OUT_OF_RESOURCES);
+            CHECK(clCreateCommandQueue(old.context, device, 0, NULL) == NULL);
+            let_go(&old);
+        }
+    }
+    let_go(&e);
+    edge_whole_life();
+    return 0;
+}
+
+#define MOST_DEVICES 8
+
+/*
+ * Each gantryd that comes after the one before has other devices. Says which there are by their
+ * drivers' names, and which of the handles that there have been stand for them.
+ */
+int case_anew_devices(int argc, char **argv)
+{
+    cl_platform_id platform;
+    cl_device_id known[MOST_DEVICES], there[MOST_DEVICES];
+    char names[MOST_DEVICES][128], name[128];
+    cl_uint n_known = 0, n;
+    struct edge e;
+    (void)argv;
+    NEED(clGetPlatformIDs(1, &platform, NULL));
+    for (int i = 0; i < 4; i++) {
+        char line[256] = "";
+        NEED(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MOST_DEVICES, there, &n));
+        for (cl_uint d = 0; d < n; d++) {
+            cl_uint k = 0;
+            NEED(clGetDeviceInfo(there[d], CL_DEVICE_NAME, sizeof name, name, NULL));
+            while (k < n_known && known[k] != there[d])
+                k++;
+            CHECK(k < MOST_DEVICES);
+            if (k == n_known) {
+                known[n_known++] = there[d];
+                strcpy(names[k], name);
+            }
+            CHECK(strcmp(names[k], name) == 0);
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%.*s:%u", d ? "," : "", (int)strcspn(name, "-"), name, k);
+            begin_with(&e, there[d]);
+            let_go(&e);
+        }
+        for (cl_uint k = 0; k < n_known; k++) {
+            bool is_there = false;
+            for (cl_uint d = 0; d < n; d++)
+                is_there |= there[d] == known[k];
+            CHECK((try_context(known[k]) == CL_SUCCESS) == is_there);
+        }
+        begin_with(&e, there[0]);
+        edge_say("devices %s", line);
+        edge_hear();
+        while (clFinish(e.queue) == CL_SUCCESS) {
+        }
+        let_go(&e);
+        edge_say("none");
+        edge_hear();
+    }
+    return argc ? 1 : 0;
+}

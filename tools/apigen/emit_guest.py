@@ -143,7 +143,9 @@ def check_handles(call, out, failed):
     """The first handle leads to the session; the others may be NULL, which the driver judges, but not wrong."""
     for i, p in enumerate(q for q in call.params if q.mode == "handle"):
         if i == 0:
-            out(f"    struct gn_object *object = gn_object_of({p.name}, {kind(p.kind)});")
+            # A question about a platform or a device begins anew where the vGPU is lost.
+            of = "anew" if call.served == "info" and p.kind in ("platform", "device") else "of"
+            out(f"    struct gn_object *object = gn_object_{of}({p.name}, {kind(p.kind)});")
             out(f"    if (!object)\n        return {failed(INVALID[p.kind])};")
         else:
             out(f"    if ({p.name} && !gn_object_beside(object, {p.name}, {kind(p.kind)}))")

@@ -4,6 +4,7 @@
  * it. The first segment is there from the start; what does not fit gets a segment of its own size, which is kept.
  */
 #include "guest/core/guest_core.h"
+#include "guest/core/loss.h"
 
 #include "base/descriptor.h"
 #include "guest/core/remote.h"
@@ -155,6 +156,16 @@ int gn_area_init(struct gn_session *s, struct gn_segment first)
     return a ? 0 : -ENOMEM;
 }
 
+void gn_area_close(struct gn_area *a)
+{
+    pthread_mutex_lock(&a->lock);
+    for (uint32_t i = 0; i < a->n_segments; i++) {
+        gn_fd_close(a->segments[i]->segment.fd);
+        a->segments[i]->segment.fd = -1;
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
 int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes)
 {
     int fd = -1;
@@ -303,9 +314,10 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         return -EPIPE;
     pthread_mutex_lock(&s->link_lock);
     struct gn_remote *tcp = gn_session_over_tcp(s);
-    if (!has_room()) {
+    const int out = !tcp && !s->link ? -EPIPE : has_room() ? 0 : -EMFILE;
+    if (out) {
         pthread_mutex_unlock(&s->link_lock);
-        return -EMFILE;
+        return out;
     }
     /* Addresses that the vGPU has as well can't be had on another machine. */
     const bool no_window = tcp || atomic_load_explicit(&s->was_far, memory_order_relaxed);

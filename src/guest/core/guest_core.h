@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 /*
- * A program's end of a vGPU, whatever its API: the session, handles, the data area, calls. Any thread of the program may
- * be in here at any time. Nothing is printed but report.h's line.
- *
- * Lock order: an API's own locks, then session->ids_lock, area->lock, slabs. No lock is held while waiting for a vGPU.
+ * A program's end of a vGPU, whatever its API: the session, handles, the data area, calls. Any
+ * thread of the program may be in here at any time. Nothing is printed but by report.h.
+ * Lock order: an API's own locks, then session->ids_lock, area->lock, slabs. No lock is held while
+ * waiting for a vGPU.
  */
 
 /* What calls return when the vGPU is lost or memory is out; the numbers of OpenCL, and of CUDA's front end its own. */
@@ -49,8 +49,9 @@ struct gn_object {
 extern _Atomic uint32_t gn_epoch;
 
 /*
- * A platform or root device of the parent's, in a forked child. Loaders keep platforms for as long as they live, so a child
- * is given no others: the same handle must come to stand for the child's own session. False: it can't.
+ * A platform or root device of the parent's, in a forked child, or of a session that is lost.
+ * Loaders and programs keep these for as long as they live, so the same handle must come to stand
+ * for another session of this process. False: it can't.
  */
 extern bool (*gn_root_revive)(struct gn_object *o);
 
@@ -66,7 +67,7 @@ static inline void *gn_object_of(const void *handle, uint16_t kind)
     return o;
 }
 
-/* The same, and of the same session. */
+/* The object, and of the same session. */
 static inline void *gn_object_beside(const struct gn_object *beside, const void *handle, uint16_t kind)
 {
     struct gn_object *o = gn_object_of(handle, kind);
@@ -280,6 +281,7 @@ struct gn_session {
     struct gn_replies replies;
     struct gn_waiter waiter; /* of waits for events; set by the API at attach */
     struct gn_lost lost;
+    _Atomic bool loss_told;
     struct gn_area area;
     pthread_mutex_t link_lock;   /* one control request at a time */
     pthread_mutex_t socket_lock; /* one frame at a time */
@@ -287,6 +289,7 @@ struct gn_session {
     struct gn_list folders; /* folders_lock: of the builds that go on */
     pthread_mutex_t ids_lock;
     uint32_t *free_ids, n_free_ids, n_ids, ids_capacity; /* ids_lock */
+    uint32_t n_roots;                                    /* ids_lock: ids of platforms and root devices */
     uint32_t *generations;
     pthread_mutex_t events_lock;
     uint32_t *free_events, n_free_events, n_events, events_capacity; /* events_lock */
@@ -312,8 +315,6 @@ struct gn_session {
 struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t platform, struct gn_error *err);
 /* Platforms of the daemon that this process is to use; -errno when there is none. */
 int gn_session_platforms(struct gn_platform_list *ret);
-/* Ids below n are the API's own (platform, devices); before the first gn_object_new. */
-void gn_session_reserve_ids(struct gn_session *s, uint32_t n);
 static inline bool gn_session_lost(const struct gn_session *s)
 {
     return gn_lost_is(&s->lost);
@@ -363,8 +364,6 @@ void gn_session_move_pause(struct gn_session *s, uint32_t number);
 bool gn_session_outlives_gantryd(struct gn_session *s);
 /* What the environment says of the vGPU's part: 0: as the tenant has it. */
 void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes);
-/* Declares the loss of the vGPU and tells everybody who waits. The watcher. */
-void gn_session_declare_lost(struct gn_session *s);
 /* Counts how data moved where the vGPU can't tell: without a message, by one copy made here or by none; or by a transfer of the
  * vGPU's into memory that the program uses in place. */
 enum gn_copied { GN_COPIED_ONCE, GN_COPIED_NEVER, GN_COPIED_BY_MAP };

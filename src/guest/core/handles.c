@@ -4,6 +4,7 @@
  * its kind and never back to the system, so a stale handle meets a dead object and not somebody else's memory.
  */
 #include "guest/core/guest_core.h"
+#include "guest/core/loss.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,10 +123,59 @@ static void id_put(struct gn_session *s, uint64_t id)
     pthread_mutex_unlock(&s->ids_lock);
 }
 
-void gn_session_reserve_ids(struct gn_session *s, uint32_t n)
+uint64_t gn_session_reserve_id(struct gn_session *s)
 {
-    for (uint32_t i = 0; i < n; i++)
-        id_take(s);
+    const uint64_t id = id_take(s);
+    pthread_mutex_lock(&s->ids_lock);
+    s->n_roots += id != 0;
+    pthread_mutex_unlock(&s->ids_lock);
+    return id;
+}
+
+bool gn_session_is_used(struct gn_session *s)
+{
+    pthread_mutex_lock(&s->ids_lock);
+    const uint32_t n_objects = s->n_ids - s->n_free_ids; /* events have none, and hold their contexts */
+    const bool used = n_objects > s->n_roots;
+    pthread_mutex_unlock(&s->ids_lock);
+    return used;
+}
+
+void *gn_object_anew(const void *handle, uint16_t kind)
+{
+    struct gn_object *o = gn_object_of(handle, kind);
+    if (o && o->rooted && gn_session_lost(o->session))
+        (void)gn_root_revive(o);
+    return o;
+}
+
+/* Other threads may look at it: one that meets half of it is refused by the vGPU, or by none. */
+void gn_object_rebind(struct gn_object *o, struct gn_session *s, uint64_t id)
+{
+    __atomic_store_n(&o->id, id, __ATOMIC_RELAXED);
+    __atomic_store_n(&o->session, s, __ATOMIC_RELAXED);
+    __atomic_store_n(&o->epoch, s->epoch, __ATOMIC_RELEASE);
+}
+
+static void init(struct gn_object *o, struct gn_session *s, uint16_t kind, uint64_t id)
+{
+    o->kind = kind;
+    o->epoch = s->epoch;
+    o->id = id;
+    o->session = s;
+    o->known = true;
+    atomic_init(&o->n_refs, 1);
+}
+
+struct gn_object *gn_object_new_root(struct gn_session *s, uint16_t kind)
+{
+    struct gn_object *o = slab_take(s->api, kind);
+    if (!o)
+        return NULL;
+    init(o, s, kind, 0);
+    o->rooted = true;
+    o->magic = GN_OBJECT_MAGIC;
+    return o;
 }
 
 struct gn_object *gn_object_new(struct gn_session *s, uint16_t kind, struct gn_object *parent)
@@ -142,13 +192,8 @@ struct gn_object *gn_object_new(struct gn_session *s, uint16_t kind, struct gn_o
             id_put(s, id);
         return NULL;
     }
-    o->kind = kind;
-    o->epoch = s->epoch;
-    o->id = id;
-    o->session = s;
+    init(o, s, kind, id);
     o->parent = parent;
-    o->known = true;
-    atomic_init(&o->n_refs, 1);
     if (parent) {
         gn_object_ref(parent);
         o->dispatch = parent->dispatch;

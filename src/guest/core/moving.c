@@ -330,7 +330,9 @@ static void *mover(void *arg)
     s->moving = m;
     pthread_mutex_unlock(&s->moving_lock);
     m->tcp = strncmp(m->what.address, "tcp:", 4) == 0;
-    int rc = is_off(m) ? -ECANCELED : m->tcp && !gn_session_over_tcp(s) ? gn_relay_prepare(s, is_off, m, &m->turns, &err) : 0;
+    int rc = is_off(m) || gn_session_lost(s)     ? -ECANCELED
+             : m->tcp && !gn_session_over_tcp(s) ? gn_relay_prepare(s, is_off, m, &m->turns, &err)
+                                                 : 0;
     if (!rc && (rc = move(m, &err)) && m->turns)
         gn_relay_call_off(s, m->turns);
     const bool relays = !rc && m->turns;

@@ -6,6 +6,7 @@
  * (buffers' homes) is not that any more: nobody may be using it without a message when the vGPU goes, and from then on all of it is
  * transferred. That stays so when it comes back to this machine, where it takes from the ring again, and that thread ends.
  */
+#include "guest/core/loss.h"
 #include "guest/core/relay.h"
 #include "guest/core/remote.h"
 

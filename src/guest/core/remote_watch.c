@@ -4,6 +4,7 @@
  * answers what builds over there want to include, and comes back when the connection breaks. It is the only one that makes or
  * closes a connection, and it never waits for room to send, since nobody else would come back for it.
  */
+#include "guest/core/loss.h"
 #include "guest/core/remote_internal.h"
 
 #include "base/clock.h"
@@ -170,7 +171,8 @@ void gn_remote_bye(struct gn_remote *r)
     if (pthread_mutex_trylock(&r->dialling))
         return;
     atomic_store_explicit(&r->leaving, true, memory_order_seq_cst);
-    gn_link_bye(r->s->link);
+    if (r->s->link)
+        gn_link_bye(r->s->link);
     pthread_mutex_unlock(&r->dialling);
 }
 
@@ -334,6 +336,15 @@ static void lose(struct gn_remote *r)
     gn_remote_wake_all(r);
 }
 
+/* Once no thread is in that has not seen the loss. */
+static void close_lost(struct gn_remote *r)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    while (atomic_load_explicit(&r->n_inside, memory_order_seq_cst) || atomic_load_explicit(&r->n_hooked, memory_order_seq_cst))
+        nanosleep(&pause, NULL);
+    gn_remote_forked(r);
+}
+
 /*
  * May the watcher read again? While threads take turns at reading the timer is set here: after a long sleep that takes a thread some
  * ten microseconds, which would lie between the answer it waited for and its next call.
@@ -477,5 +488,7 @@ bool gn_remote_watch_far(struct gn_session *s, struct gn_remote *r)
     const bool home = watch_until_over(s, r);
     if (home)
         end(r);
+    else
+        close_lost(r);
     return home;
 }

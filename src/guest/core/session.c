@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/thread.h"
 #include "guest/core/host_here.h"
+#include "guest/core/loss.h"
 #include "guest/core/process_end.h"
 #include "guest/core/remote.h"
 #include "guest/core/report.h"
@@ -58,8 +59,9 @@ static void after_fork_child(void)
     for (uint32_t i = 0; i < sessions.n; i++) {
         struct gn_session *s = sessions.open[i];
         /* Where the program has closed all, files without an inode may be its own by now. */
-        const bool cut_off = !gn_fd_is_ours(gn_link_poll_fd(s->link));
-        gn_link_forked(s->link);
+        const bool cut_off = s->link && !gn_fd_is_ours(gn_link_poll_fd(s->link));
+        if (s->link)
+            gn_link_forked(s->link);
         if (s->to)
             gn_link_forked(s->to);
         if (!cut_off) {
@@ -90,11 +92,56 @@ static void install_fork_handlers(void)
 void gn_session_declare_lost(struct gn_session *s)
 {
     gn_lost_declare(&s->lost);
+    if (atomic_exchange_explicit(&s->loss_told, true, memory_order_acq_rel))
+        return;
     pthread_mutex_lock(&s->events_lock);
     uint32_t n = s->n_events;
     pthread_mutex_unlock(&s->events_lock);
     gn_event_fail_all(s->events, n, GN_EVENT_LOST);
     s->api->heard(s, 0, NULL, 0);
+}
+
+static void forget_locked(struct gn_session *s)
+{
+    for (uint32_t i = 0; i < sessions.n; i++)
+        if (sessions.open[i] == s)
+            sessions.open[i--] = sessions.open[--sessions.n];
+}
+
+static void close_all(struct gn_session *s)
+{
+    int *const fds[] = {&s->socket, &s->ring_segment.fd, &s->event_segment.fd};
+    if (s->link)
+        gn_link_close(s->link);
+    s->link = NULL;
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++) {
+        gn_fd_close(*fds[i]);
+        *fds[i] = -1;
+    }
+    gn_fd_close(atomic_exchange_explicit(&s->turn_fd, -1, memory_order_relaxed));
+    gn_area_close(&s->area);
+}
+
+/*
+ * Its memory stays: threads may be about to see the loss, and the program may have buffers mapped.
+ * The watcher, last of all.
+ */
+void gn_session_close_lost(struct gn_session *s)
+{
+    struct gn_remote *far = gn_session_over_tcp(s);
+    (void)gn_session_outlives_gantryd(s); /* a move is over, and the next one sees the loss */
+    pthread_mutex_lock(&s->link_lock);
+    if (far)
+        pthread_mutex_lock(gn_remote_link_lock(far));
+    pthread_mutex_lock(&s->socket_lock);
+    pthread_mutex_lock(&sessions.lock); /* a child that is forked finds all of them, or none */
+    close_all(s);
+    forget_locked(s);
+    pthread_mutex_unlock(&sessions.lock);
+    pthread_mutex_unlock(&s->socket_lock);
+    if (far)
+        pthread_mutex_unlock(gn_remote_link_lock(far));
+    pthread_mutex_unlock(&s->link_lock);
 }
 
 /* Unless somebody asks gantryd for something: then what comes is his to read. False: gantryd is gone. */
@@ -142,8 +189,10 @@ static void *watch(void *arg)
     bool went_on = true;
     uint64_t turned;
     int r = 0;
-    if (far && !watch_far(s, far))
+    if (far && !watch_far(s, far)) {
+        gn_session_close_lost(s);
         return NULL;
+    }
     init_reader(&reader, s);
     for (;;) {
         struct pollfd p[3] = {{.fd = s->socket, .events = POLLIN},
@@ -172,8 +221,10 @@ static void *watch(void *arg)
         far = gn_session_over_tcp(s);
         if (far) {
             gn_frame_reader_fini(&reader);
-            if (!watch_far(s, far))
+            if (!watch_far(s, far)) {
+                gn_session_close_lost(s);
                 return NULL;
+            }
             init_reader(&reader, s); /* of another socket, of the worker that it has here */
             r = 0;
             continue;
@@ -187,6 +238,7 @@ static void *watch(void *arg)
     }
     gn_frame_reader_fini(&reader);
     gn_session_declare_lost(s);
+    gn_session_close_lost(s);
     return NULL;
 }
 

@@ -4,9 +4,12 @@
  * under no lock. The watcher hears from the worker and hands over; it never runs a program's code itself,
  * since that may wait for anything.
  */
+#include "base/clock.h"
 #include "base/thread.h"
 #include "opencl_guest.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,34 +21,55 @@ struct job {
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    pthread_cond_t wake, idle; /* there is a job; there is none, and none runs */
     struct gn_list jobs;
     uint32_t epoch; /* of the thread; another one means that a fork lost it */
-    bool ready;
-} callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+    pthread_t thread;
+    bool ready, runs; /* the thread; a job */
+} callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int wait_locked(pthread_cond_t *c, uint64_t for_ns)
+{
+    const uint64_t until_ns = gn_now_ns() + for_ns;
+    const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    return pthread_cond_timedwait(c, &callbacks.lock, &until);
+}
 
 static void *call_back(void *arg)
 {
     (void)arg;
+    pthread_mutex_lock(&callbacks.lock);
+    callbacks.thread = pthread_self();
     for (;;) {
-        pthread_mutex_lock(&callbacks.lock);
         while (gn_list_empty(&callbacks.jobs))
             pthread_cond_wait(&callbacks.wake, &callbacks.lock);
         struct job *j = gn_list_first(&callbacks.jobs, struct job, link);
         gn_list_remove(&j->link);
+        callbacks.runs = true;
         pthread_mutex_unlock(&callbacks.lock);
         j->run(j->arg);
         free(j);
+        pthread_mutex_lock(&callbacks.lock);
+        callbacks.runs = false;
+        if (gn_list_empty(&callbacks.jobs))
+            pthread_cond_broadcast(&callbacks.idle);
     }
     return NULL;
 }
 
 static int start_locked(void)
 {
-    uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
+    const uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
+    pthread_condattr_t attr;
     if (callbacks.ready && callbacks.epoch == epoch)
         return 0;
     gn_list_init(&callbacks.jobs);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&callbacks.wake, &attr);
+    pthread_cond_init(&callbacks.idle, &attr);
+    pthread_condattr_destroy(&attr);
+    callbacks.runs = false;
     if (gn_thread_start(GN_THREAD_PREFIX "call", call_back, NULL, NULL))
         return -1;
     callbacks.ready = true;
@@ -56,7 +80,6 @@ static int start_locked(void)
 void gn_callbacks_forked(void)
 {
     pthread_mutex_init(&callbacks.lock, NULL);
-    pthread_cond_init(&callbacks.wake, NULL);
 }
 
 int gn_callback_later(void (*job)(void *), void *arg)
@@ -77,6 +100,17 @@ int gn_callback_later(void (*job)(void *), void *arg)
     if (r)
         free(j);
     return r;
+}
+
+void gn_callbacks_finish(uint64_t within_ns)
+{
+    pthread_mutex_lock(&callbacks.lock);
+    const bool there = callbacks.ready && callbacks.epoch == atomic_load_explicit(&gn_epoch, memory_order_relaxed) &&
+                       !pthread_equal(pthread_self(), callbacks.thread);
+    while (there && (callbacks.runs || !gn_list_empty(&callbacks.jobs)))
+        if (wait_locked(&callbacks.idle, within_ns) == ETIMEDOUT)
+            break;
+    pthread_mutex_unlock(&callbacks.lock);
 }
 
 /* ---- events */
@@ -107,6 +141,23 @@ static void fire(struct watch *w, cl_int status)
         tell_event(w);
 }
 
+/* The vGPU is lost: every callback that still waits is told so. */
+static void fail_watches(struct gn_cl_session *s)
+{
+    for (;;) {
+        struct watch *w = NULL;
+        pthread_mutex_lock(&s->watch_lock);
+        if (!gn_list_empty(&s->watches)) {
+            w = gn_list_first(&s->watches, struct watch, link);
+            gn_list_remove(&w->link);
+        }
+        pthread_mutex_unlock(&s->watch_lock);
+        if (!w)
+            return;
+        fire(w, GN_EVENT_LOST);
+    }
+}
+
 cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type, void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *),
                                          void *user_data)
 {
@@ -131,7 +182,7 @@ cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type, void(CL_CA
     gn_send_WatchEvent(session, (cl_uint)e->o.id, type, cookie);
     /* From here on the callback may let go of the event. */
     if (gn_session_lost(session))
-        gn_heard(session, 0, NULL, 0);
+        fail_watches(s);
     return CL_SUCCESS;
 }
 
@@ -200,6 +251,31 @@ void gn_context_deaf(struct gn_cl_context *c)
     pthread_mutex_unlock(&s->watch_lock);
 }
 
+/* The context of this id, unless it has gone, hears a text that ends with its NUL. */
+static void notify_context(struct gn_cl_session *s, uint64_t id, const char *text, size_t bytes)
+{
+    struct context_notice *notice = malloc(sizeof *notice + bytes);
+    if (!notice)
+        return;
+    notice->context = NULL;
+    memcpy(notice->text, text, bytes);
+    pthread_mutex_lock(&s->watch_lock);
+    gn_list_for_each(l, &s->contexts, struct context_listener, link)
+    {
+        /* One that is on its way out is not brought back. */
+        _Atomic uint32_t *n_refs = &l->context->o.n_refs;
+        uint32_t refs = atomic_load_explicit(n_refs, memory_order_relaxed);
+        while (l->context->o.id == id && refs && !notice->context)
+            if (atomic_compare_exchange_weak_explicit(n_refs, &refs, refs + 1, memory_order_acquire, memory_order_relaxed))
+                notice->context = l->context;
+    }
+    pthread_mutex_unlock(&s->watch_lock);
+    if (!notice->context)
+        free(notice);
+    else if (gn_callback_later(tell_context, notice))
+        tell_context(notice);
+}
+
 /* Payloads lie wherever they came to lie. */
 static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t n)
 {
@@ -210,25 +286,28 @@ static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t
     memcpy(&head, payload, sizeof head);
     if (!head.text_bytes || head.text_bytes > n - sizeof head || text[head.text_bytes - 1])
         return;
-    struct context_notice *notice = malloc(sizeof *notice + head.text_bytes);
-    if (!notice)
-        return;
-    notice->context = NULL;
-    memcpy(notice->text, text, head.text_bytes);
-    pthread_mutex_lock(&s->watch_lock);
-    gn_list_for_each(l, &s->contexts, struct context_listener, link)
-    {
-        /* One that is on its way out is not brought back. */
-        uint32_t refs = atomic_load_explicit(&l->context->o.n_refs, memory_order_relaxed);
-        while (l->context->o.id == head.cookie && refs && !notice->context)
-            if (atomic_compare_exchange_weak_explicit(&l->context->o.n_refs, &refs, refs + 1, memory_order_acquire, memory_order_relaxed))
-                notice->context = l->context;
+    notify_context(s, head.cookie, text, head.text_bytes);
+}
+
+/* One after the other: a context may go while it is told, and others come. */
+static void notify_of_loss(struct gn_cl_session *s)
+{
+    static const char text[] = "the vGPU is lost: its worker or gantryd has ended";
+    uint64_t told = 0;
+    for (;;) {
+        uint64_t next = UINT64_MAX;
+        pthread_mutex_lock(&s->watch_lock);
+        gn_list_for_each(l, &s->contexts, struct context_listener, link)
+        {
+            if (l->context->o.id > told && l->context->o.id < next)
+                next = l->context->o.id;
+        }
+        pthread_mutex_unlock(&s->watch_lock);
+        if (next == UINT64_MAX)
+            return;
+        notify_context(s, next, text, sizeof text);
+        told = next;
     }
-    pthread_mutex_unlock(&s->watch_lock);
-    if (!notice->context)
-        free(notice);
-    else if (gn_callback_later(tell_context, notice))
-        tell_context(notice);
 }
 
 void gn_heard(struct gn_session *session, uint16_t op, const void *payload, uint32_t n)
@@ -241,18 +320,8 @@ void gn_heard(struct gn_session *session, uint16_t op, const void *payload, uint
     } else if (op == GN_SESSION_CONTEXT) {
         heard_context(s, payload, n);
     } else if (!payload) {
-        /* The vGPU is lost: every callback that still waits is told so. */
-        for (;;) {
-            struct watch *w = NULL;
-            pthread_mutex_lock(&s->watch_lock);
-            if (!gn_list_empty(&s->watches)) {
-                w = gn_list_first(&s->watches, struct watch, link);
-                gn_list_remove(&w->link);
-            }
-            pthread_mutex_unlock(&s->watch_lock);
-            if (!w)
-                break;
-            fire(w, GN_EVENT_LOST);
-        }
+        fail_watches(s);
+        if (gn_session_lost(session))
+            notify_of_loss(s);
     }
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CALLBACKS_NS UINT64_C(1000000000)
+
 /* The platform that the properties name; CL_INVALID_PLATFORM for one that is none. NULL: they name none. */
 static cl_int named_platform(const cl_context_properties *properties, struct gn_cl_root **ret)
 {
@@ -24,7 +26,8 @@ static cl_int named_platform(const cl_context_properties *properties, struct gn_
  * parts. */
 static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices, const cl_device_id *devices)
 {
-    cl_uint n = 0, room = num_devices + c->root->n_devices;
+    const struct gn_cl_devices *all = gn_cl_devices_of(c->root);
+    cl_uint n = 0, room = num_devices + all->n;
     cl_ulong *ids = malloc(room * sizeof *ids);
     c->devices = malloc(room * sizeof(struct gn_cl_device *));
     if (!ids || !c->devices) {
@@ -37,9 +40,9 @@ static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices, const c
         for (cl_uint k = 0; !found && k < num_devices; k++)
             if (gn_id_of(devices[k]) == ids[i])
                 found = (void *)devices[k];
-        for (cl_uint k = 0; !found && k < c->root->n_devices; k++)
-            if (c->root->devices[k]->o.id == ids[i])
-                found = c->root->devices[k];
+        for (cl_uint k = 0; !found && k < all->n; k++)
+            if (all->all[k]->o.id == ids[i])
+                found = all->all[k];
         if (found) {
             gn_object_ref(&found->o);
             c->devices[c->n_devices++] = found;
@@ -49,22 +52,21 @@ static cl_int find_devices(struct gn_cl_context *c, cl_uint num_devices, const c
     return result;
 }
 
-cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *properties, cl_uint num_devices, const cl_device_id *devices,
-                                          void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *), void *user_data,
-                                          cl_int *errcode_ret)
+static cl_context create(const cl_context_properties *properties, cl_uint num_devices, const cl_device_id *devices,
+                         void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *), void *user_data, cl_int *ret)
 {
     struct gn_cl_root *root;
     cl_int result = named_platform(properties, &root);
     if (!devices || !num_devices || (!pfn_notify && user_data))
-        return gn_refuse(errcode_ret, CL_INVALID_VALUE);
+        return gn_refuse(ret, CL_INVALID_VALUE);
     if (result)
-        return gn_refuse(errcode_ret, result);
+        return gn_refuse(ret, result);
     struct gn_cl_device *first = gn_object_of(devices[0], GN_KIND_DEVICE);
     if (!first || !gn_objects_beside(&first->o, devices, num_devices, GN_KIND_DEVICE) || (root && root != first->root))
-        return gn_refuse(errcode_ret, CL_INVALID_DEVICE);
+        return gn_refuse(ret, CL_INVALID_DEVICE);
     struct gn_cl_context *c = (void *)gn_object_new(first->o.session, GN_KIND_CONTEXT, NULL);
     if (!c)
-        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+        return gn_refuse(ret, CL_OUT_OF_HOST_MEMORY);
     c->o.dispatch = first->o.dispatch;
     c->o.dispatch_data = first->o.dispatch_data;
     c->root = first->root;
@@ -79,18 +81,49 @@ cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *propertie
     if (result) {
         free(c->properties);
         gn_object_drop(&c->o);
-        return gn_refuse(errcode_ret, result);
+        return gn_refuse(ret, result);
     }
     result = find_devices(c, num_devices, devices);
     if (result) {
         gn_object_unref(&c->o);
-        return gn_refuse(errcode_ret, result);
+        return gn_refuse(ret, result);
     }
     if (pfn_notify)
         gn_context_listen(c);
-    if (errcode_ret)
-        *errcode_ret = CL_SUCCESS;
+    *ret = CL_SUCCESS;
     return (cl_context)c;
+}
+
+/*
+ * True: the vGPU was lost, and there is another. A program that has nothing of it any more begins
+ * anew, with the handles of devices that it has; one that has is told of the loss as long as it
+ * does.
+ */
+static bool begin_anew(cl_device_id device)
+{
+    struct gn_cl_device *d = gn_object_of(device, GN_KIND_DEVICE);
+    if (!d || !d->o.rooted)
+        return false;
+    struct gn_session *s = d->root->o.session; /* the device may be gone since an earlier one */
+    /* A callback that has told the program of the loss may have its object until it returns. */
+    if (gn_session_lost(s) && gn_session_is_used(s))
+        gn_callbacks_finish(CALLBACKS_NS);
+    return gn_session_lost(s) && !gn_session_is_used(s) && gn_root_revive(&d->o);
+}
+
+cl_context CL_API_CALL gn_clCreateContext(const cl_context_properties *properties, cl_uint num_devices, const cl_device_id *devices,
+                                          void(CL_CALLBACK *pfn_notify)(const char *, const void *, size_t, void *), void *user_data,
+                                          cl_int *errcode_ret)
+{
+    cl_int result;
+    if (devices && num_devices)
+        (void)begin_anew(devices[0]);
+    cl_context c = create(properties, num_devices, devices, pfn_notify, user_data, &result);
+    if (!c && result == GN_RESULT_LOST && begin_anew(devices[0]))
+        c = create(properties, num_devices, devices, pfn_notify, user_data, &result);
+    if (errcode_ret)
+        *errcode_ret = result;
+    return c;
 }
 
 cl_context CL_API_CALL gn_clCreateContextFromType(const cl_context_properties *properties, cl_device_type device_type,

@@ -29,8 +29,9 @@ EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platfor
     if (!root)
         return CL_INVALID_PLATFORM;
     root->o.dispatch_data = dispatch_data;
-    for (cl_uint i = 0; i < root->n_devices; i++)
-        root->devices[i]->o.dispatch_data = dispatch_data;
+    const struct gn_cl_devices *devices = gn_cl_devices_of(root);
+    for (cl_uint i = 0; i < devices->n; i++)
+        devices->all[i]->o.dispatch_data = dispatch_data;
     return CL_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #define GN_OPENCL_GUEST_RT_H
 
 #include "guest/core/guest_core.h"
+#include "guest/core/loss.h"
 #include "opencl_wire.h"
 
 #include <CL/cl_icd.h>
@@ -23,16 +24,30 @@
 
 /* ---- objects; each begins with struct gn_object */
 
+/* In the driver's order. */
+struct gn_cl_devices {
+    cl_uint n;
+    struct gn_cl_device *all[];
+};
+
 struct gn_cl_root { /* platform */
     struct gn_object o;
-    uint32_t index; /* in gantryd's list */
-    struct gn_cl_device **devices;
-    cl_uint n_devices;
+    struct gn_platform platform;           /* by its names */
+    struct gn_cl_devices *_Atomic devices; /* those that there are now; one that was exchanged for another stays */
+    struct gn_cl_devices *known;           /* and those that there ever were: programs may have their handles */
 };
+
+static inline const struct gn_cl_devices *gn_cl_devices_of(struct gn_cl_root *root)
+{
+    return atomic_load_explicit(&root->devices, memory_order_acquire);
+}
+
+#define GN_CL_DEVICE_NAME 128
 
 struct gn_cl_device {
     struct gn_object o; /* parent: the device it is a part of, or NULL */
     struct gn_cl_root *root;
+    char name[GN_CL_DEVICE_NAME]; /* of a root device */
     cl_device_type type;
     cl_uint rank;                   /* who does not choose has the one with the least */
     cl_device_svm_capabilities svm; /* of a root device, once the session's svm_opened is set */
@@ -292,6 +307,10 @@ void gn_svm_free(struct gn_cl_session *s, const void *ptr);
 void gn_heard(struct gn_session *s, uint16_t op, const void *payload, uint32_t n);
 /* Runs job(arg) on the callback thread, in order. -1: no thread to be had. */
 int gn_callback_later(void (*job)(void *), void *arg);
+/*
+ * Waits for those that are due, but for a callback that does not return, and on their own thread.
+ */
+void gn_callbacks_finish(uint64_t within_ns);
 /* In a forked child, before anything else. */
 void gn_callbacks_forked(void);
 void gn_context_listen(struct gn_cl_context *c);

@@ -31,17 +31,6 @@ static bool is_carried(const char *name, size_t n)
 
 /* ---- attaching */
 
-static struct gn_cl_device *device_new(struct gn_session *s, struct gn_cl_root *root, struct gn_cl_device *parent)
-{
-    struct gn_cl_device *d = (void *)gn_object_new(s, GN_KIND_DEVICE, parent ? &parent->o : NULL);
-    if (!d)
-        return NULL;
-    d->root = root;
-    d->o.dispatch = &gn_opencl_dispatch;
-    d->o.dispatch_data = root->o.dispatch_data;
-    return d;
-}
-
 static struct gn_session *open_session(uint32_t index)
 {
     struct gn_error err = {"there is no memory for a vGPU", ""};
@@ -80,61 +69,148 @@ static bool learn_devices(struct gn_session *s, cl_device_type types[static MAX_
     return true;
 }
 
-static struct gn_cl_root *attach(uint32_t index)
+/* A device is known by its name, whichever number it has. */
+static void learn_name(struct gn_session *s, uint64_t id, char ret[static GN_CL_DEVICE_NAME])
 {
-    cl_device_type types[MAX_DEVICES];
-    cl_uint ranks[MAX_DEVICES], n = 0;
-    struct gn_session *s = open_session(index);
-    struct gn_cl_root *root = s ? (void *)gn_object_new(s, GN_KIND_PLATFORM, NULL) : NULL;
-    if (!root || !learn_devices(s, types, ranks, &n))
-        return NULL;
-    root->o.rooted = true;
-    root->o.dispatch = &gn_opencl_dispatch;
-    root->index = index;
-    root->devices = calloc(n ? n : 1, sizeof(struct gn_cl_device *));
-    for (cl_uint i = 0; root->devices && i < n; i++) {
-        struct gn_cl_device *d = device_new(s, root, NULL);
-        if (!d)
-            return NULL;
-        d->o.rooted = true;
-        d->type = types[i];
-        d->rank = ranks[i];
-        root->devices[root->n_devices++] = d;
-    }
-    return root->devices ? root : NULL;
+    struct gn_cl_device d = {.o = {.id = id}};
+    memset(ret, 0, GN_CL_DEVICE_NAME);
+    if (gn_send_clGetDeviceInfo(s, (cl_device_id)&d, CL_DEVICE_NAME, GN_CL_DEVICE_NAME - 1, ret, NULL))
+        ret[0] = 0; /* a longer one is not told from others */
 }
 
-/* In a forked child: the handles that the loader keeps come to stand for a session of the child's own. The
- * new session hands out the same ids in the same order. */
-static bool revive_locked(struct gn_cl_root *root)
+static bool is_among(const struct gn_cl_devices *all, const struct gn_cl_device *d)
 {
-    uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
+    for (cl_uint i = 0; i < all->n; i++)
+        if (all->all[i] == d)
+            return true;
+    return false;
+}
+
+/* A handle that stood for such a device before, and stands for none of the new ones. */
+static struct gn_cl_device *known_as(const struct gn_cl_root *root, const struct gn_cl_devices *new, const char *name, cl_device_type type)
+{
+    for (cl_uint i = 0; root->known && i < root->known->n; i++) {
+        struct gn_cl_device *d = root->known->all[i];
+        const bool same = !((d->type ^ type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) && !strcmp(d->name, name);
+        if (same && !is_among(new, d))
+            return d;
+    }
+    return NULL;
+}
+
+/*
+ * The device that is the session's next, by the handle that the program has for it, or by a new
+ * one.
+ */
+static struct gn_cl_device *bind_device(struct gn_cl_root *root, struct gn_session *s, const struct gn_cl_devices *new, cl_device_type type)
+{
+    char name[GN_CL_DEVICE_NAME];
+    const uint64_t id = gn_session_reserve_id(s);
+    learn_name(s, id, name);
+    struct gn_cl_device *d = id ? known_as(root, new, name, type) : NULL;
+    if (!d && id && (d = (void *)gn_object_new_root(s, GN_KIND_DEVICE))) {
+        d->root = root;
+        d->o.dispatch = &gn_opencl_dispatch;
+        d->o.dispatch_data = root->o.dispatch_data;
+        memcpy(d->name, name, sizeof d->name);
+    }
+    if (d)
+        gn_object_rebind(&d->o, s, id);
+    return d;
+}
+
+static struct gn_cl_devices *devices_new(cl_uint n)
+{
+    return calloc(1, sizeof(struct gn_cl_devices) + n * sizeof(struct gn_cl_device *));
+}
+
+/* All handles that there ever were, those of `new` among them. False: no memory. */
+static bool remember_devices(struct gn_cl_root *root, const struct gn_cl_devices *new)
+{
+    const cl_uint n = root->known ? root->known->n : 0;
+    struct gn_cl_devices *all = devices_new(n + new->n);
+    if (!all)
+        return false;
+    for (cl_uint i = 0; i < n; i++)
+        all->all[all->n++] = root->known->all[i];
+    for (cl_uint i = 0; i < new->n; i++)
+        if (!is_among(all, new->all[i]))
+            all->all[all->n++] = new->all[i];
+    free(root->known);
+    root->known = all;
+    return true;
+}
+
+/*
+ * The platform and its devices stand for this session from now on. A device is the same when its
+ * name and type are; a handle whose device is there no more stays with the session that it had, and
+ * a device that was not there gets a new one.
+ */
+static bool bind(struct gn_cl_root *root, struct gn_session *s)
+{
     cl_device_type types[MAX_DEVICES];
     cl_uint ranks[MAX_DEVICES], n = 0;
-    if (root->o.epoch == epoch)
-        return true;
-    struct gn_session *s = open_session(root->index);
-    if (!s)
-        return false;
-    gn_session_reserve_ids(s, 1 + root->n_devices);
-    if (!learn_devices(s, types, ranks, &n) || n != root->n_devices)
-        return false;
-    for (cl_uint i = 0; i < n; i++) {
-        root->devices[i]->type = types[i];
-        root->devices[i]->rank = ranks[i];
-        root->devices[i]->o.session = s;
-        __atomic_store_n(&root->devices[i]->o.epoch, epoch, __ATOMIC_RELEASE);
+    const uint64_t id = gn_session_reserve_id(s);
+    struct gn_cl_devices *new = id &&learn_devices(s, types, ranks, &n) ? devices_new(n) : NULL;
+    while (new &&new->n < n) {
+        struct gn_cl_device *d = bind_device(root, s, new, types[new->n]);
+        if (!d)
+            break;
+        d->type = types[new->n];
+        d->rank = ranks[new->n];
+        new->all[new->n++] = d;
     }
-    root->o.session = s;
-    __atomic_store_n(&root->o.epoch, epoch, __ATOMIC_RELEASE);
+    if (!new || new->n < n || !remember_devices(root, new)) {
+        free(new);
+        return false;
+    }
+    atomic_store_explicit(&root->devices, new, memory_order_release);
+    gn_object_rebind(&root->o, s, id);
     return true;
+}
+
+/* gantryd may number its platforms anew when it is started again. */
+static bool find_platform(const struct gn_platform *wanted, uint32_t *ret_index)
+{
+    struct gn_platform_list list;
+    if (gn_session_platforms(&list))
+        return false;
+    for (uint32_t i = 0; i < list.n; i++)
+        if (!strcmp(list.items[i].api, wanted->api) && !strcmp(list.items[i].name, wanted->name)) {
+            *ret_index = list.items[i].index;
+            return true;
+        }
+    return false;
+}
+
+static struct gn_cl_root *attach(const struct gn_platform *platform)
+{
+    struct gn_session *s = open_session(platform->index);
+    struct gn_cl_root *root = s ? (void *)gn_object_new_root(s, GN_KIND_PLATFORM) : NULL;
+    if (!root)
+        return NULL;
+    root->o.dispatch = &gn_opencl_dispatch;
+    root->platform = *platform;
+    return bind(root, s) ? root : NULL;
+}
+
+/* Its session is a parent's of this process, or lost: the handles come to stand for another one. */
+static bool revive_locked(struct gn_cl_root *root)
+{
+    const bool ours = root->o.epoch == atomic_load_explicit(&gn_epoch, memory_order_relaxed);
+    uint32_t index;
+    if (ours && !gn_session_lost(root->o.session))
+        return true;
+    struct gn_session *s = find_platform(&root->platform, &index) ? open_session(index) : NULL;
+    return s && bind(root, s);
 }
 
 static bool revive(struct gn_object *o)
 {
     struct gn_cl_root *root = o->kind == GN_KIND_PLATFORM ? (void *)o : ((struct gn_cl_device *)o)->root;
     pthread_mutex_lock(&platforms.lock);
-    bool revived = revive_locked(root);
+    /* A device may be one that is there no more. */
+    const bool revived = revive_locked(root) && o->session == root->o.session;
     pthread_mutex_unlock(&platforms.lock);
     return revived;
 }
@@ -152,24 +228,33 @@ static void prepare(void)
     pthread_atfork(NULL, NULL, after_fork_child);
 }
 
+static bool is_known_locked(const struct gn_platform *platform)
+{
+    for (cl_uint i = 0; i < platforms.n; i++)
+        if (!strcmp(platforms.roots[i]->platform.api, platform->api) && !strcmp(platforms.roots[i]->platform.name, platform->name))
+            return true;
+    return false;
+}
+
 static void look_locked(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct gn_platform_list list;
     pthread_once(&once, prepare);
     uint32_t epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
-    if (platforms.epoch == epoch && platforms.n)
+    bool current = platforms.epoch == epoch && platforms.n;
+    for (cl_uint i = 0; i < platforms.n; i++)
+        current &= !gn_session_lost(platforms.roots[i]->o.session);
+    if (current)
         return;
     platforms.epoch = epoch;
-    if (platforms.n) {
-        for (cl_uint i = 0; i < platforms.n; i++)
-            revive_locked(platforms.roots[i]);
-        return;
-    }
+    for (cl_uint i = 0; i < platforms.n; i++)
+        (void)revive_locked(platforms.roots[i]);
     if (gn_session_platforms(&list))
         return;
     for (uint32_t i = 0; i < list.n; i++) {
-        struct gn_cl_root *root = strcmp(list.items[i].api, "opencl") == 0 ? attach(list.items[i].index) : NULL;
+        const bool is_new = !strcmp(list.items[i].api, "opencl") && !is_known_locked(&list.items[i]);
+        struct gn_cl_root *root = is_new && platforms.n < GN_LINK_MAX_PLATFORMS ? attach(&list.items[i]) : NULL;
         if (root)
             platforms.roots[platforms.n++] = root;
     }
@@ -289,13 +374,14 @@ cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info para
 /* ---- devices */
 
 /* The driver's default, or one of its kind that has less to do. */
-static const struct gn_cl_device *default_device(const struct gn_cl_root *root)
+static const struct gn_cl_device *default_device(struct gn_cl_root *root)
 {
-    const struct gn_cl_device *best = root->n_devices ? root->devices[0] : NULL;
-    for (cl_uint i = 1; i < root->n_devices; i++)
-        if (((root->devices[i]->type ^ root->devices[0]->type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) == 0 &&
-            root->devices[i]->rank < best->rank)
-            best = root->devices[i];
+    const struct gn_cl_devices *devices = gn_cl_devices_of(root);
+    const struct gn_cl_device *best = devices->n ? devices->all[0] : NULL;
+    for (cl_uint i = 1; i < devices->n; i++)
+        if (((devices->all[i]->type ^ devices->all[0]->type) & ~(cl_device_type)CL_DEVICE_TYPE_DEFAULT) == 0 &&
+            devices->all[i]->rank < best->rank)
+            best = devices->all[i];
     return best;
 }
 
@@ -320,6 +406,7 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     cl_uint n = 0;
     if (!root)
         return CL_INVALID_PLATFORM;
+    root = gn_object_anew(platform, GN_KIND_PLATFORM);
     bool odd = device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known));
     if (odd || (!num_entries && devices) || (!devices && !num_devices)) {
         cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries, devices != NULL, num_devices != NULL);
@@ -328,10 +415,11 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     }
     struct gn_cl_device *all[MAX_DEVICES];
     cl_uint best = 0;
-    for (cl_uint i = 0; i < root->n_devices; i++) {
-        if (!is_of_type(root->devices[i], device_type))
+    const struct gn_cl_devices *there = gn_cl_devices_of(root);
+    for (cl_uint i = 0; i < there->n && n < MAX_DEVICES; i++) {
+        if (!is_of_type(there->all[i], device_type))
             continue;
-        all[n] = root->devices[i];
+        all[n] = there->all[i];
         if (all[n]->rank < all[best]->rank)
             best = n;
         n++;
@@ -414,11 +502,12 @@ cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device
     cl_int result = made && ids ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
     cl_uint n_made = 0;
     while (!result && n_made < num_devices) {
-        struct gn_cl_device *sub = device_new(d->o.session, d->root, d);
+        struct gn_cl_device *sub = (void *)gn_object_new(d->o.session, GN_KIND_DEVICE, &d->o);
         if (!sub) {
             result = CL_OUT_OF_HOST_MEMORY;
             break;
         }
+        sub->root = d->root;
         sub->type = d->type;
         ids[n_made] = sub->o.id;
         made[n_made++] = sub;

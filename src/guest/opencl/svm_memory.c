@@ -47,6 +47,7 @@ static void *reserve(uint64_t bytes, int attempt)
 
 static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *ret_capabilities, uint64_t *ret_largest)
 {
+    const struct gn_cl_devices *devices = gn_cl_devices_of(root);
     uint64_t bytes = WINDOW_MOST;
     for (int i = 0; i < WINDOW_TRIES && bytes >= WINDOW_LEAST; i++) {
         void *at = reserve(bytes, i);
@@ -54,10 +55,10 @@ static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *re
             bytes /= 2;
             continue;
         }
-        cl_int result = gn_send_SvmWindow(s->session, (cl_platform_id)root, (uintptr_t)at, bytes, root->n_devices,
-                                          (cl_ulong *)ret_capabilities, (cl_ulong *)ret_largest);
+        cl_int result = gn_send_SvmWindow(s->session, (cl_platform_id)root, (uintptr_t)at, bytes, devices->n, (cl_ulong *)ret_capabilities,
+                                          (cl_ulong *)ret_largest);
         bool any = false;
-        for (cl_uint d = 0; !result && d < root->n_devices; d++)
+        for (cl_uint d = 0; !result && d < devices->n; d++)
             any |= ret_capabilities[d] != 0;
         if (any) {
             gn_area_set_window(s->session, at, bytes);
@@ -72,20 +73,21 @@ static bool agree(struct gn_cl_session *s, struct gn_cl_root *root, uint64_t *re
 
 static void open_window(struct gn_cl_root *root)
 {
+    const struct gn_cl_devices *devices = gn_cl_devices_of(root);
     struct gn_cl_session *s = gn_cl_session_of(&root->o);
     pthread_mutex_lock(&s->svm_open_lock);
     if (!s->svm_opened) {
-        /* In a forked child these are the parent's answers. */
-        for (cl_uint i = 0; i < root->n_devices; i++)
-            root->devices[i]->svm = 0;
-        uint64_t *capabilities = calloc(root->n_devices, sizeof *capabilities);
-        uint64_t *largest = calloc(root->n_devices, sizeof *largest);
+        /* In a forked child these are the parent's answers, after a loss the lost vGPU's. */
+        for (cl_uint i = 0; i < devices->n; i++)
+            devices->all[i]->svm = 0;
+        uint64_t *capabilities = calloc(devices->n, sizeof *capabilities);
+        uint64_t *largest = calloc(devices->n, sizeof *largest);
         /* Memory at the same addresses can't be had on another machine, nor from there. */
         const bool far = gn_session_over_tcp(s->session) || atomic_load_explicit(&s->session->was_far, memory_order_acquire);
         if (capabilities && largest && !far && agree(s, root, capabilities, largest)) {
-            for (cl_uint i = 0; i < root->n_devices; i++) {
-                root->devices[i]->svm = capabilities[i];
-                root->devices[i]->svm_largest = largest[i];
+            for (cl_uint i = 0; i < devices->n; i++) {
+                devices->all[i]->svm = capabilities[i];
+                devices->all[i]->svm_largest = largest[i];
             }
         }
         free(capabilities);
