@@ -34,6 +34,7 @@ void gn_lost_init(struct gn_lost *lost)
 {
     atomic_store_explicit(&lost->word, 0, memory_order_relaxed);
     atomic_store_explicit(&lost->hook, NULL, memory_order_relaxed);
+    lost->slept = NULL;
 }
 
 void gn_lost_declare(struct gn_lost *lost)
@@ -47,8 +48,9 @@ void gn_park_without_waitv(bool on)
     atomic_store_explicit(&no_waitv, on, memory_order_relaxed);
 }
 
-static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
-                 const _Atomic uint32_t *other, uint32_t other_expected, bool private_other, uint64_t for_ns)
+/* False: for_ns are over, or a piece of them. */
+static bool sleep_on(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
+                     const _Atomic uint32_t *other, uint32_t other_expected, bool private_other, uint64_t for_ns)
 {
     if (!atomic_load_explicit(&no_waitv, memory_order_relaxed)) {
         struct waitv all[3] = {
@@ -60,18 +62,25 @@ static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_w
         const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
         atomic_fetch_add_explicit(&gn_futex_n_waits, 1, memory_order_relaxed);
         if (syscall(SYS_futex_waitv, all, other ? 3 : 2, 0, for_ns ? &until : NULL, CLOCK_MONOTONIC) >= 0)
-            return;
+            return true;
         if (errno != ENOSYS && errno != EPERM)
-            return;
+            return errno != ETIMEDOUT;
         /* An old kernel, or a seccomp filter that does not know the call. */
         gn_park_without_waitv(true);
     }
     const uint64_t piece_ns = other && private_other ? GN_PARK_BOTH_PIECE_NS : GN_PARK_PIECE_NS;
-    if (!gn_lost_is(lost))
-        gn_futex_wait(word, expected, private_word, for_ns && for_ns < piece_ns ? for_ns : piece_ns);
+    return gn_lost_is(lost) || gn_futex_wait(word, expected, private_word, for_ns && for_ns < piece_ns ? for_ns : piece_ns) != -ETIMEDOUT;
 }
 
-void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost)
+static void park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost, const _Atomic uint32_t *other,
+                 uint32_t other_expected, bool private_other, uint64_t for_ns)
+{
+    const bool looks = !for_ns && lost->slept;
+    if (!sleep_on(word, expected, private_word, lost, other, other_expected, private_other, looks ? GN_PARK_LOOK_NS : for_ns) && looks)
+        lost->slept(lost);
+}
+
+void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost)
 {
     const struct gn_wait_hook *hook = atomic_load_explicit(&lost->hook, memory_order_acquire);
     if (hook)
@@ -80,18 +89,18 @@ void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word,
         park(word, expected, private_word, lost, NULL, 0, false, 0);
 }
 
-void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost, uint64_t for_ns)
+void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost, uint64_t for_ns)
 {
     park(word, expected, private_word, lost, NULL, 0, false, for_ns);
 }
 
-void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
-                    const _Atomic uint32_t *other, uint32_t other_expected)
+void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost, const _Atomic uint32_t *other,
+                    uint32_t other_expected)
 {
     park(word, expected, private_word, lost, other, other_expected, true, 0);
 }
 
-void gn_park_or_shared(const _Atomic uint32_t *word, uint32_t expected, const struct gn_lost *lost, const _Atomic uint32_t *other,
+void gn_park_or_shared(const _Atomic uint32_t *word, uint32_t expected, struct gn_lost *lost, const _Atomic uint32_t *other,
                        uint32_t other_expected)
 {
     park(word, expected, true, lost, other, other_expected, false, 0);

@@ -18,7 +18,14 @@ struct gn_wait_hook;
 struct gn_lost {
     _Atomic uint32_t word;
     const struct gn_wait_hook *_Atomic hook; /* NULL: another process writes the words that are waited for. Set before any wait; may end */
+    /*
+     * NULL, or called by a thread that nothing has woken from an untimed wait for GN_PARK_LOOK_NS, or
+     * for a piece of that without futex_waitv. Set before any wait.
+     */
+    void (*slept)(struct gn_lost *lost);
 };
+
+#define GN_PARK_LOOK_NS UINT64_C(1000000000)
 
 /*
  * Where no other process writes the words: threads of this one do, with what they receive over a socket, and who waits has to
@@ -53,23 +60,23 @@ struct gn_waiter {
  * again. `private_word` says that the word is not in shared memory. futex_waitv(2) where the kernel has it
  * (5.16); elsewhere FUTEX_WAIT in pieces of GN_PARK_PIECE_NS, so a loss is noticed that late there.
  */
-void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost);
+void gn_park(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost);
 
 #define GN_PARK_PIECE_NS 50000000u
 
 /* The same, but not for longer than for_ns. Where another process writes the word. */
-void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost, uint64_t for_ns);
+void gn_park_for(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost, uint64_t for_ns);
 
 /* For hooks: the same, and while *other, a word of this process, == other_expected. Without futex_waitv a change of it is
  * noticed GN_PARK_BOTH_PIECE_NS late. */
-void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, const struct gn_lost *lost,
-                    const _Atomic uint32_t *other, uint32_t other_expected);
+void gn_park_either(const _Atomic uint32_t *word, uint32_t expected, bool private_word, struct gn_lost *lost, const _Atomic uint32_t *other,
+                    uint32_t other_expected);
 
 #define GN_PARK_BOTH_PIECE_NS 1000000u
 
 /* While *word, of this process, == expected, and *other, in shared memory, == other_expected. Without futex_waitv a change of *other is
  * noticed GN_PARK_PIECE_NS late. */
-void gn_park_or_shared(const _Atomic uint32_t *word, uint32_t expected, const struct gn_lost *lost, const _Atomic uint32_t *other,
+void gn_park_or_shared(const _Atomic uint32_t *word, uint32_t expected, struct gn_lost *lost, const _Atomic uint32_t *other,
                        uint32_t other_expected);
 
 /* For tests: behave as on a kernel without futex_waitv. */

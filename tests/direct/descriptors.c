@@ -6,6 +6,9 @@
  *   full [quiet]         there are no descriptors left while it works, at last there are again.
  *                        quiet: a driver in the process opens none that it has to have
  *   child                the same, in a forked child that has no vGPU yet: "ready" means that it gets none
+ *   from [idle]          closes all from the third on and opens others, which must stay.
+ *                        idle: when it has let go of its vGPU, which it then does not notice;
+ *                        otherwise it begins anew once calls fail
  *   low CLOSED [quiet]   CLOSED is digits: these of the first three are closed from the start, and
  *                        free in the end. Unless quiet another thread writes there all the time,
  *                        and must meet EBADF each time; a driver in the process opens files itself
@@ -254,6 +257,54 @@ static void child(void)
     end(&v);
 }
 
+/* ---- all from the third on are closed */
+
+static void close_all(void)
+{
+    for (int fd = 3; fd < MOST_FDS; fd++)
+        if (fd != tell_fd)
+            close(fd);
+    for (n_own = 0; n_own < 40; n_own++) {
+        int ends[2];
+        MUST(n_own % 2 ? (own[n_own] = open("/dev/zero", O_RDONLY)) < 0 : pipe(ends));
+        if (n_own % 2)
+            continue;
+        own[n_own++] = ends[0];
+        own[n_own] = ends[1];
+    }
+}
+
+static void check_own(void)
+{
+    for (int i = 0; i < n_own; i++)
+        MUST(fcntl(own[i], F_GETFD) < 0);
+}
+
+static void from(bool idle)
+{
+    struct vgpu v = begin();
+    step(&v, 1);
+    if (idle)
+        end(&v);
+    close_all();
+    if (!idle) {
+        const size_t size = N;
+        while (!clEnqueueNDRangeKernel(v.queue, v.kernel, 1, NULL, &size, NULL, 0, NULL, NULL) && !clFinish(v.queue)) {
+        }
+        end(&v);
+    }
+    check_own();
+    v = begin();
+    step(&v, 1);
+    large(&v);
+    tell("ready\n");
+    for (cl_uint i = 0; !stops; i++)
+        step(&v, i);
+    end(&v);
+    check_own();
+    give_back();
+}
+
 int main(int argc, char **argv)
 {
     tell_fd = argc > 2 ? atoi(argv[2]) : 2;
@@ -264,6 +315,8 @@ int main(int argc, char **argv)
         full(argc > 3);
     else if (argc > 2 && !strcmp(argv[1], "child"))
         child();
+    else if (argc > 2 && !strcmp(argv[1], "from"))
+        from(argc > 3);
     else
         return 3;
     return 0;

@@ -20,6 +20,8 @@ from moves_harness import Daemon, TIMEOUT_S, gantry, telling  # noqa: E402
 STAGE, DESCRIPTORS = (os.path.abspath(p) for p in sys.argv[1:3])
 
 NONE_LEFT = "gantry: the program has no descriptors left (ulimit -n): large transfers are slow or fail until it has some\n"
+CUT_OFF = ("gantry: the program has closed descriptors that it had not opened, and Gantry's connections with them (closefrom?): "
+           "its vGPU is lost, and calls for it fail\n")
 
 
 class Program:
@@ -132,6 +134,21 @@ class Descriptors(unittest.TestCase):
     def test_with_none_left_in_a_child(self):
         with self.daemon() as daemon:
             Program(self, daemon, "child").ends_well("gantry: cannot make a socket: Too many open files\n")
+
+    # ---- all but the first three are closed
+
+    def test_closed_behind_its_back(self):
+        with self.daemon() as daemon:
+            Program(self, daemon, "from").ends_well(CUT_OFF)
+            Program(self, daemon, "from", "idle").ends_well(CUT_OFF)
+
+    def test_closed_over_tcp(self):
+        with self.daemon(args=["--listen", "tcp:127.0.0.1:0", "--insecure"]) as daemon:
+            Program(self, daemon, "from").ends_well(CUT_OFF)
+
+    def test_closed_in_passthrough(self):
+        with self.daemon() as daemon:
+            Program(self, daemon, "from", "idle", GANTRY_MODE="passthrough").ends_well(CUT_OFF)
 
 
 if __name__ == "__main__":

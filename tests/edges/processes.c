@@ -244,6 +244,15 @@ int case_close_fds(int argc, char **argv)
     NEED(clReleaseMemObject(large));
     edge_close(&e);
     free(host);
+    /* It begins anew, and its own descriptors are still its own, in a child, too. */
+    edge_whole_life();
+    pid_t child = fork();
+    if (child == 0)
+        exit(write(ends[0][1], "y", 1) == 1 ? 0 : 1);
+    child_ended_well(child);
+    CHECK(read(ends[0][0], &byte, 1) == 1 && byte == 'y');
+    for (int i = 0; i < 2; i++)
+        CHECK(close(ends[i][0]) == 0 && close(ends[i][1]) == 0);
     return 0;
 }
 

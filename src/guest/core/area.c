@@ -359,6 +359,10 @@ static int try_segment(struct gn_session *s, uint64_t bytes, enum gn_area_use us
         gn_segment_fini(&segment);
     }
     pthread_mutex_unlock(&s->link_lock);
+    if (r == -EBADF && !tcp) {
+        gn_session_cut_off(s);
+        r = -EPIPE;
+    }
     return r;
 }
 

@@ -272,6 +272,7 @@ struct gn_session {
     /* It was on another machine, and shares our memory again: for good, but not what it shared then (relay.c). */
     _Atomic bool was_far;
     int socket;
+    int epoll_fd; /* the watcher's, while the vGPU is on this machine; -1 */
     uint32_t vgpu_id;
     uint32_t platform; /* gantryd's number for it, when it attached */
     struct gn_segment ring_segment, event_segment;
@@ -281,6 +282,7 @@ struct gn_session {
     struct gn_replies replies;
     struct gn_waiter waiter; /* of waits for events; set by the API at attach */
     struct gn_lost lost;
+    const char *_Atomic lost_why; /* when the program has brought it about; set before `lost` */
     _Atomic bool loss_told;
     struct gn_area area;
     pthread_mutex_t link_lock;   /* one control request at a time */

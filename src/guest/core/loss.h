@@ -12,10 +12,21 @@
 
 /* Declares the loss of the vGPU, and wakes all threads that wait for it. Any thread; once it counts. */
 void gn_session_declare_lost(struct gn_session *s);
+/* The program has closed its descriptors: the reason of the loss to come, said once. */
+void gn_session_note_cut_off(struct gn_session *s);
 /* Of a session that is lost: its segments stay mapped, and are handed to no worker any more. */
 void gn_area_close(struct gn_area *a);
 /* Of a session that is lost: closes its descriptors. Threads may still be about to see the loss. */
 void gn_session_close_lost(struct gn_session *s);
+/* The program has closed its descriptors: notes that and declares the loss. Any thread. */
+void gn_session_cut_off(struct gn_session *s);
+/*
+ * Cuts the session off if the program has closed its descriptors. For threads that wait, since the
+ * watcher may sleep on.
+ */
+void gn_session_look(struct gn_session *s);
+/* The same for each of the process. */
+void gn_sessions_look(void);
 
 /* ---- roots: platforms and root devices, which a program has for as long as it lives */
 

@@ -37,7 +37,9 @@ static struct gn_remote *of_hook(const struct gn_wait_hook *h)
 
 static void wake_watcher(struct gn_remote *r)
 {
-    (void)gn_fd_signal(r->wake_fd);
+    const int fd = r->wake_fd; /* -1: closed here, after a loss */
+    if (fd >= 0 && !gn_fd_signal(fd))
+        gn_remote_cut_off(r);
 }
 
 void gn_remote_arm(int timer, uint64_t ns)
@@ -72,7 +74,12 @@ void gn_remote_wake_all(struct gn_remote *r)
 /* The connection is no more: the watcher sees to a new one. */
 void gn_remote_broke(struct gn_remote *r)
 {
-    if (!atomic_exchange_explicit(&r->broken, true, memory_order_seq_cst))
+    const int fd = r->tcp.fd;
+    if (atomic_exchange_explicit(&r->broken, true, memory_order_seq_cst))
+        return;
+    if (fd >= 0 && !gn_fd_is_ours(fd))
+        gn_remote_cut_off(r);
+    else
         wake_watcher(r);
 }
 
@@ -323,7 +330,10 @@ static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32
         struct pollfd p[2] = {{.fd = r->tcp.fd, .events = POLLIN | (blocked ? POLLOUT : 0)}, {.fd = r->nudge_fd, .events = POLLIN}};
         atomic_store_explicit(&r->room_watched, blocked, memory_order_seq_cst);
         gn_spin_was_not(&r->habit, looks > 0);
-        (void)poll(p, 2, -1);
+        if (poll(p, 2, (int)(GN_PARK_LOOK_NS / 1000000u)) == 0 && !gn_fd_is_ours(p[0].fd)) {
+            gn_remote_broke(r);
+            break;
+        }
         if (p[0].revents & POLLOUT)
             send_some(r, true);
         if (p[1].revents)

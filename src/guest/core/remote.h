@@ -66,6 +66,8 @@ pthread_mutex_t *gn_remote_link_lock(struct gn_remote *r);
 void gn_remote_go_over(struct gn_remote *r);
 /* The program ends: gantryd need not wait for it. Never waits. */
 void gn_remote_bye(struct gn_remote *r);
+/* Cut off, if the program has closed the connection. Any thread; never waits. */
+void gn_remote_look_at_descriptors(struct gn_remote *r);
 /* In a forked child: closes what it inherited. */
 void gn_remote_forked(struct gn_remote *r);
 

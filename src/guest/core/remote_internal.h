@@ -43,6 +43,7 @@ struct gn_remote {
     _Atomic bool turned;      /* no more of them come */
     _Atomic uint32_t n_turns; /* how often a waiting thread has read; whoever has the role counts */
     _Atomic bool broken;
+    _Atomic bool cut_off;      /* the program has closed its descriptors */
     _Atomic bool leaving;      /* the program has said goodbye */
     _Atomic bool gone_over;    /* to another gantryd, whose worker has not been connected with yet */
     _Atomic bool gone_home;    /* to a gantryd of this machine: this is over */
@@ -82,6 +83,16 @@ void gn_remote_leave_role(struct gn_remote *r);
 void gn_remote_wake_all(struct gn_remote *r);
 /* The connection is no more: the watcher sees to a new one. */
 void gn_remote_broke(struct gn_remote *r);
+/*
+ * The program has closed descriptors of this: it is lost, and the watcher may sleep for ever. Any
+ * thread.
+ */
+void gn_remote_cut_off(struct gn_remote *r);
+/* The program leaves, or has cut the session off: no connection is made any more. */
+static inline bool gn_remote_is_over(struct gn_remote *r)
+{
+    return atomic_load_explicit(&r->leaving, memory_order_seq_cst) || atomic_load_explicit(&r->cut_off, memory_order_seq_cst);
+}
 /* The watcher, when ask_due says so: what holds is asked for. */
 void gn_remote_ask_stopped(struct gn_remote *r);
 /* The watcher, while there is no connection: until the vGPU has a worker again, or the program leaves. */

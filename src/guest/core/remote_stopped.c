@@ -88,7 +88,7 @@ static void listen(struct gn_remote *r)
 
 void gn_remote_await_restored(struct gn_remote *r)
 {
-    while (atomic_load_explicit(&r->stopped, memory_order_acquire) && !atomic_load_explicit(&r->leaving, memory_order_seq_cst)) {
+    while (atomic_load_explicit(&r->stopped, memory_order_acquire) && !gn_remote_is_over(r)) {
         const int rc = ask(r);
         if (rc < 0)
             (void)poll(NULL, 0, LOOK_MS);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -296,7 +297,7 @@ static bool come_back(struct gn_remote *r)
             now = gn_now_ns();
             deadline = now + r->grace_ns;
         }
-        if (atomic_load_explicit(&r->leaving, memory_order_seq_cst))
+        if (gn_remote_is_over(r))
             break;
         rc = connect_data(r, now + TRY_NS < deadline ? now + TRY_NS : deadline, &err);
         /* That it is in a file it may have heard just now. */
@@ -343,6 +344,36 @@ static void close_lost(struct gn_remote *r)
     while (atomic_load_explicit(&r->n_inside, memory_order_seq_cst) || atomic_load_explicit(&r->n_hooked, memory_order_seq_cst))
         nanosleep(&pause, NULL);
     gn_remote_forked(r);
+}
+
+static void *lose_cut_off(void *arg)
+{
+    struct gn_remote *r = arg;
+    lose(r);
+    gn_session_close_lost(r->s);
+    return NULL;
+}
+
+void gn_remote_cut_off(struct gn_remote *r)
+{
+    if (atomic_exchange_explicit(&r->cut_off, true, memory_order_seq_cst))
+        return;
+    atomic_store_explicit(&r->broken, true, memory_order_seq_cst);
+    gn_session_note_cut_off(r->s);
+    if (gn_thread_start(GN_THREAD_PREFIX "lost", lose_cut_off, r, NULL))
+        gn_session_declare_lost(r->s);
+}
+
+void gn_remote_look_at_descriptors(struct gn_remote *r)
+{
+    if (pthread_mutex_trylock(&r->dialling))
+        return;
+    const bool gone = atomic_load_explicit(&r->gone_home, memory_order_seq_cst);
+    const int fd = gone || !r->s->link ? -1 : gn_link_poll_fd(r->s->link);
+    const bool cut_off = fd >= 0 && !gn_fd_is_ours(fd);
+    pthread_mutex_unlock(&r->dialling);
+    if (cut_off)
+        gn_remote_cut_off(r);
 }
 
 /*
@@ -416,6 +447,14 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
     bool new_connection = true, reads = true;
     for (;;) {
         struct epoll_event events[8];
+        /*
+         * Its numbers may stand for something of the program's, and an epoll of that must not be
+         * waited for.
+         */
+        if (!new_connection && !gn_fd_is_ours(control))
+            gn_remote_cut_off(r);
+        if (atomic_load_explicit(&r->cut_off, memory_order_seq_cst))
+            return false;
         if (new_connection) {
             control = gn_link_poll_fd(s->link);
             watch_fd(r, control, EPOLLIN | EPOLLRDHUP, EPOLL_CTL_ADD);
@@ -437,6 +476,10 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
         if (reads && gn_tcp_has_more(&r->tcp))
             gn_remote_look(r);
         int n = epoll_wait(r->epoll_fd, events, GN_ARRAY_SIZE(events), -1);
+        if (n < 0 && errno != EINTR) {
+            gn_remote_cut_off(r);
+            return false;
+        }
         for (int i = 0; i < n; i++) {
             int fd = events[i].data.fd;
             if (fd == r->wake_fd) {
@@ -475,6 +518,8 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
         (void)gn_session_outlives_gantryd(s);
         if (atomic_load_explicit(&r->gone_home, memory_order_seq_cst))
             return true;
+        if (atomic_load_explicit(&r->cut_off, memory_order_seq_cst))
+            return false;
         if (atomic_load_explicit(&r->leaving, memory_order_seq_cst) || !come_back(r))
             break;
         new_connection = reads = true;
@@ -488,7 +533,7 @@ bool gn_remote_watch_far(struct gn_session *s, struct gn_remote *r)
     const bool home = watch_until_over(s, r);
     if (home)
         end(r);
-    else
+    else if (!atomic_load_explicit(&r->cut_off, memory_order_seq_cst))
         close_lost(r);
     return home;
 }

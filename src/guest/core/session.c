@@ -8,6 +8,7 @@
 
 #include "base/descriptor.h"
 #include "base/fault.h"
+#include "base/list.h"
 #include "base/thread.h"
 #include "guest/core/host_here.h"
 #include "guest/core/loss.h"
@@ -22,10 +23,12 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #define SEND_TIMEOUT_MS 5000
 #define ROOM_LOOK_MS    10
+#define N_LOOKED_AT     3
 #define MAX_SESSIONS    64u
 
 static struct {
@@ -66,6 +69,7 @@ static void after_fork_child(void)
             gn_link_forked(s->to);
         if (!cut_off) {
             gn_fd_close(s->turn_fd);
+            gn_fd_close(s->epoll_fd);
             if (gn_session_over_tcp(s))
                 gn_remote_forked(gn_session_over_tcp(s));
         }
@@ -101,6 +105,14 @@ void gn_session_declare_lost(struct gn_session *s)
     s->api->heard(s, 0, NULL, 0);
 }
 
+void gn_session_note_cut_off(struct gn_session *s)
+{
+    static const char why[] = "the program has closed descriptors that it had not opened, and Gantry's connections with them";
+    const char *none = NULL;
+    if (atomic_compare_exchange_strong(&s->lost_why, &none, why))
+        gn_say("%s (closefrom?): its vGPU is lost, and calls for it fail", why);
+}
+
 static void forget_locked(struct gn_session *s)
 {
     for (uint32_t i = 0; i < sessions.n; i++)
@@ -108,9 +120,24 @@ static void forget_locked(struct gn_session *s)
             sessions.open[i--] = sessions.open[--sessions.n];
 }
 
+/* The watcher may sleep for ever: nothing that it waits for is there any more. */
+void gn_session_cut_off(struct gn_session *s)
+{
+    gn_session_note_cut_off(s);
+    gn_session_declare_lost(s);
+    pthread_mutex_lock(&sessions.lock);
+    forget_locked(s);
+    pthread_mutex_unlock(&sessions.lock);
+}
+
+static bool is_cut_off(const struct gn_session *s)
+{
+    return atomic_load_explicit(&s->lost_why, memory_order_acquire) != NULL;
+}
+
 static void close_all(struct gn_session *s)
 {
-    int *const fds[] = {&s->socket, &s->ring_segment.fd, &s->event_segment.fd};
+    int *const fds[] = {&s->socket, &s->epoll_fd, &s->ring_segment.fd, &s->event_segment.fd};
     if (s->link)
         gn_link_close(s->link);
     s->link = NULL;
@@ -135,7 +162,9 @@ void gn_session_close_lost(struct gn_session *s)
         pthread_mutex_lock(gn_remote_link_lock(far));
     pthread_mutex_lock(&s->socket_lock);
     pthread_mutex_lock(&sessions.lock); /* a child that is forked finds all of them, or none */
-    close_all(s);
+    /* The program has closed them, and the numbers may be another session's by now. */
+    if (!is_cut_off(s))
+        close_all(s);
     forget_locked(s);
     pthread_mutex_unlock(&sessions.lock);
     pthread_mutex_unlock(&s->socket_lock);
@@ -174,6 +203,82 @@ static bool watch_far(struct gn_session *s, struct gn_remote *far)
     return true;
 }
 
+/*
+ * False: the program has closed it. Then its numbers may be the program's by now, or another
+ * session's.
+ */
+static bool is_connected(const struct gn_session *s)
+{
+    return !is_cut_off(s) && s->link && gn_fd_is_ours(s->socket) && gn_fd_is_ours(gn_link_poll_fd(s->link));
+}
+
+/* Unless somebody uses them now: then that thread notices, or it is looked again. */
+void gn_session_look(struct gn_session *s)
+{
+    bool cut_off = false;
+    if (gn_session_lost(s) || pthread_mutex_trylock(&s->link_lock))
+        return;
+    struct gn_remote *far = gn_session_over_tcp(s);
+    if (!far && !pthread_mutex_trylock(&s->socket_lock)) {
+        cut_off = s->link && !is_connected(s);
+        pthread_mutex_unlock(&s->socket_lock);
+    }
+    pthread_mutex_unlock(&s->link_lock);
+    if (far)
+        gn_remote_look_at_descriptors(far);
+    else if (cut_off)
+        gn_session_cut_off(s);
+}
+
+void gn_sessions_look(void)
+{
+    struct gn_session *all[MAX_SESSIONS];
+    uint32_t n;
+    pthread_mutex_lock(&sessions.lock);
+    memcpy(all, sessions.open, sizeof all);
+    n = sessions.n;
+    pthread_mutex_unlock(&sessions.lock);
+    for (uint32_t i = 0; i < n; i++)
+        gn_session_look(all[i]);
+}
+
+static void slept(struct gn_lost *lost)
+{
+    gn_session_look(gn_container_of(lost, struct gn_session, lost));
+}
+
+/*
+ * The epoll that the watcher waits with. It does not keep the sockets open, as a poll
+ * under way does: where a program closes them, the worker and gantryd learn of it at once. Made anew
+ * when a socket has been exchanged for another, since a copy in another process keeps the old one in
+ * the epoll. False: the program has closed one.
+ */
+static bool look_out(struct gn_session *s, uint64_t serials[static N_LOOKED_AT])
+{
+    const int fds[N_LOOKED_AT] = {s->socket, gn_link_poll_fd(s->link), atomic_load_explicit(&s->turn_fd, memory_order_acquire)};
+    bool same = s->epoll_fd >= 0;
+    for (int i = 0; i < N_LOOKED_AT; i++) {
+        const uint64_t serial = gn_fd_serial(fds[i]);
+        if (fds[i] >= 0 && !serial)
+            return false;
+        same &= serial == serials[i];
+        serials[i] = serial;
+    }
+    if (is_cut_off(s))
+        return false;
+    if (same)
+        return gn_fd_is_ours(s->epoll_fd);
+    gn_fd_close(s->epoll_fd);
+    while ((s->epoll_fd = gn_fd_epoll()) < 0)
+        (void)poll(NULL, 0, ROOM_LOOK_MS);
+    for (int i = 0; i < N_LOOKED_AT; i++) {
+        struct epoll_event event = {.events = i == 1 ? EPOLLIN | EPOLLRDHUP : EPOLLIN, .data.fd = fds[i]};
+        if (fds[i] >= 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
+            return false;
+    }
+    return true;
+}
+
 static void init_reader(struct gn_frame_reader *reader, const struct gn_session *s)
 {
     gn_frame_reader_init(reader, s->socket);
@@ -186,22 +291,21 @@ static void *watch(void *arg)
     struct gn_remote *far = gn_session_over_tcp(s);
     struct gn_frame_reader reader;
     struct gn_frame frame;
+    struct epoll_event event;
+    uint64_t turned, serials[N_LOOKED_AT] = {0};
     bool went_on = true;
-    uint64_t turned;
     int r = 0;
     if (far && !watch_far(s, far)) {
         gn_session_close_lost(s);
         return NULL;
     }
     init_reader(&reader, s);
-    for (;;) {
-        struct pollfd p[3] = {{.fd = s->socket, .events = POLLIN},
-                              {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP},
-                              {.fd = atomic_load_explicit(&s->turn_fd, memory_order_acquire), .events = POLLIN}};
-        if (poll(p, 3, -1) < 0 && errno != EINTR)
+    while (look_out(s, serials)) {
+        const int n = epoll_wait(s->epoll_fd, &event, 1, -1);
+        if (n < 0 && errno != EINTR)
             break;
-        if (p[2].revents)
-            (void)!read(p[2].fd, &turned, sizeof turned);
+        if (n == 1 && event.data.fd == atomic_load_explicit(&s->turn_fd, memory_order_acquire) && gn_fd_is_ours(event.data.fd))
+            (void)!read(event.data.fd, &turned, sizeof turned);
         while (went_on && (r = gn_frame_read(&reader, &frame)) == 1) {
             if (frame.op == GN_SESSION_WANT)
                 gn_folders_answer(s, frame.seq, frame.payload, frame.n_payload);
@@ -232,11 +336,13 @@ static void *watch(void *arg)
         if (!went_on || r < 0)
             break;
         /* Not what was polled before, when the vGPU was stopped meanwhile. */
-        p[1].fd = gn_link_poll_fd(s->link);
-        if (poll(&p[1], 1, 0) > 0 && !hear_gantryd(s, p[1].revents) && !gn_session_outlives_gantryd(s))
+        struct pollfd p = {.fd = gn_link_poll_fd(s->link), .events = POLLIN | POLLRDHUP};
+        if (poll(&p, 1, 0) > 0 && !hear_gantryd(s, p.revents) && !gn_session_outlives_gantryd(s))
             break;
     }
     gn_frame_reader_fini(&reader);
+    if (!is_connected(s))
+        gn_session_note_cut_off(s);
     gn_session_declare_lost(s);
     gn_session_close_lost(s);
     return NULL;
@@ -308,8 +414,9 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
     gn_fd_in_program();
     s->api = api;
     s->epoch = atomic_load_explicit(&gn_epoch, memory_order_relaxed);
-    s->socket = -1;
+    s->socket = s->epoll_fd = -1;
     gn_lost_init(&s->lost);
+    s->lost.slept = slept;
     s->waiter = (struct gn_waiter){gn_spin_policy_default(), &s->lost};
     pthread_mutex_init(&s->link_lock, NULL);
     pthread_mutex_init(&s->socket_lock, NULL);
@@ -392,6 +499,9 @@ int gn_session_send_fds(struct gn_session *s, uint16_t op, uint32_t number, cons
         int some = n - i < GN_FRAME_MAX_FDS ? n - i : GN_FRAME_MAX_FDS;
         r = gn_frame_send(s->socket, SEND_TIMEOUT_MS, op, 0, number, NULL, 0, fds + i, some);
     }
+    const bool cut_off = r == -EBADF && s->socket >= 0;
     pthread_mutex_unlock(&s->socket_lock);
+    if (cut_off)
+        gn_session_cut_off(s);
     return r;
 }

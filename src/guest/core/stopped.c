@@ -156,7 +156,9 @@ bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop
             w.platform = all.items[i];
     while (rc != 1) {
         rc = s->link ? wait_at(&w) : look_for_one(&w);
-        if (rc == -EPIPE || rc == -EPROTO || rc == -ETIMEDOUT) {
+        if (!gn_fd_is_ours(s->ring_segment.fd))
+            break; /* the program has closed it: there is nothing left to be handed over */
+        if (rc == -EPIPE || rc == -EPROTO || rc == -ETIMEDOUT || rc == -EBADF) {
             if (s->link)
                 gn_link_close(s->link);
             s->link = NULL;
@@ -166,5 +168,5 @@ bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop
     }
     gn_fd_close(worker_end);
     pthread_mutex_unlock(&s->link_lock);
-    return true;
+    return rc == 1;
 }

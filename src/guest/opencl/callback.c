@@ -7,9 +7,11 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "opencl_guest.h"
+#include "shm/park.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +27,9 @@ static struct {
     struct gn_list jobs;
     uint32_t epoch; /* of the thread; another one means that a fork lost it */
     pthread_t thread;
-    bool ready, runs; /* the thread; a job */
+    bool ready, runs;           /* the thread; a job */
+    _Atomic bool looks;         /* the thread is awake, or sleeps no longer than GN_PARK_LOOK_NS */
+    _Atomic uint32_t n_awaited; /* callbacks that are to come */
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int wait_locked(pthread_cond_t *c, uint64_t for_ns)
@@ -35,14 +39,38 @@ static int wait_locked(pthread_cond_t *c, uint64_t for_ns)
     return pthread_cond_timedwait(c, &callbacks.lock, &until);
 }
 
+/*
+ * Until there is a job. A callback that is awaited may never come: a watcher sleeps on when the
+ * program has closed its sockets.
+ */
+static void wait_for_job_locked(void)
+{
+    bool looks = true;
+    while (gn_list_empty(&callbacks.jobs)) {
+        /* Before the count is read: either it is seen here, or await() sees that nothing looks. */
+        atomic_store_explicit(&callbacks.looks, looks, memory_order_seq_cst);
+        if (!looks && !atomic_load_explicit(&callbacks.n_awaited, memory_order_seq_cst)) {
+            pthread_cond_wait(&callbacks.wake, &callbacks.lock);
+        } else if (!looks) {
+            looks = true;
+        } else if (wait_locked(&callbacks.wake, GN_PARK_LOOK_NS) == ETIMEDOUT) {
+            looks = atomic_load_explicit(&callbacks.n_awaited, memory_order_seq_cst) != 0;
+            pthread_mutex_unlock(&callbacks.lock);
+            if (looks)
+                gn_sessions_look();
+            pthread_mutex_lock(&callbacks.lock);
+        }
+    }
+    atomic_store_explicit(&callbacks.looks, true, memory_order_relaxed);
+}
+
 static void *call_back(void *arg)
 {
     (void)arg;
     pthread_mutex_lock(&callbacks.lock);
     callbacks.thread = pthread_self();
     for (;;) {
-        while (gn_list_empty(&callbacks.jobs))
-            pthread_cond_wait(&callbacks.wake, &callbacks.lock);
+        wait_for_job_locked();
         struct job *j = gn_list_first(&callbacks.jobs, struct job, link);
         gn_list_remove(&j->link);
         callbacks.runs = true;
@@ -80,6 +108,20 @@ static int start_locked(void)
 void gn_callbacks_forked(void)
 {
     pthread_mutex_init(&callbacks.lock, NULL);
+    atomic_store_explicit(&callbacks.n_awaited, 0, memory_order_relaxed);
+    atomic_store_explicit(&callbacks.looks, false, memory_order_relaxed);
+}
+
+/* One more is to come, until gn_callback_later brings it. */
+static void await(void)
+{
+    atomic_fetch_add_explicit(&callbacks.n_awaited, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&callbacks.looks, memory_order_seq_cst))
+        return;
+    pthread_mutex_lock(&callbacks.lock);
+    if (!start_locked())
+        pthread_cond_signal(&callbacks.wake);
+    pthread_mutex_unlock(&callbacks.lock);
 }
 
 int gn_callback_later(void (*job)(void *), void *arg)
@@ -136,6 +178,7 @@ static void tell_event(void *arg)
 
 static void fire(struct watch *w, cl_int status)
 {
+    atomic_fetch_sub_explicit(&callbacks.n_awaited, 1, memory_order_relaxed);
     w->status = status;
     if (gn_callback_later(tell_event, w))
         tell_event(w);
@@ -179,6 +222,7 @@ cl_int CL_API_CALL gn_clSetEventCallback(cl_event event, cl_int type, void(CL_CA
     uint64_t cookie = w->cookie = ++s->next_cookie;
     gn_list_append(&s->watches, &w->link);
     pthread_mutex_unlock(&s->watch_lock);
+    await();
     gn_send_WatchEvent(session, (cl_uint)e->o.id, type, cookie);
     /* From here on the callback may let go of the event. */
     if (gn_session_lost(session))
@@ -292,7 +336,9 @@ static void heard_context(struct gn_cl_session *s, const void *payload, uint32_t
 /* One after the other: a context may go while it is told, and others come. */
 static void notify_of_loss(struct gn_cl_session *s)
 {
-    static const char text[] = "the vGPU is lost: its worker or gantryd has ended";
+    const char *why = atomic_load_explicit(&s->session->lost_why, memory_order_acquire);
+    char text[256];
+    const int n = snprintf(text, sizeof text, "the vGPU is lost: %s", why ? why : "its worker or gantryd has ended");
     uint64_t told = 0;
     for (;;) {
         uint64_t next = UINT64_MAX;
@@ -305,7 +351,7 @@ static void notify_of_loss(struct gn_cl_session *s)
         pthread_mutex_unlock(&s->watch_lock);
         if (next == UINT64_MAX)
             return;
-        notify_context(s, next, text, sizeof text);
+        notify_context(s, next, text, (size_t)n + 1);
         told = next;
     }
 }

@@ -105,6 +105,7 @@ static bool begin_anew(cl_device_id device)
     if (!d || !d->o.rooted)
         return false;
     struct gn_session *s = d->root->o.session; /* the device may be gone since an earlier one */
+    gn_session_look(s);
     /* A callback that has told the program of the loss may have its object until it returns. */
     if (gn_session_lost(s) && gn_session_is_used(s))
         gn_callbacks_finish(CALLBACKS_NS);

@@ -406,6 +406,7 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     cl_uint n = 0;
     if (!root)
         return CL_INVALID_PLATFORM;
+    gn_session_look(root->o.session);
     root = gn_object_anew(platform, GN_KIND_PLATFORM);
     bool odd = device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known));
     if (odd || (!num_entries && devices) || (!devices && !num_devices)) {
