@@ -101,6 +101,33 @@ class Direct(unittest.TestCase):
             status, out = self.run_to_end(daemon, HOSTED, "fork")
             self.assertEqual((status, sorted(out.splitlines())), (0, ["child right", "right"]))
 
+    def switch_of_a_child(self, daemon, *modes):
+        """What `gantry mode CHILD passthrough` gives for a child of a program that has been in these modes."""
+        program = self.start(daemon, HOSTED, "fork", "steps", GANTRY_MODE=modes[0])
+        self.says(program, "ready")
+        for mode in modes[1:]:
+            self.switch(daemon, mode)
+        self.on(program)
+        self.says(program, "ready")
+        (vgpu,) = [v["id"] for v in daemon.vgpus() if v["pid"] != program.pid]
+        said = gantry(daemon, "mode", vgpu, "passthrough")
+        self.step(program)
+        out, _ = program.communicate(timeout=TIMEOUT_S)
+        self.assertEqual((program.returncode, sorted(out.splitlines())), (0, ["child right", "right"]))
+        return said
+
+    def test_a_child_does_not_load_its_parents_driver(self):
+        for modes in (("passthrough",), ("passthrough", "remote"), ("remote", "passthrough", "remote")):
+            with self.subTest(modes=modes), self.daemon() as daemon:
+                status, said = self.switch_of_a_child(daemon, *modes)
+                self.assertEqual(status, 1, said)
+                self.assertIn("was forked from one that had loaded a driver", json.dumps(said))
+
+    def test_a_child_loads_a_driver_that_its_parent_has_not(self):
+        with self.daemon() as daemon:
+            status, said = self.switch_of_a_child(daemon, "remote")
+            self.assertEqual(status, 0, said)
+
     def test_something_of_each_kind(self):
         with self.daemon() as daemon:
             program = self.start(daemon, MOVED)

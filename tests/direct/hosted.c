@@ -3,6 +3,7 @@
  * A program that does what its first argument says, for the tests of passthrough:
  *   add        adds up on the device from four threads, and says "right"
  *   fork       uses the device, forks, and so does the child while its parent goes on
+ *   fork steps uses the device, says "ready" and forks after a line; the child does as by "steps"
  *   steps      a kernel a line of stdin; says what the calls returned: "step RESULT"
  *   hold MS    after a line of stdin, kernels without a pause, for about so long or until there is more of it, then "held RESULT"
  *   zero       a launch of groups of nothing, which PoCL divides by and steps over, in a handler of its own: "zero RESULT"
@@ -111,28 +112,6 @@ static void add(void)
         MUST(pthread_join(threads[i], NULL));
 }
 
-static int in_child(void)
-{
-    MUST(begin());
-    add();
-    /* What the parent's driver left in this process is not to be run. */
-    printf("child right\n");
-    fflush(stdout);
-    _exit(0);
-}
-
-static void forks(void)
-{
-    int status;
-    add();
-    pid_t child = fork();
-    if (child == 0)
-        in_child();
-    add();
-    MUST(waitpid(child, &status, 0) != child);
-    MUST(status);
-}
-
 static void zero(void)
 {
     const size_t size = N, none = 0;
@@ -167,6 +146,34 @@ static void steps(void)
         printf("step %d\n", r ? r : clFinish(queue));
         fflush(stdout);
     }
+}
+
+static void in_child(void (*work)(void))
+{
+    MUST(begin());
+    work();
+    /* What the parent's driver left in this process is not to be run. */
+    printf("child right\n");
+    fflush(stdout);
+    _exit(0);
+}
+
+static void forks(bool with_steps)
+{
+    char line[16];
+    int status;
+    add();
+    if (with_steps) {
+        printf("ready\n");
+        fflush(stdout);
+        MUST(!fgets(line, sizeof line, stdin));
+    }
+    pid_t child = fork();
+    if (child == 0)
+        in_child(with_steps ? steps : add);
+    add();
+    MUST(waitpid(child, &status, 0) != child);
+    MUST(status);
 }
 
 static void buffers(void)
@@ -325,7 +332,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "add"))
         add();
     else if (!strcmp(what, "fork"))
-        forks();
+        forks(argc > 2);
     else if (!strcmp(what, "steps"))
         steps();
     else if (!strcmp(what, "buffers"))

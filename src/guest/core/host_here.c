@@ -35,7 +35,9 @@ struct gn_host_here {
 /* All that are there, and those that are being made. */
 static struct {
     pthread_mutex_t lock;
-    struct gn_list all; /* lock */
+    struct gn_list all;      /* lock */
+    _Atomic bool has_loaded; /* this process, or the one that it was forked from, has loaded a driver */
+    bool is_inherited;       /* written in a forked child alone: the process that it was forked from has */
 } hosts = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = GN_LIST_INIT(hosts.all)};
 
 static void enter(struct gn_host_here *h)
@@ -99,6 +101,7 @@ static int make(bool take_over, const char *library, int control_fd, struct gn_h
         return rc;
     }
     enter(h);
+    atomic_store_explicit(&hosts.has_loaded, true, memory_order_relaxed);
     rc = h->table->boot(h->direct, library, control_fd, take_over, err);
     gn_driver_is_up();
     if (!rc)
@@ -168,8 +171,16 @@ static void *take_over(void *arg)
 
 void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
 {
-    struct wish *w = malloc(sizeof *w);
     struct gn_error err;
+    if (hosts.is_inherited) {
+        /* Its threads are gone, and its locks are as those threads left them. */
+        gn_fail(&err, ECANCELED, NULL,
+                "the program was forked from one that had loaded a driver, which does not work in "
+                "a forked process");
+        refuse(control_fd, &err);
+        return;
+    }
+    struct wish *w = malloc(sizeof *w);
     if (!w) {
         gn_fail(&err, ENOMEM, NULL, "no memory is left in the program");
         refuse(control_fd, &err);
@@ -199,6 +210,7 @@ void gn_host_here_forget(void)
 {
     pthread_mutex_init(&hosts.lock, NULL);
     gn_list_init(&hosts.all);
+    hosts.is_inherited = atomic_load_explicit(&hosts.has_loaded, memory_order_relaxed);
 }
 
 void gn_host_here_process_ends(uint64_t until_ns)

@@ -21,7 +21,10 @@ void gn_host_here_take_over(void *ctx, const char *library, int control_fd);
 int gn_host_here_send(struct gn_host_here *h, const void *message, uint32_t n_bytes);
 /* A forked child: closes what it has inherited of the vGPU. */
 void gn_host_here_forked(struct gn_host_here *h);
-/* The same, after all of its parent's have been closed: it hosts none. */
+/*
+ * The same, after all of its parent's have been closed: it hosts none, and refuses to take one over
+ * if its parent has ever loaded a driver.
+ */
 void gn_host_here_forget(void);
 /*
  * exit() has begun: whatever vGPUs here do without being asked is called off, and waited for until
