@@ -25,8 +25,9 @@
 #define LEAVE_NS UINT64_C(10000000000)
 #define LOOK_NS  200000
 
-/* One load. Stays for ever when handlers were registered, which point to it. */
+/* One load. Retained when it registered handlers, which point to it until they have run. */
 struct load {
+    struct load *next; /* lock: of the retained ones */
     _Atomic bool over, unloads;
     bool opens;   /* lock: the driver is not up yet */
     bool wrapped; /* its handlers are */
@@ -35,6 +36,7 @@ struct load {
 static struct {
     pthread_mutex_t lock;
     bool registered;                /* lock: the first handler is */
+    struct load *retained;          /* lock */
     _Atomic uint32_t n_in, n_opens; /* loads that go on; of those, whose driver is not up yet */
     _Atomic bool ending;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -109,6 +111,15 @@ void gn_driver_unloads(void)
     atomic_store_explicit(&mine->unloads, true, memory_order_seq_cst);
 }
 
+/* The handlers' own pointers to it are gone when they have run: leak checks look for it here. */
+static void retain(struct load *l)
+{
+    pthread_mutex_lock(&process.lock);
+    l->next = process.retained;
+    process.retained = l;
+    pthread_mutex_unlock(&process.lock);
+}
+
 void gn_driver_left(void)
 {
     struct load *l = mine;
@@ -119,7 +130,9 @@ void gn_driver_left(void)
         (void)gn_exit_handlers_add(process_ends);
     atomic_store_explicit(&l->over, true, memory_order_seq_cst);
     mine = NULL;
-    if (!has_handlers)
+    if (has_handlers)
+        retain(l);
+    else
         free(l);
     atomic_fetch_sub_explicit(&process.n_in, 1, memory_order_seq_cst);
 }

@@ -313,12 +313,12 @@ int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const str
     int rc = loads ? gn_vgpu_take_hand(boot) : 0;
     if (!rc)
         rc = gn_vgpu_open(v, boot, api);
-    if (!rc && loads)
-        rc = gn_vgpu_begin_load(v);
     if (rc) {
         gn_fd_close(v->lease.wake_fd);
         return rc < 0 ? rc : -EMFILE;
     }
+    if (loads)
+        gn_vgpu_begin_load(v);
     v->listens = true;
     v->came = loads;
     rc = gn_devices_start(v);

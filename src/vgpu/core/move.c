@@ -638,20 +638,15 @@ void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
         (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
 }
 
-int gn_vgpu_begin_load(struct gn_vgpu *v)
+void gn_vgpu_begin_load(struct gn_vgpu *v)
 {
-    /* A process may load more than one. */
-    struct gn_counters *mine = calloc(1, sizeof *mine);
-    if (!mine)
-        return -ENOMEM;
     atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
     atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
     v->gate.deaf = true;
     atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
     /* Those that gantryd reads are still the other worker's to write. */
     v->counters_there = v->counters;
-    v->counters = v->lease.counters = mine;
-    return 0;
+    v->counters = v->lease.counters = &v->load_counters;
 }
 
 /* From a worker on another machine nothing of the session comes that the program has: it was silent. */

@@ -22,8 +22,8 @@ void gn_vgpu_resume(struct gn_vgpu *v);
 
 /* The new worker, in this order. Takes what comes before the stream; waits for it. 0 or -errno. */
 int gn_vgpu_take_hand(struct gn_vgpu_boot *boot);
-/* Closes the gate before there are threads. 0 or -ENOMEM. */
-int gn_vgpu_begin_load(struct gn_vgpu *v);
+/* Closes the gate before there are threads. */
+void gn_vgpu_begin_load(struct gn_vgpu *v);
 /* Loads, and answers LOADED. 0 or -errno. */
 int gn_vgpu_take_in(struct gn_vgpu *v);
 /* Instead of it: there are no threads for it. Says why, before anything hangs up. */

@@ -618,8 +618,8 @@ int gn_vgpu_run(struct gn_vgpu *v, const struct gn_vgpu_boot *boot, const struct
     }
     if (gn_vgpu_open(v, boot, api))
         return 1;
-    if (loads && gn_vgpu_begin_load(v))
-        return 1;
+    if (loads)
+        gn_vgpu_begin_load(v);
     v->listens = true;
     if (gn_devices_start(v) || gn_vgpu_start_thread(v, gn_vgpu_control_thread, v, NULL)) {
         gn_log(GN_LOG_ERROR, "vgpu=%08x cannot start its threads: no memory or too many threads", boot->id);

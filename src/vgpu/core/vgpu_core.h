@@ -486,6 +486,7 @@ struct gn_vgpu {
     _Atomic uint32_t n_followed;        /* of these, and of launches that teach, the driver has so many */
     _Atomic uint32_t n_left;            /* queues that are gone, and whose last command the driver has still */
     struct gn_counters *counters_there; /* those that gantryd reads, of a vGPU that is not ours yet; NULL: counters are */
+    struct gn_counters load_counters;   /* counters until the vGPU is ours */
 
     /* Data segments; index 0 is there from the start. A slot is written once, before its index is announced. */
     struct gn_segment segments[GN_MAX_SEGMENTS];
