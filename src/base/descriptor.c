@@ -138,6 +138,19 @@ bool gn_fd_signal(int fd)
     return is;
 }
 
+void gn_fd_drain(int fd)
+{
+    uint64_t count;
+    if (gn_fd_is_ours(fd))
+        (void)!read(fd, &count, sizeof count);
+}
+
+void gn_fd_shutdown(int fd)
+{
+    if (gn_fd_is_ours(fd))
+        (void)shutdown(fd, SHUT_RDWR);
+}
+
 int gn_fd_replace(int fd, int at)
 {
     if (!gn_fd_is_ours(at)) {

@@ -64,6 +64,10 @@ void gn_fd_adopt(int fd);
 void gn_fd_close(int fd);
 /* Adds one to an eventfd. False: it is not ours any more. */
 bool gn_fd_signal(int fd);
+/* Takes an eventfd's or a timer's count, if it is ours. */
+void gn_fd_drain(int fd);
+/* Of a socket, both ways, if it is ours. */
+void gn_fd_shutdown(int fd);
 /* dup3(2): `at`, which must still be ours, comes to stand for fd's file. 0 or -1 and errno. */
 int gn_fd_replace(int fd, int at);
 

@@ -41,7 +41,7 @@ static int add_cut(struct gn_direct *d, int which, int fd, struct gn_error *err)
     pthread_mutex_lock(&d->lock);
     d->cuts[which] = copy;
     if (atomic_load_explicit(&d->end.arrival, memory_order_relaxed) == GN_ARRIVAL_OFF)
-        (void)shutdown(copy, SHUT_RDWR);
+        gn_fd_shutdown(copy);
     pthread_mutex_unlock(&d->lock);
     return 0;
 }
@@ -195,8 +195,8 @@ static void process_ends(struct gn_direct *d, uint64_t until_ns)
     pthread_mutex_lock(&d->lock);
     const bool off = atomic_compare_exchange_strong(&d->end.arrival, &coming, GN_ARRIVAL_OFF);
     for (int i = 0; i < N_CUTS; i++)
-        if (off && d->cuts[i] >= 0)
-            (void)shutdown(d->cuts[i], SHUT_RDWR);
+        if (off)
+            gn_fd_shutdown(d->cuts[i]);
     struct gn_vgpu *v = d->vgpu;
     pthread_mutex_unlock(&d->lock);
     if (v)

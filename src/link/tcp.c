@@ -82,8 +82,7 @@ bool gn_tcp_unsent(struct gn_tcp *t)
 
 void gn_tcp_shutdown(struct gn_tcp *t)
 {
-    if (gn_fd_is_ours(t->fd))
-        shutdown(t->fd, SHUT_RDWR);
+    gn_fd_shutdown(t->fd);
 }
 
 void gn_tcp_close(struct gn_tcp *t)

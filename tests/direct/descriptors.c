@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -276,8 +277,12 @@ static void close_all(void)
 
 static void check_own(void)
 {
-    for (int i = 0; i < n_own; i++)
+    for (int i = 0; i < n_own; i++) {
+        int n_bytes = 0;
         MUST(fcntl(own[i], F_GETFD) < 0);
+        (void)ioctl(own[i], FIONREAD, &n_bytes);
+        MUST(n_bytes);
+    }
 }
 
 static void from(bool idle)

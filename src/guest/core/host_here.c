@@ -144,7 +144,7 @@ static void refuse(int control_fd, const struct gn_error *err)
     gn_frame_string_set(e.what, sizeof e.what, err->what);
     gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
     (void)gn_frame_send(control_fd, SEND_TIMEOUT_MS, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
-    (void)shutdown(control_fd, SHUT_RDWR); /* a forked child may have it, too */
+    gn_fd_shutdown(control_fd); /* a forked child may have it, too */
     gn_fd_close(control_fd);
 }
 

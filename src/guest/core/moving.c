@@ -115,14 +115,13 @@ static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until
 {
     struct pollfd p[2] = {{.fd = gn_link_poll_fd(to), .events = POLLIN}, {.fd = m->wake, .events = POLLIN}};
     const uint64_t now = gn_now_ns();
-    uint64_t n;
     if (is_off(m))
         return -ECANCELED;
     if (now >= until_ns)
         return gn_fail(err, ETIMEDOUT, "see whether it is stuck", "the other gantryd took too long");
     const uint64_t rest_ms = (until_ns - now) / 1000000u + 1;
     if (poll(p, 2, rest_ms < 60000 ? (int)rest_ms : 60000) > 0 && p[1].revents)
-        (void)!read(m->wake, &n, sizeof n);
+        gn_fd_drain(m->wake);
     return is_off(m) ? -ECANCELED : 0;
 }
 

@@ -313,7 +313,7 @@ static bool is_over(const struct gn_remote *r, const _Atomic uint32_t *word, uin
 static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32_t seen, bool stays)
 {
     uint64_t spin_ns = r->s->waiter.policy.spin_ns < SPIN_NS ? r->s->waiter.policy.spin_ns : SPIN_NS;
-    uint64_t until = gn_spin_is_worth(&r->habit) ? gn_now_ns() + spin_ns : 0, nudges;
+    uint64_t until = gn_spin_is_worth(&r->habit) ? gn_now_ns() + spin_ns : 0;
     uint32_t looks = 0;
     while (!is_over(r, word, seen, stays)) {
         int rc = read_once(r);
@@ -337,7 +337,7 @@ static void read_until(struct gn_remote *r, const _Atomic uint32_t *word, uint32
         if (p[0].revents & POLLOUT)
             send_some(r, true);
         if (p[1].revents)
-            (void)!read(r->nudge_fd, &nudges, sizeof nudges);
+            gn_fd_drain(r->nudge_fd);
         looks = 0;
         until = 0;
     }

@@ -189,12 +189,6 @@ void gn_remote_forked(struct gn_remote *r)
 
 /* ---- the watcher */
 
-static void drain_counter(int fd)
-{
-    uint64_t n;
-    (void)!read(fd, &n, sizeof n);
-}
-
 /* One record of an answer. -EAGAIN: there is no room now. */
 static int answer_once(struct gn_remote *r, struct want *w, bool *ret_done)
 {
@@ -483,13 +477,13 @@ static bool watch_until_over(struct gn_session *s, struct gn_remote *r)
         for (int i = 0; i < n; i++) {
             int fd = events[i].data.fd;
             if (fd == r->wake_fd) {
-                drain_counter(fd);
+                gn_fd_drain(fd);
             } else if (fd == r->flush_fd) {
-                drain_counter(fd);
+                gn_fd_drain(fd);
                 atomic_store_explicit(&r->flush_armed, false, memory_order_seq_cst);
                 gn_remote_flush(r);
             } else if (fd == r->lease_fd) {
-                drain_counter(fd);
+                gn_fd_drain(fd);
                 reads = lease_is_over(r, &seen_turns);
             } else if (fd == control) {
                 if (!hear_gantryd(r, events[i].events))

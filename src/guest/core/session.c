@@ -292,7 +292,7 @@ static void *watch(void *arg)
     struct gn_frame_reader reader;
     struct gn_frame frame;
     struct epoll_event event;
-    uint64_t turned, serials[N_LOOKED_AT] = {0};
+    uint64_t serials[N_LOOKED_AT] = {0};
     bool went_on = true;
     int r = 0;
     if (far && !watch_far(s, far)) {
@@ -304,8 +304,8 @@ static void *watch(void *arg)
         const int n = epoll_wait(s->epoll_fd, &event, 1, -1);
         if (n < 0 && errno != EINTR)
             break;
-        if (n == 1 && event.data.fd == atomic_load_explicit(&s->turn_fd, memory_order_acquire) && gn_fd_is_ours(event.data.fd))
-            (void)!read(event.data.fd, &turned, sizeof turned);
+        if (n == 1 && event.data.fd == atomic_load_explicit(&s->turn_fd, memory_order_acquire))
+            gn_fd_drain(event.data.fd);
         while (went_on && (r = gn_frame_read(&reader, &frame)) == 1) {
             if (frame.op == GN_SESSION_WANT)
                 gn_folders_answer(s, frame.seq, frame.payload, frame.n_payload);

@@ -13,6 +13,7 @@
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -401,8 +402,7 @@ void gn_gate_call_off(struct gn_vgpu *v)
 {
     gn_gate_tell(v);
     pthread_mutex_lock(&v->gate.lock);
-    if (v->save_fd >= 0)
-        (void)shutdown(v->save_fd, SHUT_RDWR);
+    gn_fd_shutdown(v->save_fd);
     pthread_mutex_unlock(&v->gate.lock);
 }
 

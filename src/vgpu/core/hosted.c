@@ -275,8 +275,8 @@ void gn_vgpu_end_hosted(struct gn_vgpu *v)
     gn_gate_tell(v);
     /* A program that waits is told by its end of this socket, but for one that another host has now; gantryd by the other. */
     if (!away)
-        (void)shutdown(v->boot->session_fd, SHUT_RDWR);
-    (void)shutdown(v->boot->control_fd, SHUT_RDWR);
+        gn_fd_shutdown(v->boot->session_fd);
+    gn_fd_shutdown(v->boot->control_fd);
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_device_wake(&v->devices[i]);
 }

@@ -124,8 +124,7 @@ int gn_lease_take(struct gn_lease *l, uint64_t bytes, bool may_wait)
 
 void gn_lease_wake(struct gn_lease *l)
 {
-    const uint64_t one = 1;
-    (void)!write(l->wake_fd, &one, sizeof one); /* full is awake, too */
+    (void)gn_fd_signal(l->wake_fd); /* full is awake, too */
 }
 
 void gn_lease_leave(struct gn_lease *l, struct gn_counters *counters)
@@ -198,8 +197,7 @@ void gn_lease_shed(struct gn_lease *l)
 
 int gn_lease_settle(struct gn_lease *l)
 {
-    uint64_t ignored;
-    (void)!read(l->wake_fd, &ignored, sizeof ignored);
+    gn_fd_drain(l->wake_fd);
     pthread_mutex_lock(&l->lock);
     struct gn_worker_returned r = {.bytes = l->returning_bytes, .answers = l->owed};
     l->returning_bytes = 0;

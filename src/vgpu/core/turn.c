@@ -2,6 +2,7 @@
 #include "vgpu/core/turn.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <unistd.h>
@@ -18,8 +19,7 @@
 
 static void tell(struct gn_turn *t)
 {
-    const uint64_t one = 1;
-    (void)!write(t->tell_fd, &one, sizeof one);
+    (void)gn_fd_signal(t->tell_fd);
 }
 
 static uint64_t count_waits(const struct gn_vdevice *d)
