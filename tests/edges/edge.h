@@ -22,6 +22,7 @@ struct edge {
     cl_context context;
     cl_command_queue queue; /* in order, or what edge_open was told */
     cl_program program;
+    cl_mem large; /* lost.c's own */
 };
 
 /* One thread's sentence, whole: the lock is kept until the end. */

@@ -219,10 +219,16 @@ static void CL_CALLBACK word(const char *text, const void *data, size_t n, void 
     atomic_fetch_add(&n_words, 1);
 }
 
-/* A context, and work that is checked, with the device that there is. */
+#define LARGE (UINT64_C(16) << 20)
+
+/*
+ * A context, and work that is checked, with the device that there is; and a buffer that is there
+ * until let_go.
+ */
 static void begin_with(struct edge *e, cl_device_id device)
 {
     cl_int rc;
+    void *bytes = calloc(1, LARGE);
     cl_uint x[16] = {0};
     e->device = device;
     e->context = clCreateContext(NULL, 1, &e->device, word, NULL, &rc);
@@ -236,10 +242,15 @@ static void begin_with(struct edge *e, cl_device_id device)
     for (int i = 0; i < 16; i++)
         CHECK(x[i] == 7);
     NEED(clReleaseMemObject(m));
+    e->large = clCreateBuffer(e->context, CL_MEM_ALLOC_HOST_PTR, LARGE, NULL, &rc);
+    NEED(rc);
+    NEED(clEnqueueWriteBuffer(e->queue, e->large, CL_TRUE, 0, LARGE, bytes, 0, NULL, NULL));
+    free(bytes);
 }
 
 static void let_go(const struct edge *e)
 {
+    NEED(clReleaseMemObject(e->large));
     NEED(clReleaseCommandQueue(e->queue));
     NEED(clReleaseContext(e->context));
 }

@@ -166,6 +166,18 @@ void gn_area_close(struct gn_area *a)
     pthread_mutex_unlock(&a->lock);
 }
 
+void gn_area_discard_unused(struct gn_session *s)
+{
+    struct gn_area *a = &s->area;
+    /* A forked child has none of its parent's memory, and maybe its own at these addresses. */
+    if (gn_session_is_used(s) || s->epoch != atomic_load_explicit(&gn_epoch, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&a->lock);
+    for (uint32_t i = 0; i < a->n_segments; i++)
+        (void)madvise(a->segments[i]->segment.base, a->segments[i]->segment.bytes, MADV_REMOVE);
+    pthread_mutex_unlock(&a->lock);
+}
+
 int gn_area_segment_fd(struct gn_area *a, uint32_t index, uint64_t *ret_bytes)
 {
     int fd = -1;

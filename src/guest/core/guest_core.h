@@ -291,8 +291,7 @@ struct gn_session {
     struct gn_list folders; /* folders_lock: of the builds that go on */
     pthread_mutex_t ids_lock;
     uint32_t *free_ids, n_free_ids, n_ids, ids_capacity; /* ids_lock */
-    uint32_t n_roots;                                    /* ids_lock: ids of platforms and root devices */
-    uint32_t *generations;
+    uint32_t n_roots, *generations;                      /* ids_lock; the ids of platforms and root devices */
     pthread_mutex_t events_lock;
     uint32_t *free_events, n_free_events, n_events, events_capacity; /* events_lock */
     uint32_t *zombies, n_zombies, first_zombie;                      /* events_lock: a ring of events_capacity, let go before they ended */

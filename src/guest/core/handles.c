@@ -121,6 +121,8 @@ static void id_put(struct gn_session *s, uint64_t id)
     pthread_mutex_lock(&s->ids_lock);
     s->free_ids[s->n_free_ids++] = gn_id_index(id);
     pthread_mutex_unlock(&s->ids_lock);
+    if (gn_session_lost(s))
+        gn_area_discard_unused(s);
 }
 
 uint64_t gn_session_reserve_id(struct gn_session *s)

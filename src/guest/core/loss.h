@@ -16,6 +16,11 @@ void gn_session_declare_lost(struct gn_session *s);
 void gn_session_note_cut_off(struct gn_session *s);
 /* Of a session that is lost: its segments stay mapped, and are handed to no worker any more. */
 void gn_area_close(struct gn_area *a);
+/*
+ * Of a session that is lost: once the program has no objects of it, the pages of its data area are
+ * freed. They stay mapped, and read as zeros: threads may still be about to see the loss.
+ */
+void gn_area_discard_unused(struct gn_session *s);
 /* Of a session that is lost: closes its descriptors. Threads may still be about to see the loss. */
 void gn_session_close_lost(struct gn_session *s);
 /* The program has closed its descriptors: notes that and declares the loss. Any thread. */

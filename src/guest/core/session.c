@@ -171,6 +171,7 @@ void gn_session_close_lost(struct gn_session *s)
     if (far)
         pthread_mutex_unlock(gn_remote_link_lock(far));
     pthread_mutex_unlock(&s->link_lock);
+    gn_area_discard_unused(s);
 }
 
 /* Unless somebody asks gantryd for something: then what comes is his to read. False: gantryd is gone. */
