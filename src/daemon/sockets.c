@@ -32,6 +32,13 @@ void gn_sockets_init(struct gn_sockets *s, struct gn_daemon *d)
         s->of[role] = (struct gn_socket){.daemon = d, .source = {.fd = -1}, .at = GN_LISTENER_NONE, .role = role};
 }
 
+/* At the start only: a group may be looked up at a server, which answers when it likes. */
+static gid_t group_of(enum gn_role role)
+{
+    const struct group *g = group_names[role] && geteuid() == 0 ? getgrnam(group_names[role]) : NULL;
+    return g ? g->gr_gid : NO_GROUP;
+}
+
 int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struct gn_error *err)
 {
     char beside[GN_ADDRESS_MAX_PATH + 1];
@@ -40,6 +47,9 @@ int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struc
         rc = gn_address_of_role(path, role, beside, err);
         if (rc == 0)
             rc = gn_listener_open(&s->of[role].at, beside, false, err);
+        const gid_t group = rc == 0 ? group_of(role) : NO_GROUP;
+        if (rc == 0)
+            rc = gn_listener_set_access(&s->of[role].at, group == NO_GROUP ? 0600 : 0660, group, err);
     }
     return rc;
 }
@@ -62,20 +72,9 @@ int gn_sockets_publish(struct gn_sockets *s, struct gn_error *err)
     return 0;
 }
 
-static gid_t group_of(enum gn_role role)
-{
-    const struct group *g = group_names[role] && geteuid() == 0 ? getgrnam(group_names[role]) : NULL;
-    return g ? g->gr_gid : NO_GROUP;
-}
-
 int gn_sockets_set_access(struct gn_sockets *s, bool others, struct gn_error *err)
 {
-    int rc = gn_listener_set_access(&s->of[GN_ROLE_PROGRAM].at, others ? 0666 : 0600, NO_GROUP, err);
-    for (enum gn_role role = GN_ROLE_PROGRAM + 1; role < GN_ROLE_N && rc == 0; role++) {
-        const gid_t group = group_of(role);
-        rc = gn_listener_set_access(&s->of[role].at, group == NO_GROUP ? 0600 : 0660, group, err);
-    }
-    return rc;
+    return gn_listener_set_access(&s->of[GN_ROLE_PROGRAM].at, others ? 0666 : 0600, NO_GROUP, err);
 }
 
 void gn_sockets_pause(struct gn_sockets *s, bool pause)

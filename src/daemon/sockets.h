@@ -42,7 +42,7 @@ int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struc
  * program socket last: once it is there, all are. 0 or -errno.
  */
 int gn_sockets_publish(struct gn_sockets *s, struct gn_error *err);
-/* Sets the modes and groups of all but tenants'. others: the program socket is for every user of the machine. 0 or -errno. */
+/* Sets the mode of the program socket. others: it is for every user of the machine. 0 or -errno. */
 int gn_sockets_set_access(struct gn_sockets *s, bool others, struct gn_error *err);
 /* Accepts no more, or again. */
 void gn_sockets_pause(struct gn_sockets *s, bool pause);
