@@ -4,6 +4,7 @@
  * own connection; a fault is logged once.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -94,7 +95,7 @@ void gn_conn_close(struct gn_conn *c)
     gn_list_remove(&c->link);
     d->n_conns--;
     gn_loop_bury(&d->loop, &c->corpse, bury);
-    gn_sockets_pause(&d->sockets, false);
+    gn_sockets_resume(&d->sockets);
 }
 
 void gn_conns_close(struct gn_daemon *d)
@@ -477,7 +478,7 @@ void gn_conns_closed_some(struct gn_source *news, uint32_t events)
     eventfd_t n;
     (void)events;
     (void)eventfd_read(news->fd, &n);
-    gn_sockets_pause(&d->sockets, false);
+    gn_sockets_resume(&d->sockets);
     gn_list_for_each(c, &d->conns, struct gn_conn, link)
     {
         if (!c->stuck)
@@ -559,7 +560,7 @@ static void ready(struct gn_source *s, uint32_t events)
 static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred, uint64_t source, enum gn_role role)
 {
     struct gn_conn *c = calloc(1, sizeof *c);
-    struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source) : NULL;
+    struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source, role) : NULL;
     if (!quota) {
         free(c);
         gn_quotas_close(&d->quotas, fd);
@@ -614,7 +615,7 @@ void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_ten
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
 {
     const struct ucred nobody = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
-    if (!gn_crowd_make_room(d, 1)) {
+    if (!gn_crowd_make_room(d, peer->role, 1)) {
         gn_quotas_close(&d->quotas, fd);
         return NULL;
     }
@@ -638,13 +639,23 @@ static bool out_of_descriptors(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
+/* Whether a peer waits to be accepted. accept() does not tell: it fails first for lack of a descriptor, and a connection would be
+ * evicted for nobody. */
+static bool is_awaited(const struct gn_socket *s)
+{
+    struct pollfd p = {.fd = s->source.fd, .events = POLLIN};
+    return s->source.fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
 /* False: there is none, or it cannot be taken. */
 static bool accept_and_take(struct gn_socket *s)
 {
     struct gn_daemon *d = s->daemon;
-    const bool room = gn_crowd_make_room(d, 1);
+    const bool room = gn_crowd_make_room(d, s->role, 1);
     int fd = room ? accept_one(&s->source) : -1;
-    if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d))
+    if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d, s->role))
+        fd = accept_one(&s->source);
+    if (fd < 0 && s->role == GN_ROLE_CONTROL && out_of_descriptors() && gn_sockets_use_spare(&d->sockets))
         fd = accept_one(&s->source);
     if (fd >= 0) {
         gn_conns_take(d, fd, s->role, s->tenant);
@@ -658,8 +669,8 @@ static bool accept_and_take(struct gn_socket *s)
             d->full_told_ns = now;
         }
         /* With none to wait for, trying again is all that is left. */
-        if (d->n_conns)
-            gn_sockets_pause(&d->sockets, true);
+        if (d->n_conns || d->crowd.n_vgpus)
+            gn_sockets_pause(&d->sockets, s);
     }
     return false;
 }
@@ -668,6 +679,6 @@ void gn_conns_accept(struct gn_source *source, uint32_t events)
 {
     struct gn_socket *s = gn_container_of(source, struct gn_socket, source);
     (void)events;
-    for (int i = 0; i < ACCEPTS_A_TURN && s->source.fd >= 0 && accept_and_take(s); i++)
+    for (int i = 0; i < ACCEPTS_A_TURN && is_awaited(s) && accept_and_take(s); i++)
         continue;
 }

@@ -82,14 +82,24 @@ static struct gn_conn *idlest_of(struct gn_quota *q)
     return NULL;
 }
 
-bool gn_crowd_evict(struct gn_daemon *d)
+/* Of the user that holds most in this role. */
+static struct gn_conn *idlest_in(struct gn_daemon *d, enum gn_role role)
 {
     struct gn_conn *found = NULL;
     gn_list_for_each(q, &d->quotas.all, struct gn_quota, link)
     {
-        struct gn_conn *c = found && q->n_fds <= found->quota->n_fds ? NULL : idlest_of(q);
+        const bool holds_more = q->role == role && (!found || q->n_fds > found->quota->n_fds);
+        struct gn_conn *c = holds_more ? idlest_of(q) : NULL;
         found = c ? c : found;
     }
+    return found;
+}
+
+bool gn_crowd_evict(struct gn_daemon *d, enum gn_role role)
+{
+    struct gn_conn *found = NULL;
+    for (enum gn_role r = GN_ROLE_PROGRAM; r <= role && !found; r++)
+        found = idlest_in(d, r);
     if (!found)
         return false;
     tell(d, found, "there are too many connections");
@@ -97,12 +107,15 @@ bool gn_crowd_evict(struct gn_daemon *d)
     return true;
 }
 
-bool gn_crowd_make_room(struct gn_daemon *d, uint32_t n_fds)
+bool gn_crowd_make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds)
 {
-    const uint32_t files = limit(), reserve = reserve_of(d, files);
-    while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE || n_used(d) + n_fds + reserve > files)
-        if (!gn_crowd_evict(d))
-            return false;
+    const bool is_operator = role == GN_ROLE_CONTROL;
+    const uint32_t files = limit(), reserve = reserve_of(d, files), stay_free = is_operator ? reserve / 2 : reserve;
+    while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE || n_used(d) + n_fds + stay_free > files)
+        if (!gn_crowd_evict(d, role))
+            return is_operator;
+    if (is_operator)
+        return true;
     /* Those that wait to be closed are open still. */
     const uint32_t closing = gn_quotas_closing(&d->quotas);
     if (closing < reserve / 2 || n_used(d) + closing + n_fds + reserve / 2 <= files)
@@ -243,7 +256,7 @@ static int judge(struct gn_daemon *d, const struct gn_tenant *t, struct gn_error
     if (!most && t->n_vgpus >= left && left)
         return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPUs, and there is room for %u more of all tenants", t->rules.name,
                        t->n_vgpus, left);
-    if (!left || !gn_crowd_make_room(d, VGPU_BEGIN_FDS))
+    if (!left || !gn_crowd_make_room(d, GN_ROLE_PROGRAM, VGPU_BEGIN_FDS))
         return gn_fail(err, EMFILE, "end some programs, or raise gantryd's limit of open files (LimitNOFILE, ulimit -n)",
                        "gantryd has no descriptors left for another vGPU: it may have %u open", limit());
     return 0;

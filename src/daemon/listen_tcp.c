@@ -435,7 +435,7 @@ static void accept_one(struct gn_source *socket, uint32_t events)
     socklen_t n = sizeof from;
     (void)events;
     int fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0 && out_of_descriptors() && gn_crowd_evict(l->daemon))
+    if (fd < 0 && out_of_descriptors() && gn_crowd_evict(l->daemon, GN_ROLE_PROGRAM))
         fd = accept4(socket->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         /* Who waits keeps the socket ready: without a pause that would be one event after the other. */

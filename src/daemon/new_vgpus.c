@@ -198,7 +198,7 @@ int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, co
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err)
 {
     struct gn_daemon *d = like->daemon;
-    struct gn_vgpu_record *n = gn_crowd_make_room(d, GN_CROWD_VGPU_FDS) ? calloc(1, sizeof *n) : NULL;
+    struct gn_vgpu_record *n = gn_crowd_make_room(d, GN_ROLE_PROGRAM, GN_CROWD_VGPU_FDS) ? calloc(1, sizeof *n) : NULL;
     if (!n) {
         gn_fail(err, ENOMEM, NULL, "out of memory or descriptors");
         return NULL;

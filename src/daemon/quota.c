@@ -86,11 +86,11 @@ static void insert_first(struct gn_list *head, struct gn_list *entry)
     gn_list_append(head->next, entry);
 }
 
-static struct gn_quota *find(struct gn_quotas *qs, uint64_t source)
+static struct gn_quota *find(struct gn_quotas *qs, uint64_t source, enum gn_role role)
 {
     gn_list_for_each(q, &qs->all, struct gn_quota, link)
     {
-        if (q->source == source)
+        if (q->source == source && q->role == role)
             return q;
     }
     return NULL;
@@ -107,9 +107,9 @@ static void forget_oldest(struct gn_quotas *qs)
     }
 }
 
-struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source)
+struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source, enum gn_role role)
 {
-    struct gn_quota *q = find(qs, source);
+    struct gn_quota *q = find(qs, source, role);
     if (!q) {
         q = calloc(1, sizeof *q);
         if (!q)
@@ -117,6 +117,7 @@ struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source)
         q->sink.take = take_fd;
         q->of = qs;
         q->source = source;
+        q->role = role;
         gn_list_init(&q->link);
         gn_list_init(&q->conns);
         gn_list_init(&q->ungreeted);

@@ -10,11 +10,13 @@
 #include "daemon/bucket.h"
 #include "daemon/closer.h"
 #include "link/frame.h"
+#include "link/role.h"
 
 /*
  * What one source has of gantryd at a time, and how often it may have gantryd act. A source is a user of this machine, whatever its
  * processes and tenants, or an address elsewhere. There is one quota for all connections and vGPUs of a source; one that nobody uses is
- * remembered for a while, so that nobody gets a fresh one by coming back. gantryd's thread.
+ * remembered for a while, so that nobody gets a fresh one by coming back. Each role of a source has a quota of its own: root of a
+ * container uses the program socket, and must not use up the quota of the operator root. gantryd's thread.
  */
 #define GN_QUOTAS_REMEMBERED 64u
 /* Of a source that has more descriptors that wait to be closed no others are taken. */
@@ -36,6 +38,7 @@ struct gn_quota {
     struct gn_list link;
     struct gn_quotas *of;
     uint64_t source;
+    enum gn_role role;                 /* of its connections */
     uint32_t n_users;                  /* connections, vGPUs */
     struct gn_line_limit lines;        /* about the source */
     struct gn_line_limit worker_lines; /* that its workers write */
@@ -67,8 +70,8 @@ uint64_t gn_quota_source_of_user(uid_t uid);
 /* HOST:PORT, as in gn_remote_peer; the port is another one each time, and does not count. */
 uint64_t gn_quota_source_of_address(const char *address);
 
-/* That of a source; NULL: no memory. Give it back with gn_quota_put(), which takes NULL, too. */
-struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source);
+/* That of a source in this role; NULL: no memory. Give it back with gn_quota_put(), which takes NULL, too. */
+struct gn_quota *gn_quotas_get(struct gn_quotas *qs, uint64_t source, enum gn_role role);
 struct gn_quota *gn_quota_hold(struct gn_quota *q);
 void gn_quota_put(struct gn_quota *q);
 

@@ -7,6 +7,7 @@
 #include "daemon/sockets.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +18,7 @@
 #include "link/address.h"
 
 #define NO_GROUP ((gid_t)-1)
+#define NO_SPARE (-2) /* before the start, and at the end */
 
 /* The group whose members may open the socket of a role, where gantryd runs as root and the machine
  * has that group. */
@@ -28,6 +30,7 @@ static const enum gn_role in_order[] = {GN_ROLE_CONTROL, GN_ROLE_VIEW, GN_ROLE_P
 void gn_sockets_init(struct gn_sockets *s, struct gn_daemon *d)
 {
     memset(s, 0, sizeof *s);
+    s->spare_fd = NO_SPARE;
     for (enum gn_role role = 0; role < GN_ROLE_N; role++)
         s->of[role] = (struct gn_socket){.daemon = d, .source = {.fd = -1}, .at = GN_LISTENER_NONE, .role = role};
 }
@@ -37,6 +40,11 @@ static gid_t group_of(enum gn_role role)
 {
     const struct group *g = group_names[role] && geteuid() == 0 ? getgrnam(group_names[role]) : NULL;
     return g ? g->gr_gid : NO_GROUP;
+}
+
+static int open_spare(void)
+{
+    return open("/", O_PATH | O_CLOEXEC);
 }
 
 int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struct gn_error *err)
@@ -51,6 +59,7 @@ int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struc
         if (rc == 0)
             rc = gn_listener_set_access(&s->of[role].at, group == NO_GROUP ? 0600 : 0660, group, err);
     }
+    s->spare_fd = open_spare();
     return rc;
 }
 
@@ -77,20 +86,45 @@ int gn_sockets_set_access(struct gn_sockets *s, bool others, struct gn_error *er
     return gn_listener_set_access(&s->of[GN_ROLE_PROGRAM].at, others ? 0666 : 0600, NO_GROUP, err);
 }
 
-void gn_sockets_pause(struct gn_sockets *s, bool pause)
+void gn_sockets_pause(struct gn_sockets *s, struct gn_socket *which)
 {
-    if (s->paused == pause)
+    s->paused = which->paused = true;
+    gn_loop_change(&which->daemon->loop, &which->source, 0);
+}
+
+bool gn_sockets_use_spare(struct gn_sockets *s)
+{
+    if (s->spare_fd < 0)
+        return false;
+    close(s->spare_fd);
+    s->spare_fd = -1;
+    return true;
+}
+
+void gn_sockets_resume(struct gn_sockets *s)
+{
+    if (s->spare_fd == -1)
+        s->spare_fd = open_spare();
+    if (!s->paused)
         return;
-    s->paused = pause;
+    s->paused = false;
     for (enum gn_role role = 0; role < GN_ROLE_N; role++)
-        if (s->of[role].source.fd >= 0)
-            gn_loop_change(&s->of[role].daemon->loop, &s->of[role].source, pause ? 0 : EPOLLIN);
-    gn_tenant_sockets_pause(s->of[0].daemon, pause);
+        gn_socket_resume(&s->of[role]);
+    gn_tenant_sockets_resume(s->of[0].daemon);
+}
+
+void gn_socket_resume(struct gn_socket *it)
+{
+    if (it->paused && it->source.fd >= 0)
+        gn_loop_change(&it->daemon->loop, &it->source, EPOLLIN);
+    it->paused = false;
 }
 
 void gn_sockets_close(struct gn_sockets *s)
 {
     gn_tenant_sockets_end(s->of[0].daemon);
+    (void)gn_sockets_use_spare(s);
+    s->spare_fd = NO_SPARE;
     for (enum gn_role role = GN_ROLE_N; role-- > 0;) {
         struct gn_socket *it = &s->of[role];
         gn_listener_remove(&it->at);

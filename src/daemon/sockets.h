@@ -26,11 +26,13 @@ struct gn_socket {
     struct gn_listener at;
     enum gn_role role;
     struct gn_tenant *tenant; /* that its peers belong to; NULL: they name one */
+    bool paused;              /* too many connections or descriptors: accepts nobody until a connection or a vGPU has gone */
 };
 
 struct gn_sockets {
     struct gn_socket of[GN_ROLE_N];
-    bool paused; /* too many connections or descriptors; goes on when one is closed */
+    bool paused;  /* one of them or of the tenants' sockets is */
+    int spare_fd; /* closed when no descriptor is left for an operator's connection; -1: it is closed */
 };
 
 /* Before anything else of this struct is used. */
@@ -44,8 +46,12 @@ int gn_sockets_open(struct gn_sockets *s, const char *path, bool make_dir, struc
 int gn_sockets_publish(struct gn_sockets *s, struct gn_error *err);
 /* Sets the mode of the program socket. others: it is for every user of the machine. 0 or -errno. */
 int gn_sockets_set_access(struct gn_sockets *s, bool others, struct gn_error *err);
-/* Accepts no more, or again. */
-void gn_sockets_pause(struct gn_sockets *s, bool pause);
+/* One socket accepts nobody until gn_sockets_resume(), by which all accept again and the spare descriptor is opened again. */
+void gn_sockets_pause(struct gn_sockets *s, struct gn_socket *which);
+void gn_sockets_resume(struct gn_sockets *s);
+void gn_socket_resume(struct gn_socket *it);
+/* Closes the spare descriptor; false: it is closed already. */
+bool gn_sockets_use_spare(struct gn_sockets *s);
 /* Removes them from the file system and closes them. The folders of tenants stay: containers that mount them find the next gantryd's
  * sockets there. May be called twice. */
 void gn_sockets_close(struct gn_sockets *s);
@@ -61,7 +67,7 @@ int gn_tenant_socket_open(struct gn_daemon *d, struct gn_tenant *t, struct gn_er
 void gn_tenant_socket_close(struct gn_tenant *t);
 /* Of all tenants at once, for gn_sockets_*. */
 int gn_tenant_sockets_open(struct gn_daemon *d, struct gn_error *err);
-void gn_tenant_sockets_pause(struct gn_daemon *d, bool pause);
+void gn_tenant_sockets_resume(struct gn_daemon *d);
 void gn_tenant_sockets_end(struct gn_daemon *d);
 
 #endif

@@ -108,7 +108,7 @@ int gn_tenant_socket_open(struct gn_daemon *d, struct gn_tenant *t, struct gn_er
         if (rc == 0)
             rc = gn_listener_set_access(&s->at, 0666, (gid_t)-1, err);
         s->source.fd = rc ? -1 : s->at.fd;
-        if (rc == 0 && (rc = gn_loop_add(&d->loop, &s->source, d->sockets.paused ? 0 : EPOLLIN, gn_conns_accept)))
+        if (rc == 0 && (rc = gn_loop_add(&d->loop, &s->source, EPOLLIN, gn_conns_accept)))
             gn_fail(err, -rc, NULL, "cannot listen at %s: %s", path, strerror(-rc));
         if (rc == 0)
             rc = gn_listener_publish(&s->at, err);
@@ -176,12 +176,12 @@ int gn_tenant_sockets_open(struct gn_daemon *d, struct gn_error *err)
     return rc;
 }
 
-void gn_tenant_sockets_pause(struct gn_daemon *d, bool pause)
+void gn_tenant_sockets_resume(struct gn_daemon *d)
 {
     gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
     {
         if (t->socket)
-            gn_loop_change(&d->loop, &t->socket->source, pause ? 0 : EPOLLIN);
+            gn_socket_resume(t->socket);
     }
 }
 

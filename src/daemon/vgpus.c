@@ -150,6 +150,7 @@ void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
     release_worker_resources(v);
     v->tenant->n_vgpus--;
     d->crowd.n_vgpus--;
+    gn_sockets_resume(&d->sockets);
     close_control(v);
     drop_program_side(v);
     gn_worker_log_close(&v->log);

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import stat
@@ -184,6 +185,65 @@ class Users(CommandTest):
                 self.sentence(p, 1, "gantry " + command[0], ONLY_OPERATORS + "; run it as gantryd's own user, as root or as a member of "
                               "the group gantry-operator")
                 self.assertEqual(os.listdir(self.dir), [])
+
+
+class Crowds(CommandTest):
+    """Operators connect while programs hold all descriptors."""
+
+    def setUp(self):
+        super().setUp()
+        self.gantryd = self.enterContext(Gantryd(env={"OCL_ICD_VENDORS": FAKE}))
+
+    def ask_as(self, role):
+        c = asker(self.gantryd.path if role == "program" else beside(self.gantryd.path, role))
+        self.addCleanup(c.close)
+        return c
+
+    def late(self):
+        c = Client(self.gantryd.path, greet=False)
+        self.addCleanup(c.close)
+        c.send(frame(HELLO, 1, hello(CONTROL_ONLY)))
+        return c
+
+    def attach(self):
+        c = Client(self.gantryd.path)
+        self.addCleanup(c.close)
+        reply = c.attach()
+        self.assertEqual(reply.op, ATTACHED)
+        self.addCleanup(reply.close)
+        return c
+
+    def take_all_descriptors(self):
+        """Lowers gantryd's limit to what is open."""
+        there = {int(fd) for fd in os.listdir("/proc/{}/fd".format(self.gantryd.pid))}
+        _, hard = resource.prlimit(self.gantryd.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.gantryd.pid, resource.RLIMIT_NOFILE, (min(set(range(len(there) + 1)) - there), hard))
+
+    def test_no_descriptors(self):
+        programs = [self.attach() for _ in range(3)]
+        self.take_all_descriptors()
+        for _ in range(2):
+            operator = self.ask_as("control")
+            vgpus = json.loads(operator.control(b'{"version":1,"request":"ls"}'))["vgpus"]
+            operator.close()
+        self.assertEqual(len(vgpus), 3)
+        late = self.late()
+        killed = self.prefix.run("kill", *(v["id"] for v in vgpus), address="unix:" + self.gantryd.path)
+        self.assertEqual((killed.returncode, killed.stderr), (0, ""))
+        for c in programs:
+            c.close()
+        self.assertEqual(late.receive().op, WELCOME)
+
+    def test_operators_connections_stay(self):
+        operator, viewer = (self.ask_as(role) for role in ("control", "view"))
+        idle = [self.ask_as("program") for _ in range(8)]
+        self.take_all_descriptors()
+        self.assertEqual(self.late().receive().op, WELCOME)
+        self.assertIsNone(idle[0].receive())
+        idle[-1].control(b'{"version":1,"request":"status"}')
+        for c in (operator, viewer):
+            self.assertEqual(json.loads(c.control(b'{"version":1,"request":"ls"}'))["vgpus"], [])
+        operator.close()
 
 
 class Sockets(CommandTest):
