@@ -26,7 +26,7 @@ def emit(api, out):
             how += f"; {len(c.local_names)} of its parameters in the program"
         elif c.check:
             how += ", checked in the program"
-        out(f"| `{c.name}` | {c.since} | {how} | {c.number if c.travels else '-'} | {' '.join(c.track) or '-'} |")
+        out(f"| `{c.name}` | {c.since or c.extension} | {how} | {c.number if c.travels else '-'} | {' '.join(c.track) or '-'} |")
     for name in api.absent:
         out(f"| `{name}` | - | returns CL_INVALID_OPERATION | - | - |")
     out("\n## Requests of Gantry's own\n\n| Request | Op | Tracked |\n| --- | --- | --- |")

@@ -6,7 +6,8 @@ from emit_wire import layout
 
 INVALID = {"platform": "CL_INVALID_PLATFORM", "device": "CL_INVALID_DEVICE", "context": "CL_INVALID_CONTEXT",
            "queue": "CL_INVALID_COMMAND_QUEUE", "mem": "CL_INVALID_MEM_OBJECT", "sampler": "CL_INVALID_SAMPLER",
-           "program": "CL_INVALID_PROGRAM", "kernel": "CL_INVALID_KERNEL", "event": "CL_INVALID_EVENT"}
+           "program": "CL_INVALID_PROGRAM", "kernel": "CL_INVALID_KERNEL", "event": "CL_INVALID_EVENT",
+           "cmdbuf": "CL_INVALID_COMMAND_BUFFER_KHR"}
 
 
 def kind(k):
@@ -27,7 +28,7 @@ def send_params(call):
     if call.served == "create":
         params.append("struct gn_object *made")
     for p in call.params:
-        if p.mode in ("local", "callback", "fixed", "event", "err"):
+        if p.mode in ("local", "callback", "fixed", "null", "event", "err"):
             continue
         params.append(f"const struct gn_area_ref *{p.name}" if p.mode == "area" else p.declare())
     if call.served == "command" and not call.param("waits"):
@@ -58,8 +59,8 @@ def api_prototype(call):
 def result_type(call):
     """The handle that a creating entry point returns."""
     if call.served == "create":
-        return {"queue": "cl_command_queue"}.get(call.kind, f"cl_{call.kind}")
-    for word, t in (("Context", "cl_context"), ("Buffer", "cl_mem"), ("Image", "cl_mem"), ("Program", "cl_program"),
+        return {"queue": "cl_command_queue", "cmdbuf": "cl_command_buffer_khr"}.get(call.kind, f"cl_{call.kind}")
+    for word, t in (("Context", "cl_context"), ("CommandBuffer", "cl_command_buffer_khr"), ("Buffer", "cl_mem"), ("Image", "cl_mem"), ("Program", "cl_program"),
                     ("UserEvent", "cl_event")):
         if word in call.name:
             return t
@@ -141,8 +142,10 @@ def call_param(call, name):
 
 def check_handles(call, out, failed):
     """The first handle leads to the session; the others may be NULL, which the driver judges, but not wrong."""
-    for i, p in enumerate(q for q in call.params if q.mode == "handle"):
-        if i == 0:
+    for i, p in enumerate(q for q in call.params if q.mode in ("handle", "null")):
+        if p.mode == "null":
+            out(f"    if ({p.name})\n        return {failed(p.error)};")
+        elif i == 0:
             # A question about a platform or a device begins anew where the vGPU is lost.
             of = "anew" if call.served == "info" and p.kind in ("platform", "device") else "of"
             out(f"    struct gn_object *object = gn_object_{of}({p.name}, {kind(p.kind)});")
@@ -160,7 +163,7 @@ def arguments(call):
     args = ["object->session"]
     if call.served == "create":
         args.append("made")
-    args += [p.name for p in call.params if p.mode not in ("local", "callback", "fixed", "event", "err")]
+    args += [p.name for p in call.params if p.mode not in ("local", "callback", "fixed", "null", "event", "err")]
     return args
 
 
@@ -209,8 +212,22 @@ def stub(call, out):
             args = ", ".join(p.name for p in call.params)
             out(f"        return gn_local_{call.name}({args});")
             out("    default:\n        break;\n    }")
-        out(f"    return gn_send_{call.name}({', '.join(arguments(call))});")
+        if call.track[:1] == ["adds"]:
+            addition(call, out)
+        else:
+            out(f"    return gn_send_{call.name}({', '.join(arguments(call))});")
     out("}\n")
+
+
+def addition(call, out):
+    """What the request names has to live as long as the object that it is added to."""
+    to = call_param(call, call.track[1])
+    named = [p.name for p in call.params if p.mode == "handle" and p is not to]
+    if named:
+        out(f"    void *const named[] = {{{', '.join(named)}}};")
+    out(f"    struct gn_addition *addition = gn_{to.kind}_add(object, {'named' if named else 'NULL'}, {len(named)});")
+    out("    if (!addition)\n        return CL_OUT_OF_HOST_MEMORY;")
+    out(f"    return gn_{to.kind}_added(object, addition, gn_send_{call.name}({', '.join(arguments(call))}));")
 
 
 def generated(call):
@@ -244,8 +261,10 @@ def emit_header(api, out):
     out("\n/* Where a message's inputs are named: offsets of its gn_spans, the last one 0. */")
     out("const uint16_t *gn_opencl_inputs(uint16_t op);")
     out("\nextern struct _cl_icd_dispatch gn_opencl_dispatch;")
-    out("\n/* The function behind an entry point's name, or NULL. */")
-    out("void *gn_opencl_function(const char *name);\n\n#endif")
+    out("\n/* The function behind the name of an entry point that is in the table, or NULL. */")
+    out("void *gn_opencl_function(const char *name);")
+    out("/* The function behind the name of an extension's entry point, and which extension that is; or NULL. */")
+    out("void *gn_opencl_extension_function(const char *name, const char **ret_extension);\n\n#endif")
 
 
 def inputs(api, out):
@@ -275,7 +294,7 @@ def emit_source(api, out):
     inputs(api, out)
     out("struct _cl_icd_dispatch gn_opencl_dispatch = {")
     for c in api.calls:
-        if not c.message and c.name not in ("clGetPlatformIDs", "clUnloadCompiler"):
+        if not c.message and not c.extension and c.name not in ("clGetPlatformIDs", "clUnloadCompiler"):
             out(f"    .{c.name} = gn_{c.name},")
     out("    /* Version 2.0 of cl_khr_icd: these two say so, and no loader calls them. */")
     out("    .clGetPlatformIDs = (cl_api_clGetPlatformIDs)GN_ICD2_TAG,")
@@ -284,7 +303,7 @@ def emit_source(api, out):
         out(f"    .{name} = (void *)gn_{name},")
     out("};\n")
     out("static const struct {\n    const char *name;\n    void *function;\n} functions[] = {")
-    for name in sorted([c.name for c in api.calls if not c.message] + api.absent):
+    for name in sorted([c.name for c in api.calls if not c.message and not c.extension] + api.absent):
         out(f'    {{"{name}", (void *)gn_{name}}},')
     out("};\n")
     out("void *gn_opencl_function(const char *name)\n{")
@@ -293,4 +312,9 @@ def emit_source(api, out):
     out("        int order = strcmp(name, functions[middle].name);")
     out("        if (!order)\n            return functions[middle].function;")
     out("        if (order < 0)\n            high = middle;\n        else\n            low = middle + 1;\n    }")
-    out("    return NULL;\n}")
+    out("    return NULL;\n}\n")
+    out("void *gn_opencl_extension_function(const char *name, const char **ret_extension)\n{")
+    for c in sorted((c for c in api.calls if c.extension), key=lambda c: c.name):
+        out(f'    if (!strcmp(name, "{c.name}")) {{\n        *ret_extension = "{c.extension}";')
+        out(f"        return (void *)gn_{c.name};\n    }}")
+    out("    (void)name, (void)ret_extension;\n    return NULL;\n}")

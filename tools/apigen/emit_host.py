@@ -2,7 +2,7 @@
 """Writes the host's half: decoding with every check, the call into the driver, and the table of requests."""
 import re
 
-from emit_guest import element, kind, pointee
+from emit_guest import element, kind, pointee, result_type
 from emit_wire import layout
 
 
@@ -38,6 +38,11 @@ def refs(call):
 
 def bytes_of(call, p):
     return f"gn_times({expression(call, p.length, False)}, {element(p)})"
+
+
+def driver(call):
+    """The driver's function: in its table, or asked for by name."""
+    return f"{'gn_extensions' if call.extension else 'gn_cl'}(v)->{call.name}"
 
 
 def pads(api, call):
@@ -112,23 +117,23 @@ def request(api, call, out):
     for p in call.params:
         if p.mode in ("local", "callback", "err"):
             continue
-        driver_args.append(p.length if p.mode == "fixed" else f"a.{p.name}")
+        driver_args.append({"fixed": p.length, "null": "NULL"}.get(p.mode) or f"a.{p.name}")
     if call.served == "create":
         out("    cl_int result = CL_SUCCESS;")
         if call.host:
             out(f"    void *made = gn_host_{call.name}(v, r, &a, &result);")
         else:
-            out(f"    void *made = NULL;\n    if (gn_cl(v)->{call.name})")
-            out(f"        made = gn_cl(v)->{call.name}({', '.join(driver_args + ['&result'])});")
+            out(f"    void *made = NULL;\n    if ({driver(call)})")
+            out(f"        made = {driver(call)}({', '.join(driver_args + ['&result'])});")
             out("    else\n        result = CL_INVALID_OPERATION;")
         out(f"    r->result = gn_request_made(r, {kind(call.kind)}, w->id, made, result);")
     elif call.host:
         out(f"    r->result = gn_host_{call.name}(v, r, &a);")
     else:
-        out(f"    r->result = gn_cl(v)->{call.name} ? gn_cl(v)->{call.name}({', '.join(driver_args)}) : CL_INVALID_OPERATION;")
+        out(f"    r->result = {driver(call)} ? {driver(call)}({', '.join(driver_args)}) : CL_INVALID_OPERATION;")
     if call.served == "info":
         out("    if (!known && r->result == CL_SUCCESS)\n        r->result = CL_INVALID_VALUE;")
-    if call.track and call.track[0] == "changes":
+    if call.track and call.track[0] in ("changes", "adds"):
         out(f"    gn_request_changed(r, a.{call.track[1]}_object);")
     out("}\n")
 
@@ -167,6 +172,8 @@ def command(api, call, out):
             args.append(f"w->{n}")
         elif p.mode == "fixed":
             args.append("gn_zero3" if p.length == "zero3" else p.length)
+        elif p.mode == "null":
+            args.append("NULL")
         elif p.mode == "vec":
             args.append(f"w->present & {1 << bit}u ? (const size_t *)w->{n} : NULL")
             bit += 1
@@ -179,8 +186,8 @@ def command(api, call, out):
         elif p.mode == "event":
             args += ["n_waits", "(const cl_event *)waits", "(cl_event *)event"]
     out("    /* A vendor's table may have holes, or end with an older version. */")
-    out(f"    if (!gn_cl(v)->{call.name})\n        return CL_INVALID_OPERATION;")
-    out(f"    return gn_cl(v)->{call.name}({', '.join(args)});")
+    out(f"    if (!{driver(call)})\n        return CL_INVALID_OPERATION;")
+    out(f"    return {driver(call)}({', '.join(args)});")
     out("}\n")
 
 
@@ -230,7 +237,22 @@ def emit_header(api, out):
     for c in api.calls:
         if c.judge:
             out(f"int32_t gn_judge_{c.name}(struct gn_vgpu *v, struct gn_command *c);")
+    extensions(api, out)
     out("\nextern const struct gn_request_class gn_opencl_requests[GN_OP_MAX];\n\n#endif")
+
+
+def extensions(api, out):
+    calls = [c for c in api.calls if c.extension]
+    if not calls:
+        return
+    out("\n/* The driver's entry points of extensions, which are asked for by name; NULL: it has none. */")
+    out("struct gn_extensions {")
+    for c in calls:
+        returned = result_type(c) if c.param("err") else "cl_int"
+        params = ", ".join(p.declare() for p in c.params) or "void"
+        out(f"    {returned}(CL_API_CALL *{c.name})({params});")
+    out("};\n")
+    out("void gn_extensions_find(struct gn_extensions *e, void *(*find)(void *ctx, const char *name), void *ctx);")
 
 
 def emit_source(api, out):
@@ -254,9 +276,11 @@ def emit_source(api, out):
             fields.append(".slow = true")
         if c.served == "command" and any(p.mode == "area" and p.output for p in c.params):
             fields.append(".brings = true")
-        for word in ("quiet", "ordered", "fence"):
+        for word in ("quiet", "ordered", "fence", "many"):
             if getattr(c, word):
                 fields.append(f".{word} = true")
+        if c.track[:1] == ["adds"]:
+            fields.append(".adds = true")
         if c.served == "create":
             fields.append(f".creates = {kind(c.kind)}")
         kept = [f"offsetof(struct gn_wire_{c.name}, {w})" for w in parents(c)
@@ -270,3 +294,9 @@ def emit_source(api, out):
             fields.append(f".n_parents = {len(kept)}")
         out(f"    [GN_OP_{c.name}] = {{{', '.join(fields)}}},")
     out("};")
+    calls = [c for c in api.calls if c.extension]
+    if calls:
+        out("\nvoid gn_extensions_find(struct gn_extensions *e, void *(*find)(void *ctx, const char *name), void *ctx)\n{")
+        for c in calls:
+            out(f'    e->{c.name} = (__typeof__(e->{c.name}))(uintptr_t)find(ctx, "{c.name}");')
+        out("}")

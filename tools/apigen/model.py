@@ -14,7 +14,7 @@ class Param:
     line: int
     ctype: str            # as C writes it, without the name: "const cl_event *"
     name: str
-    mode: str             # value handle handles in out string list vec area fixed waits event err local callback
+    mode: str             # value handle handles in out string list vec area fixed null waits event err local callback
     kind: str = ""        # of handle and handles
     length: str = ""      # an expression over the other parameters
     in_bytes: bool = False
@@ -23,6 +23,7 @@ class Param:
     valid: str = ""       # the parameter that says how much of this output holds something
     always: bool = False  # an output that comes with a failure too
     callback: str = ""    # the parameter list of a callback
+    error: str = ""       # of null: what the entry point returns for anything else
 
     def declare(self):
         if self.mode == "callback":
@@ -38,6 +39,7 @@ class Call:
     served: str           # local forward info create command retain release absent
     message: bool         # a request of Gantry's own, no entry point
     since: str = ""
+    extension: str = ""   # the extension that the entry point belongs to; "": it is the core's, and in the ICD's table
     kind: str = ""        # what a create makes, a retain keeps, an info asks about
     error: str = ""       # what an absent call returns
     slow: bool = False
@@ -46,6 +48,7 @@ class Call:
     check: bool = False   # a handwritten check decides in the program
     ordered: bool = False # a command that, without a wait list, follows all before it in its queue
     fence: bool = False   # a command that all after it in its queue follow
+    many: bool = False    # a command for which the driver runs many, so that its event's times are not theirs
     host: bool = False    # the host's handler is handwritten
     made: bool = False    # a handwritten hook fills in what the guest keeps
     judge: bool = False   # a handwritten hook answers for the driver while it cannot be asked
@@ -64,7 +67,7 @@ class Call:
         return self.served not in ("local", "absent", "retain", "release")
 
     def wire_params(self):
-        return [p for p in self.params if p.mode not in ("local", "callback", "fixed", "waits", "event", "err")]
+        return [p for p in self.params if p.mode not in ("local", "callback", "fixed", "null", "waits", "event", "err")]
 
 
 @dataclass
@@ -130,15 +133,18 @@ class Reader:
         if name in self.numbers.values():
             self.fail(f"{name} is described twice")
         self.numbers[number] = name
-        since = ""
+        since = extension = ""
         if what == "call":
-            if len(words) < 3 or words.pop(0) != "since":
-                self.fail(f"{name} does not say since which version it is there")
-            since = words.pop(0)
+            if len(words) < 3 or words[0] not in ("since", "in"):
+                self.fail(f"{name} does not say since which version it is there, or in which extension")
+            if words.pop(0) == "since":
+                since = words.pop(0)
+            else:
+                extension = words.pop(0)
         served = words.pop(0)
         if served not in SERVED:
             self.fail(f"{name} is served '{served}', which is none of {' '.join(SERVED)}")
-        call = Call(self.at, name, number, served, what == "message", since)
+        call = Call(self.at, name, number, served, what == "message", since, extension)
         if served in ("create", "retain", "release", "info"):
             if not words or words[0] not in self.api.handles:
                 self.fail(f"{name} does not say which handle it is about")
@@ -148,7 +154,7 @@ class Reader:
                 self.fail(f"{name} is absent but names no error")
             call.error = words.pop(0)
         for word in words:
-            if word not in ("slow", "quiet", "stub", "check", "ordered", "fence"):
+            if word not in ("slow", "quiet", "stub", "check", "ordered", "fence", "many"):
                 self.fail(f"'{word}' says nothing about {name}")
             setattr(call, word, True)
         self.call = call
@@ -225,6 +231,8 @@ class Reader:
             p.mode = "vec"
         elif first == "fixed" and len(words) == 2:
             p.mode, p.length = "fixed", words[1]
+        elif first == "null" and len(words) == 2:
+            p.mode, p.error = "null", words[1]
         else:
             self.fail(f"'{right}' is no way for {p.name} to travel")
 
@@ -274,6 +282,7 @@ class Checker:
         for word, good, where in (
                 ("check", c.served == "command" and not c.message and not c.stub, "a command's generated stub has"),
                 ("ordered", c.served == "command", "a command has"), ("fence", c.served == "command", "a command has"),
+                ("many", c.served == "command", "a command has"),
                 ("event", c.served == "command" and not c.message and not c.stub, "a command's generated stub has"),
                 ("made", c.served == "create" and not c.message, "a creating entry point has"),
                 ("judge", c.served == "command", "a command has"),
@@ -360,6 +369,8 @@ class Checker:
                 self.fail(f"{p.name} is a vector, which only a command has", p.line)
             if c.travels and not c.message and p.mode in ("in", "out", "handles", "string", "list") and not p.optional:
                 self.fail(f"{p.name} may be NULL, since a program may pass that: end it with a question mark", p.line)
+            if p.mode == "null" and (c.message or c.stub or not c.travels):
+                self.fail(f"{p.name} must be NULL, and only a generated entry point makes sure of that", p.line)
             if c.quiet and p.mode == "out":
                 self.fail(f"{p.name} is an output of a quiet message: nobody waits for it", p.line)
         # What struct gn_request has room for.
@@ -372,7 +383,7 @@ class Checker:
             self.fail(f"has {ins} inputs, and a request has room for 6")
 
     def track(self, names):
-        """track parent X.. | changes X [by Y] | writes X.. | writes args | creates KIND parent X.."""
+        """track parent X.. | changes X [by Y] | adds X | writes X.. | writes args | creates KIND parent X.."""
         words = list(self.call.track)
         if not words:
             return
@@ -383,8 +394,8 @@ class Checker:
             first = words.pop(0) if words else ""
             if first != "parent":
                 self.fail("'track creates KIND' goes on with parent")
-        if first not in ("parent", "changes", "writes"):
-            self.fail(f"'track {first}' is none of parent, changes, writes, creates")
+        if first not in ("parent", "changes", "adds", "writes"):
+            self.fail(f"'track {first}' is none of parent, changes, adds, writes, creates")
         if first == "changes" and "by" in words:
             key = words[words.index("by") + 1:]
             del words[words.index("by"):]
@@ -396,14 +407,23 @@ class Checker:
             p = names.get(word)
             if not p:
                 self.fail(f"tracks '{word}', which is no parameter")
-            if first == "writes" and (p.mode, p.kind) != ("handle", "mem") and (words, p.mode) != (["args"], "in"):
-                self.fail(f"writes {word}, which is no memory object")
-            if first == "changes" and (p.mode != "handle" or len(words) > 1):
-                self.fail(f"changes {word}, which is not one handle")
+            written = p.mode == "handle" and p.kind in {"mem"} | self.recorders()
+            if first == "writes" and not written and (words, p.mode) != (["args"], "in"):
+                self.fail(f"writes {word}, which is no memory object and has no recorded commands")
+            if first in ("changes", "adds") and (p.mode != "handle" or len(words) > 1):
+                self.fail(f"{first} {word}, which is not one handle")
             if first == "parent" and p.mode not in ("handle", "handles"):
                 self.fail(f"has the parent {word}, which is no handle")
-        if (first == "writes") != (self.call.served == "command"):
+        if (first == "writes") != (self.call.served == "command") or (first == "adds" and self.call.served != "forward"):
             self.fail(f"'track {first}' is not for what is served '{self.call.served}'")
+
+    def recorders(self):
+        """The kinds of objects that hold commands: some call adds to one."""
+        kinds = set()
+        for c in self.reader.api.calls:
+            if c.track[:1] == ["adds"]:
+                kinds |= {p.kind for p in c.params if p.name in c.track[1:]}
+        return kinds
 
     def outputs(self, names):
         limits = [p.valid for p in self.call.params if p.valid]

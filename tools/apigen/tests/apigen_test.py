@@ -159,8 +159,8 @@ class Golden(unittest.TestCase):
         with open(os.path.join(TOOL, "model.py"), encoding="utf-8") as f:
             modes = re.search(r"mode: str +# (.*)", f.read()).group(1).split()
         self.assertEqual({p.mode for c in api.calls for p in c.params}, set(modes))
-        self.assertEqual({c.track[0] for c in api.calls if c.track}, {"parent", "changes", "writes", "creates"})
-        for word in ("slow", "quiet", "stub", "check", "ordered", "fence", "host", "made"):
+        self.assertEqual({c.track[0] for c in api.calls if c.track}, {"parent", "changes", "adds", "writes", "creates"})
+        for word in ("slow", "quiet", "stub", "check", "ordered", "fence", "many", "host", "made", "extension"):
             self.assertTrue(any(getattr(c, word) for c in api.calls), word)
         for word in ("optional", "always", "valid", "in_bytes"):
             self.assertTrue(any(getattr(p, word) for c in api.calls for p in c.params), word)
@@ -243,10 +243,20 @@ class OpenCL(unittest.TestCase):
         table = self.table()
         self.assertLessEqual({"clGetPlatformIDs", "clGetDeviceIDsFromD3D10KHR", "clSetContextDestructorCallback"}, set(table))
         api = load()["model"].read(OPENCL)
-        described = [c.name for c in api.calls if not c.message] + api.absent
+        described = [c.name for c in api.calls if not c.message and not c.extension] + api.absent
         self.assertEqual(len(described), len(set(described)), "something is described twice")
         self.assertEqual(set(table) - set(described), set(), "in CL/cl_icd.h, but not described")
         self.assertEqual(set(described) - set(table), set(), "described, but not in CL/cl_icd.h")
+
+    def test_every_entry_of_an_extension(self):
+        """An extension is carried whole: all entry points that its header declares are described."""
+        api = load()["model"].read(OPENCL)
+        with open("/usr/include/CL/cl_ext.h", encoding="utf-8") as f:
+            header = f.read()
+        for extension in {c.extension for c in api.calls if c.extension}:
+            section = re.search(r"#define {} 1\n(.*?)#endif /\* CL_NO_PROTOTYPES \*/".format(extension), header, re.S).group(1)
+            declared = set(re.findall(r"^(cl\w+)\(", section, re.M))
+            self.assertEqual({c.name for c in api.calls if c.extension == extension}, declared)
 
     def test_every_call_is_listed(self):
         api = load()["model"].read(OPENCL)

@@ -204,6 +204,43 @@ cl_int gn_send_Finish(struct gn_session *session, cl_command_queue command_queue
     return gn_call_submit(&c, show);
 }
 
+cl_int gn_send_clCreateCommandBufferKHR(struct gn_session *session, struct gn_object *made, cl_command_queue queue, const cl_properties *properties)
+{
+    struct gn_call c;
+    struct gn_wire_clCreateCommandBufferKHR *w = gn_call_begin(&c, session, GN_OP_clCreateCommandBufferKHR, sizeof *w);
+    w->id = made->id;
+    w->queue = gn_id_of(queue);
+    w->properties = gn_call_list(&c, properties);
+    return gn_call_wait(&c);
+}
+
+cl_int gn_send_clCommandBarrierKHR(struct gn_session *session, cl_command_buffer_khr command_buffer, cl_uint *sync_point)
+{
+    struct gn_call c;
+    struct gn_wire_clCommandBarrierKHR *w = gn_call_begin(&c, session, GN_OP_clCommandBarrierKHR, sizeof *w);
+    w->command_buffer = gn_id_of(command_buffer);
+    w->sync_point = gn_call_out(&c, sync_point, (uint64_t)(1) * sizeof(cl_uint));
+    return gn_call_wait(&c);
+}
+
+cl_int gn_send_clCommandFillKHR(struct gn_session *session, cl_command_buffer_khr command_buffer, cl_mem buffer)
+{
+    struct gn_call c;
+    struct gn_wire_clCommandFillKHR *w = gn_call_begin(&c, session, GN_OP_clCommandFillKHR, sizeof *w);
+    w->command_buffer = gn_id_of(command_buffer);
+    w->buffer = gn_id_of(buffer);
+    return gn_call_wait(&c);
+}
+
+cl_int gn_send_EnqueueCommandBuffer(struct gn_session *session, cl_command_queue command_queue, cl_command_buffer_khr command_buffer, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, const struct gn_command_show *show)
+{
+    struct gn_call c;
+    struct gn_wire_EnqueueCommandBuffer *w = gn_call_begin(&c, session, GN_OP_EnqueueCommandBuffer, sizeof *w);
+    gn_call_command(&c, &w->head, command_queue, num_events_in_wait_list, event_wait_list, show);
+    w->command_buffer = gn_id_of(command_buffer);
+    return gn_call_submit(&c, show);
+}
+
 cl_int CL_API_CALL gn_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
 {
     struct gn_object *object = gn_object_of(device, GN_KIND_DEVICE);
@@ -356,6 +393,63 @@ cl_int CL_API_CALL gn_clEnqueueMigrate(cl_command_queue command_queue, cl_uint n
     return gn_command_sent(object, shown, event, result);
 }
 
+cl_command_buffer_khr CL_API_CALL gn_clCreateCommandBufferKHR(cl_command_queue queue, const cl_properties *properties, cl_int *errcode_ret)
+{
+    struct gn_object *object = gn_object_of(queue, GN_KIND_QUEUE);
+    if (!object)
+        return gn_refuse(errcode_ret, CL_INVALID_COMMAND_QUEUE);
+    struct gn_object *made = gn_object_new(object->session, GN_KIND_CMDBUF, object);
+    if (!made)
+        return gn_refuse(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+    cl_int result = gn_send_clCreateCommandBufferKHR(object->session, made, queue, properties);
+    if (result)
+        gn_object_drop(made), made = NULL;
+    if (errcode_ret)
+        *errcode_ret = result;
+    return (void *)made;
+}
+
+cl_int CL_API_CALL gn_clReleaseCommandBufferKHR(cl_command_buffer_khr command_buffer)
+{
+    struct gn_object *object = gn_object_of(command_buffer, GN_KIND_CMDBUF);
+    if (!object)
+        return CL_INVALID_COMMAND_BUFFER_KHR;
+    return gn_cmdbuf_release(object);
+}
+
+cl_int CL_API_CALL gn_clCommandBarrierKHR(cl_command_buffer_khr command_buffer, cl_command_queue command_queue, cl_uint *sync_point, cl_mutable_command_khr *mutable_handle)
+{
+    struct gn_object *object = gn_object_of(command_buffer, GN_KIND_CMDBUF);
+    if (!object)
+        return CL_INVALID_COMMAND_BUFFER_KHR;
+    if (command_queue)
+        return CL_INVALID_COMMAND_QUEUE;
+    if (mutable_handle)
+        return CL_INVALID_VALUE;
+    struct gn_addition *addition = gn_cmdbuf_add(object, NULL, 0);
+    if (!addition)
+        return CL_OUT_OF_HOST_MEMORY;
+    return gn_cmdbuf_added(object, addition, gn_send_clCommandBarrierKHR(object->session, command_buffer, sync_point));
+}
+
+cl_int CL_API_CALL gn_clCommandFillKHR(cl_command_buffer_khr command_buffer, cl_command_queue command_queue, cl_mem buffer, cl_mutable_command_khr *mutable_handle)
+{
+    struct gn_object *object = gn_object_of(command_buffer, GN_KIND_CMDBUF);
+    if (!object)
+        return CL_INVALID_COMMAND_BUFFER_KHR;
+    if (command_queue)
+        return CL_INVALID_COMMAND_QUEUE;
+    if (buffer && !gn_object_beside(object, buffer, GN_KIND_MEM))
+        return CL_INVALID_MEM_OBJECT;
+    if (mutable_handle)
+        return CL_INVALID_VALUE;
+    void *const named[] = {buffer};
+    struct gn_addition *addition = gn_cmdbuf_add(object, named, 1);
+    if (!addition)
+        return CL_OUT_OF_HOST_MEMORY;
+    return gn_cmdbuf_added(object, addition, gn_send_clCommandFillKHR(object->session, command_buffer, buffer));
+}
+
 const uint16_t *gn_opencl_inputs(uint16_t op)
 {
     static const uint16_t none[1];
@@ -414,6 +508,14 @@ const uint16_t *gn_opencl_inputs(uint16_t op)
     }
     case GN_OP_Finish: {
         static const uint16_t at[] = {offsetof(struct gn_wire_Finish, head.waits), 0};
+        return at;
+    }
+    case GN_OP_clCreateCommandBufferKHR: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_clCreateCommandBufferKHR, properties), 0};
+        return at;
+    }
+    case GN_OP_EnqueueCommandBuffer: {
+        static const uint16_t at[] = {offsetof(struct gn_wire_EnqueueCommandBuffer, head.waits), 0};
         return at;
     }
     default:
@@ -478,5 +580,27 @@ void *gn_opencl_function(const char *name)
         else
             low = middle + 1;
     }
+    return NULL;
+}
+
+void *gn_opencl_extension_function(const char *name, const char **ret_extension)
+{
+    if (!strcmp(name, "clCommandBarrierKHR")) {
+        *ret_extension = "cl_khr_command_buffer";
+        return (void *)gn_clCommandBarrierKHR;
+    }
+    if (!strcmp(name, "clCommandFillKHR")) {
+        *ret_extension = "cl_khr_command_buffer";
+        return (void *)gn_clCommandFillKHR;
+    }
+    if (!strcmp(name, "clCreateCommandBufferKHR")) {
+        *ret_extension = "cl_khr_command_buffer";
+        return (void *)gn_clCreateCommandBufferKHR;
+    }
+    if (!strcmp(name, "clReleaseCommandBufferKHR")) {
+        *ret_extension = "cl_khr_command_buffer";
+        return (void *)gn_clReleaseCommandBufferKHR;
+    }
+    (void)name, (void)ret_extension;
     return NULL;
 }

@@ -24,6 +24,10 @@ cl_int gn_send_clEnqueueFill(struct gn_session *session, cl_command_queue comman
 cl_int gn_send_clEnqueueMigrate(struct gn_session *session, cl_command_queue command_queue, cl_uint num_mem_objects, const cl_mem *mem_objects, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, const struct gn_command_show *show);
 cl_int gn_send_Launch(struct gn_session *session, cl_command_queue command_queue, cl_program program, const void *args, cl_uint args_bytes, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, const struct gn_command_show *show);
 cl_int gn_send_Finish(struct gn_session *session, cl_command_queue command_queue, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, const struct gn_command_show *show);
+cl_int gn_send_clCreateCommandBufferKHR(struct gn_session *session, struct gn_object *made, cl_command_queue queue, const cl_properties *properties);
+cl_int gn_send_clCommandBarrierKHR(struct gn_session *session, cl_command_buffer_khr command_buffer, cl_uint *sync_point);
+cl_int gn_send_clCommandFillKHR(struct gn_session *session, cl_command_buffer_khr command_buffer, cl_mem buffer);
+cl_int gn_send_EnqueueCommandBuffer(struct gn_session *session, cl_command_queue command_queue, cl_command_buffer_khr command_buffer, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, const struct gn_command_show *show);
 
 /* Entry points: generated, or handwritten where the description says local or stub. */
 cl_int CL_API_CALL gn_clGetDeviceIDs(cl_uint num_entries, cl_device_id *devices);
@@ -41,6 +45,10 @@ cl_int CL_API_CALL gn_clSetDevices(cl_context context, cl_uint num_devices, cons
 cl_int CL_API_CALL gn_clEnqueueRead(cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_read, const size_t *host_origin, const size_t *region, void *ptr, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event);
 cl_int CL_API_CALL gn_clEnqueueFill(cl_command_queue command_queue, cl_mem buffer, const void *pattern, size_t pattern_size, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event);
 cl_int CL_API_CALL gn_clEnqueueMigrate(cl_command_queue command_queue, cl_uint num_mem_objects, const cl_mem *mem_objects, cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event);
+cl_command_buffer_khr CL_API_CALL gn_clCreateCommandBufferKHR(cl_command_queue queue, const cl_properties *properties, cl_int *errcode_ret);
+cl_int CL_API_CALL gn_clReleaseCommandBufferKHR(cl_command_buffer_khr command_buffer);
+cl_int CL_API_CALL gn_clCommandBarrierKHR(cl_command_buffer_khr command_buffer, cl_command_queue command_queue, cl_uint *sync_point, cl_mutable_command_khr *mutable_handle);
+cl_int CL_API_CALL gn_clCommandFillKHR(cl_command_buffer_khr command_buffer, cl_command_queue command_queue, cl_mem buffer, cl_mutable_command_khr *mutable_handle);
 
 /* What generated entry points expect from handwritten files. */
 cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value, size_t *param_value_size_ret);
@@ -52,7 +60,9 @@ const uint16_t *gn_opencl_inputs(uint16_t op);
 
 extern struct _cl_icd_dispatch gn_opencl_dispatch;
 
-/* The function behind an entry point's name, or NULL. */
+/* The function behind the name of an entry point that is in the table, or NULL. */
 void *gn_opencl_function(const char *name);
+/* The function behind the name of an extension's entry point, and which extension that is; or NULL. */
+void *gn_opencl_extension_function(const char *name, const char **ret_extension);
 
 #endif

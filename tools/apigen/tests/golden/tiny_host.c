@@ -337,6 +337,75 @@ static int32_t submit_Finish(struct gn_vgpu *v, struct gn_command *c, void *queu
     return gn_submit_Finish(v, c, queue, n_waits, (const cl_event *)waits, (cl_event *)event);
 }
 
+static const uint64_t keys_clCreateCommandBufferKHR_properties[] = {CL_COMMAND_BUFFER_FLAGS_KHR};
+
+static void host_clCreateCommandBufferKHR(struct gn_vgpu *v, struct gn_request *r)
+{
+    const struct gn_wire_clCreateCommandBufferKHR *w = gn_request_message(r);
+    struct gn_args_clCreateCommandBufferKHR a = {0};
+    a.queue_object = gn_request_object(r, GN_KIND_QUEUE, w->queue);
+    a.queue = gn_driver_of(a.queue_object);
+    a.properties = gn_request_list(r, &w->properties);
+    if (gn_request_faulty(r))
+        return;
+    if (!gn_list_knows(a.properties, keys_clCreateCommandBufferKHR_properties, GN_ARRAY_SIZE(keys_clCreateCommandBufferKHR_properties))) {
+        r->result = gn_request_made(r, GN_KIND_CMDBUF, w->id, NULL, CL_INVALID_VALUE);
+        return;
+    }
+    cl_int result = CL_SUCCESS;
+    void *made = NULL;
+    if (gn_extensions(v)->clCreateCommandBufferKHR)
+        made = gn_extensions(v)->clCreateCommandBufferKHR(a.queue, a.properties, &result);
+    else
+        result = CL_INVALID_OPERATION;
+    r->result = gn_request_made(r, GN_KIND_CMDBUF, w->id, made, result);
+}
+
+static void host_clCommandBarrierKHR(struct gn_vgpu *v, struct gn_request *r)
+{
+    const struct gn_wire_clCommandBarrierKHR *w = gn_request_message(r);
+    struct gn_args_clCommandBarrierKHR a = {0};
+    a.command_buffer_object = gn_request_object(r, GN_KIND_CMDBUF, w->command_buffer);
+    a.command_buffer = gn_driver_of(a.command_buffer_object);
+    a.sync_point = gn_request_out(r, &w->sync_point, gn_times(1, sizeof(cl_uint)));
+    if (gn_request_faulty(r))
+        return;
+    r->result = gn_extensions(v)->clCommandBarrierKHR ? gn_extensions(v)->clCommandBarrierKHR(a.command_buffer, NULL, a.sync_point, NULL) : CL_INVALID_OPERATION;
+    gn_request_changed(r, a.command_buffer_object);
+}
+
+static void host_clCommandFillKHR(struct gn_vgpu *v, struct gn_request *r)
+{
+    const struct gn_wire_clCommandFillKHR *w = gn_request_message(r);
+    struct gn_args_clCommandFillKHR a = {0};
+    a.command_buffer_object = gn_request_object(r, GN_KIND_CMDBUF, w->command_buffer);
+    a.command_buffer = gn_driver_of(a.command_buffer_object);
+    a.buffer_object = gn_request_object(r, GN_KIND_MEM, w->buffer);
+    a.buffer = gn_driver_of(a.buffer_object);
+    if (gn_request_faulty(r))
+        return;
+    r->result = gn_host_clCommandFillKHR(v, r, &a);
+    gn_request_changed(r, a.command_buffer_object);
+}
+
+static void admit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c)
+{
+    struct gn_wire_EnqueueCommandBuffer *w = gn_command_message(c);
+    (void)v;
+    (void)w;
+    gn_command_ref(c, 0, GN_KIND_CMDBUF, w->command_buffer);
+    if (!c->fault)
+        gn_admit_EnqueueCommandBuffer(v, c);
+}
+
+static int32_t submit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c, void *queue, uint32_t n_waits,
+                       void *const *waits, void **event)
+{
+    const struct gn_wire_EnqueueCommandBuffer *w = gn_command_message(c);
+    (void)w;
+    return gn_submit_EnqueueCommandBuffer(v, c, queue, n_waits, (const cl_event *)waits, (cl_event *)event);
+}
+
 const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {
     [GN_OP_clGetDeviceInfo] = {.name = "clGetDeviceInfo", .fixed_bytes = sizeof(struct gn_wire_clGetDeviceInfo), .serve = host_clGetDeviceInfo},
     [GN_OP_Context] = {.name = "Context", .fixed_bytes = sizeof(struct gn_wire_Context), .serve = host_Context, .creates = GN_KIND_CONTEXT},
@@ -356,4 +425,16 @@ const struct gn_request_class gn_opencl_requests[GN_OP_MAX] = {
     [GN_OP_clEnqueueMigrate] = {.name = "clEnqueueMigrate", .fixed_bytes = sizeof(struct gn_wire_clEnqueueMigrate), .admit = admit_clEnqueueMigrate, .submit = submit_clEnqueueMigrate, .writes = 0, .ordered = true, .fence = true},
     [GN_OP_Launch] = {.name = "Launch", .fixed_bytes = sizeof(struct gn_wire_Launch), .admit = admit_Launch, .submit = submit_Launch, .writes = GN_WRITES_ARGS},
     [GN_OP_Finish] = {.name = "Finish", .fixed_bytes = sizeof(struct gn_wire_Finish), .admit = admit_Finish, .submit = submit_Finish, .writes = 0, .ordered = true},
+    [GN_OP_clCreateCommandBufferKHR] = {.name = "clCreateCommandBufferKHR", .fixed_bytes = sizeof(struct gn_wire_clCreateCommandBufferKHR), .serve = host_clCreateCommandBufferKHR, .creates = GN_KIND_CMDBUF, .parents = {offsetof(struct gn_wire_clCreateCommandBufferKHR, queue)}, .n_parents = 1},
+    [GN_OP_clCommandBarrierKHR] = {.name = "clCommandBarrierKHR", .fixed_bytes = sizeof(struct gn_wire_clCommandBarrierKHR), .serve = host_clCommandBarrierKHR, .adds = true},
+    [GN_OP_clCommandFillKHR] = {.name = "clCommandFillKHR", .fixed_bytes = sizeof(struct gn_wire_clCommandFillKHR), .serve = host_clCommandFillKHR, .adds = true},
+    [GN_OP_EnqueueCommandBuffer] = {.name = "EnqueueCommandBuffer", .fixed_bytes = sizeof(struct gn_wire_EnqueueCommandBuffer), .admit = admit_EnqueueCommandBuffer, .submit = submit_EnqueueCommandBuffer, .writes = 1, .many = true},
 };
+
+void gn_extensions_find(struct gn_extensions *e, void *(*find)(void *ctx, const char *name), void *ctx)
+{
+    e->clCreateCommandBufferKHR = (__typeof__(e->clCreateCommandBufferKHR))(uintptr_t)find(ctx, "clCreateCommandBufferKHR");
+    e->clReleaseCommandBufferKHR = (__typeof__(e->clReleaseCommandBufferKHR))(uintptr_t)find(ctx, "clReleaseCommandBufferKHR");
+    e->clCommandBarrierKHR = (__typeof__(e->clCommandBarrierKHR))(uintptr_t)find(ctx, "clCommandBarrierKHR");
+    e->clCommandFillKHR = (__typeof__(e->clCommandFillKHR))(uintptr_t)find(ctx, "clCommandFillKHR");
+}

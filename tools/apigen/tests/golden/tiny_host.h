@@ -98,6 +98,25 @@ struct gn_args_Kernels {
     cl_uint n;
 };
 
+struct gn_args_clCreateCommandBufferKHR {
+    cl_command_queue queue;
+    struct gn_vobject *queue_object;
+    const cl_properties *properties;
+};
+
+struct gn_args_clCommandBarrierKHR {
+    cl_command_buffer_khr command_buffer;
+    struct gn_vobject *command_buffer_object;
+    cl_uint *sync_point;
+};
+
+struct gn_args_clCommandFillKHR {
+    cl_command_buffer_khr command_buffer;
+    struct gn_vobject *command_buffer_object;
+    cl_mem buffer;
+    struct gn_vobject *buffer_object;
+};
+
 /* Handwritten handlers. A creating one returns the driver's object and sets *result. */
 void *gn_host_Context(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Context *a, cl_int *result);
 void *gn_host_Pipe(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_Pipe *a, cl_int *result);
@@ -109,12 +128,25 @@ void gn_admit_Launch(struct gn_vgpu *v, struct gn_command *c);
 int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits, cl_event *event);
 void gn_admit_Finish(struct gn_vgpu *v, struct gn_command *c);
 int32_t gn_submit_Finish(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits, cl_event *event);
+cl_int gn_host_clCommandFillKHR(struct gn_vgpu *v, struct gn_request *r, const struct gn_args_clCommandFillKHR *a);
+void gn_admit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c);
+int32_t gn_submit_EnqueueCommandBuffer(struct gn_vgpu *v, struct gn_command *c, cl_command_queue queue, cl_uint n_waits, const cl_event *waits, cl_event *event);
 
 /* Whether an answer to that question is known by type: the driver is asked no other. */
 bool gn_asks_clGetDeviceInfo(cl_device_info param_name);
 
 /* What a command that has to wait would be answered, as far as can be told: 0, or an error. */
 int32_t gn_judge_clEnqueueFill(struct gn_vgpu *v, struct gn_command *c);
+
+/* The driver's entry points of extensions, which are asked for by name; NULL: it has none. */
+struct gn_extensions {
+    cl_command_buffer_khr(CL_API_CALL *clCreateCommandBufferKHR)(cl_command_queue queue, const cl_properties *properties, cl_int *errcode_ret);
+    cl_int(CL_API_CALL *clReleaseCommandBufferKHR)(cl_command_buffer_khr command_buffer);
+    cl_int(CL_API_CALL *clCommandBarrierKHR)(cl_command_buffer_khr command_buffer, cl_command_queue command_queue, cl_uint *sync_point, cl_mutable_command_khr *mutable_handle);
+    cl_int(CL_API_CALL *clCommandFillKHR)(cl_command_buffer_khr command_buffer, cl_command_queue command_queue, cl_mem buffer, cl_mutable_command_khr *mutable_handle);
+};
+
+void gn_extensions_find(struct gn_extensions *e, void *(*find)(void *ctx, const char *name), void *ctx);
 
 extern const struct gn_request_class gn_opencl_requests[GN_OP_MAX];
 

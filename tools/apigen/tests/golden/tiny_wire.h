@@ -15,7 +15,8 @@ enum gn_kind {
     GN_KIND_MEM = 4,
     GN_KIND_PROGRAM = 5,
     GN_KIND_EVENT = 6,
-    GN_KIND_MAX = 7
+    GN_KIND_CMDBUF = 7,
+    GN_KIND_MAX = 8
 };
 
 enum gn_tiny_op {
@@ -37,7 +38,11 @@ enum gn_tiny_op {
     GN_OP_clEnqueueMigrate = 32,
     GN_OP_Launch = 33,
     GN_OP_Finish = 34,
-    GN_OP_MAX = 35
+    GN_OP_clCreateCommandBufferKHR = 40,
+    GN_OP_clCommandBarrierKHR = 42,
+    GN_OP_clCommandFillKHR = 43,
+    GN_OP_EnqueueCommandBuffer = 44,
+    GN_OP_MAX = 45
 };
 
 struct gn_wire_clGetDeviceInfo {
@@ -293,5 +298,47 @@ struct gn_wire_Finish {
 static_assert(offsetof(struct gn_wire_Finish, head) == 16, "wire");
 static_assert(sizeof(struct gn_wire_Finish) == 48, "wire");
 static_assert(48 <= GN_MSG_MAX_BYTES, "a message fits in the ring");
+
+struct gn_wire_clCreateCommandBufferKHR {
+    struct gn_msg msg;
+    uint64_t id; /* what the new object is called */
+    uint64_t queue; /* queue */
+    struct gn_span properties; /* list */
+};
+static_assert(offsetof(struct gn_wire_clCreateCommandBufferKHR, id) == 16, "wire");
+static_assert(offsetof(struct gn_wire_clCreateCommandBufferKHR, queue) == 24, "wire");
+static_assert(offsetof(struct gn_wire_clCreateCommandBufferKHR, properties) == 32, "wire");
+static_assert(sizeof(struct gn_wire_clCreateCommandBufferKHR) == 48, "wire");
+static_assert(48 <= GN_MSG_MAX_BYTES, "a message fits in the ring");
+
+struct gn_wire_clCommandBarrierKHR {
+    struct gn_msg msg;
+    uint64_t command_buffer; /* cmdbuf */
+    struct gn_span sync_point; /* out */
+};
+static_assert(offsetof(struct gn_wire_clCommandBarrierKHR, command_buffer) == 16, "wire");
+static_assert(offsetof(struct gn_wire_clCommandBarrierKHR, sync_point) == 24, "wire");
+static_assert(sizeof(struct gn_wire_clCommandBarrierKHR) == 40, "wire");
+static_assert(40 <= GN_MSG_MAX_BYTES, "a message fits in the ring");
+
+struct gn_wire_clCommandFillKHR {
+    struct gn_msg msg;
+    uint64_t command_buffer; /* cmdbuf */
+    uint64_t buffer; /* mem */
+};
+static_assert(offsetof(struct gn_wire_clCommandFillKHR, command_buffer) == 16, "wire");
+static_assert(offsetof(struct gn_wire_clCommandFillKHR, buffer) == 24, "wire");
+static_assert(sizeof(struct gn_wire_clCommandFillKHR) == 32, "wire");
+static_assert(32 <= GN_MSG_MAX_BYTES, "a message fits in the ring");
+
+struct gn_wire_EnqueueCommandBuffer {
+    struct gn_msg msg;
+    struct gn_command_head head;
+    uint64_t command_buffer; /* cmdbuf */
+};
+static_assert(offsetof(struct gn_wire_EnqueueCommandBuffer, head) == 16, "wire");
+static_assert(offsetof(struct gn_wire_EnqueueCommandBuffer, command_buffer) == 48, "wire");
+static_assert(sizeof(struct gn_wire_EnqueueCommandBuffer) == 56, "wire");
+static_assert(56 <= GN_MSG_MAX_BYTES, "a message fits in the ring");
 
 #endif
