@@ -141,7 +141,8 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
         r->record->serial = ++v->objects.last_serial;
     link->record = r->record;
     link->record->n_refs++;
-    struct gn_record_link **at = &o->records;
+    /* An addition replaces nothing, and there may be thousands. */
+    struct gn_record_link **at = r->class->adds && o->last_record ? &o->last_record->next : &o->records;
     while (*at) {
         struct gn_record_link *l = *at;
         if (replaces(r, l->record, r->record)) {
@@ -153,6 +154,7 @@ void gn_object_record(struct gn_vobject *o, struct gn_request *r, int32_t result
         }
     }
     *at = link;
+    o->last_record = link;
     pthread_mutex_unlock(&v->objects.lock);
     while (gone) {
         struct gn_record_link *l = gone;
@@ -179,6 +181,7 @@ void gn_object_unsaveable(struct gn_vobject *o)
 
 void gn_object_forget_records(struct gn_vobject *o)
 {
+    o->last_record = NULL;
     while (o->records) {
         struct gn_record_link *l = o->records;
         o->records = l->next;

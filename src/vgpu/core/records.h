@@ -12,7 +12,8 @@ struct gn_vobject;
  * What the live objects were made from, and no history (Crane 4.1.1, 4.1.2). A record is a request that made objects or
  * changed one, whole and private. It holds the records of everything it names, so that what a live object needs is there
  * as long as it is, whether or not the program still has a handle on it: a linked program keeps the sources it was linked
- * from, not the programs. A change that is made again takes the place of the one before.
+ * from, not the programs. A change that is made again takes the place of the one before; of requests that add to an
+ * object (class->adds) all stay.
  *
  * Serving the records anew in the order of their serials makes the objects anew, under the same ids. Records are counted,
  * under the objects' lock; what is in one never changes.

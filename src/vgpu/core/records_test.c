@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 enum { KIND_PROGRAM = 1, KIND_KERNEL };
-enum { OP_PROGRAM = 1, OP_LINK, OP_KERNEL, OP_BUILD, OP_HINT };
+enum { OP_PROGRAM = 1, OP_LINK, OP_KERNEL, OP_BUILD, OP_HINT, OP_ADD };
 
 /* Every message of this test: what is made or changed, what is named, and a word. */
 struct message {
@@ -26,6 +26,7 @@ static const struct gn_request_class classes[] = {
     [OP_KERNEL] = {.name = "kernel"},
     [OP_BUILD] = {.name = "build"},
     [OP_HINT] = {.name = "hint", .key_at = offsetof(struct message, word), .key_bytes = 4},
+    [OP_ADD] = {.name = "add", .adds = true},
 };
 
 static void release(struct gn_vobject *o)
@@ -151,6 +152,27 @@ static void test_the_last_of_each_key_stays(void **state)
     gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
 }
 
+static void test_all_additions_stay_in_order(void **state)
+{
+    (void)state;
+    make(OP_PROGRAM, KIND_PROGRAM, id(1, 1), 0);
+    change(OP_ADD, KIND_PROGRAM, id(1, 1), 1, 0);
+    change(OP_ADD, KIND_PROGRAM, id(1, 1), 1, 0);
+    change(OP_ADD, KIND_PROGRAM, id(1, 1), 2, -30);
+    change(OP_BUILD, KIND_PROGRAM, id(1, 1), 3, 0);
+    change(OP_ADD, KIND_PROGRAM, id(1, 1), 4, 0);
+    assert_string_equal(gathered(), "1 6.1 6.1 4.3 6.4");
+    change(OP_BUILD, KIND_PROGRAM, id(1, 1), 5, 0); /* it replaces the one before it, and is the last now */
+    change(OP_ADD, KIND_PROGRAM, id(1, 1), 6, 0);
+    assert_string_equal(gathered(), "1 6.1 6.1 6.4 4.5 6.6");
+    change(OP_BUILD, KIND_PROGRAM, id(1, 1), 7, 0);
+    change(OP_BUILD, KIND_PROGRAM, id(1, 1), 8, 0);
+    change(OP_ADD, KIND_PROGRAM, id(1, 1), 9, 0);
+    assert_string_equal(gathered(), "1 6.1 6.1 6.4 6.6 4.8 6.9");
+    gn_object_take_out(&vgpu, id(1, 1), KIND_PROGRAM);
+    assert_string_equal(gathered(), "");
+}
+
 static void test_a_change_that_failed_is_none_unless_the_api_says_so(void **state)
 {
     (void)state;
@@ -246,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_thousand_builds_are_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_last_of_each_key_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_all_additions_stay_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_change_that_failed_is_none_unless_the_api_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_was_used_stays_as_it_was, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_request_that_makes_several_is_one_record, setup, teardown),

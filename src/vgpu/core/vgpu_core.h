@@ -61,7 +61,7 @@ struct gn_vobject {
     /* any thread */
     _Atomic uint32_t n_refs; /* the table's, and each pending command's and slow request's */
     /* objects lock */
-    struct gn_record_link *records;
+    struct gn_record_link *records, *last_record;
     bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes too much */
     bool given;      /* no request made it: a platform, a device */
     bool whole;      /* it has its detail and its record: others than its maker may look at it */
@@ -164,6 +164,8 @@ struct gn_request_class {
     bool brings;  /* a command whose area holds what it read */
     bool ordered; /* a command that, without a wait list, follows everything before it in its queue */
     bool fence;   /* a command that everything after it in its queue follows */
+    bool many;    /* a command for which the driver runs many: the times of its event are not theirs */
+    bool adds;    /* a request that adds to an object: another one does not replace it */
     void (*serve)(struct gn_vgpu *, struct gn_request *);
     void (*admit)(struct gn_vgpu *, struct gn_command *);
     int32_t (*submit)(struct gn_vgpu *, struct gn_command *, void *queue, uint32_t n_waits, void *const *waits, void **event);
