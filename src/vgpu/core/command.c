@@ -149,7 +149,8 @@ static void over(struct gn_command *c, int32_t error)
     if (c->covers || c->teaches) {
         struct gn_turn *turn = &q->device->turn;
         uint64_t start_ns = 0, end_ns = 0;
-        if (q->measured && c->driver_event && error >= 0 && (c->teaches || gn_turn_measures(turn)))
+        const bool tells = q->measured && c->driver_event && error >= 0 && !c->class->many;
+        if (tells && (c->teaches || gn_turn_measures(turn)))
             v->api->ran(v, c->driver_event, &start_ns, &end_ns);
         if ((c->teaches || (c->covers == 1 && v->slicer && c->class == v->slicer->class)) && error >= 0)
             v->slicer->took(v, c, 0, end_ns > start_ns ? end_ns - start_ns : gn_turn_service_ns(turn, c->submit_ns));

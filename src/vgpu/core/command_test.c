@@ -115,6 +115,7 @@ static void release(struct gn_vobject *o)
 }
 
 static const struct gn_request_class plain = {.name = "plain", .admit = admit, .submit = submit};
+static const struct gn_request_class many = {.name = "many", .admit = admit, .submit = submit, .many = true};
 static const struct gn_request_class slow = {.name = "slow", .admit = admit, .submit = submit_slowly};
 static uint32_t n_judged;
 static int32_t verdict;
@@ -514,6 +515,30 @@ static void test_while_others_wait_the_driver_has_a_slice_of_work(void **state)
     unscheduled();
 }
 
+/* A driver may tell of a command that runs many when the last of them has been noticed, and of nothing before. */
+static void test_the_times_of_many_commands_are_not_believed(void **state)
+{
+    const struct timespec takes = {0, 3000000};
+    (void)state;
+    start(true);
+    scheduled();
+    started_ns = 1000;
+    ended_ns = 1010;
+    enqueue(&plain, 0);
+    hand(LONG, true);
+    gn_command_over(given[0], 0);
+    assert_int_equal(atomic_load(&slot.device_ns), 10);
+    started_ns = 2000;
+    ended_ns = 2010;
+    enqueue(&many, 1);
+    gn_device_pump(&device);
+    assert_int_equal(n_given, 2);
+    assert_int_equal(clock_nanosleep(CLOCK_MONOTONIC, 0, &takes, NULL), 0);
+    gn_command_over(given[1], 0);
+    assert_true(atomic_load(&slot.device_ns) >= 3000000);
+    unscheduled();
+}
+
 /* What would be done in the next turn for the most part begins there; but a turn that has done nothing would be none. */
 static void test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice(void **state)
 {
@@ -733,6 +758,7 @@ int main(void)
         cmocka_unit_test(test_what_nobody_asks_about_is_waited_for),
         cmocka_unit_test(test_the_slice_ends_with_an_empty_driver),
         cmocka_unit_test(test_while_others_wait_the_driver_has_a_slice_of_work),
+        cmocka_unit_test(test_the_times_of_many_commands_are_not_believed),
         cmocka_unit_test(test_while_others_wait_a_turn_ends_where_it_is_nearest_to_its_slice),
         cmocka_unit_test(test_in_order_queue_ends_in_order),
         cmocka_unit_test(test_finish_waits_for_what_is_not_told),
