@@ -143,16 +143,27 @@ static void let_go(void)
     cl_command_queue own = clCreateCommandQueue(context, device, 0, &r);
     MUST(r);
     const size_t size = N;
+    const cl_buffer_region region = {N, N};
     cl_mem from = filled(0, 21), secret = filled(CL_MEM_HOST_NO_ACCESS, 5), to = clCreateBuffer(context, 0, N * 4, NULL, &r);
+    MUST(r);
+    /* Of memory at the program's address the vGPU has a copy of its own. */
+    static cl_uint mine[N];
+    for (size_t i = 0; i < N; i++)
+        mine[i] = 63;
+    cl_mem whole = clCreateBuffer(context, CL_MEM_USE_HOST_PTR, sizeof mine, mine, &r);
+    MUST(r);
+    cl_mem part = clCreateSubBuffer(whole, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &r);
     MUST(r);
     MUST(clSetKernelArg(twice, 0, sizeof from, &from));
     MUST(clSetKernelArg(twice, 1, sizeof to, &to));
     MUST(clEnqueueNDRangeKernel(own, twice, 1, NULL, &size, NULL, 1, &gate, NULL));
     launch(own, to, 3, 0, NULL, NULL);
     MUST(clEnqueueCopyBuffer(own, secret, to, 0, 0, N * 2, 0, NULL, NULL));
+    MUST(clEnqueueCopyBuffer(own, part, to, 0, N * 2, N, 0, NULL, NULL));
     MUST(clEnqueueReadBuffer(own, to, CL_FALSE, 0, N * 4, out, 0, NULL, &last));
     MUST(clFlush(own));
     clReleaseKernel(twice), clReleaseProgram(program), clReleaseMemObject(from), clReleaseMemObject(secret), clReleaseMemObject(to);
+    clReleaseMemObject(part), clReleaseMemObject(whole);
     clReleaseCommandQueue(own);
     cl_mem others[8];
     for (cl_uint i = 0; i < 8; i++)
@@ -162,7 +173,7 @@ static void let_go(void)
     MUST(clSetUserEventStatus(gate, CL_COMPLETE));
     MUST(clWaitForEvents(1, &last));
     for (size_t i = 0; i < N; i++)
-        HOLDS(out[i] == (i < N / 2 ? 5 : 45));
+        HOLDS(out[i] == (i < N / 2 ? 5 : i < N / 2 + N / 4 ? 63 : 45));
     for (cl_uint i = 0; i < 8; i++) {
         HOLDS(i % 2 || has(others[i], 0, N, 100 + i));
         clReleaseMemObject(others[i]);

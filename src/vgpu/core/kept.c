@@ -35,16 +35,23 @@ static void silence(struct gn_vobject *o, struct list *l)
         o->vgpu->api->contents->leave_by(o, GN_NO_EVENT);
 }
 
+/* And at the objects that it holds. Once in a walk: thousands of commands may name an object that holds thousands. */
 static void look_at(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct list *l), struct list *l)
 {
-    if (o && !gn_object_is_named(o))
+    struct gn_vobject *held;
+    if (!o || o->last_walk == o->vgpu->n_kept_walks)
+        return;
+    o->last_walk = o->vgpu->n_kept_walks;
+    if (!gn_object_is_named(o))
         f(o, l);
+    for (uint32_t i = 0; (held = gn_object_held(o, i)); i++)
+        look_at(held, f, l);
 }
 
-/* Maybe more than once. */
 static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list *l), struct list *l)
 {
     pthread_mutex_lock(&v->lock);
+    v->n_kept_walks++;
     for (uint32_t i = 0; i < v->n_devices; i++)
         gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link)
         {
@@ -57,31 +64,16 @@ static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list 
     pthread_mutex_unlock(&v->lock);
 }
 
-static int by_address(const void *a, const void *b)
-{
-    const uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 int gn_kept_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n)
 {
     struct list l = {0};
-    uint32_t n = 0;
     each(v, add, &l);
     if (l.error) {
         gn_objects_put(l.all, l.n);
         return l.error;
     }
-    if (l.n)
-        qsort(l.all, l.n, sizeof(struct gn_vobject *), by_address);
-    for (uint32_t i = 0; i < l.n; i++) {
-        if (n && l.all[n - 1] == l.all[i])
-            gn_object_unref(l.all[i]); /* the one that stays holds it */
-        else
-            l.all[n++] = l.all[i];
-    }
     *ret = l.all;
-    *ret_n = n;
+    *ret_n = l.n;
     return 0;
 }
 

@@ -171,6 +171,10 @@ static void bury(struct gn_vobject *o)
     o->vgpu->api->release(o);
     gn_lease_give(&o->vgpu->lease, o->charged_bytes);
     gn_object_forget_records(o);
+    /* No deeper than the API's objects are made of each other: an image of a buffer that is a part of another one. */
+    for (uint32_t i = 0; i < o->n_holds; i++)
+        gn_object_unref(o->holds[i]);
+    free(o->holds);
     free(o);
 }
 
@@ -215,6 +219,52 @@ void gn_objects_built(struct gn_vgpu *v)
 {
     atomic_fetch_sub_explicit(&v->n_building, 1, memory_order_seq_cst);
     bury_all(v, &v->objects.dead_behind_builds);
+}
+
+static bool make_place_locked(struct gn_vobject *o)
+{
+    if (o->n_holds < o->holds_capacity)
+        return true;
+    const uint32_t capacity = o->holds_capacity ? 2 * o->holds_capacity : 4;
+    struct gn_vobject **holds = realloc(o->holds, capacity * sizeof(struct gn_vobject *));
+    if (!holds)
+        return false;
+    o->holds = holds;
+    o->holds_capacity = capacity;
+    return true;
+}
+
+int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other)
+{
+    uint32_t low = 0;
+    int rc = 0;
+    pthread_mutex_lock(&o->vgpu->objects.lock);
+    for (uint32_t high = o->n_holds; low < high;) {
+        const uint32_t middle = low + (high - low) / 2;
+        if ((uintptr_t)o->holds[middle] < (uintptr_t)other)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == o->n_holds || o->holds[low] != other) {
+        rc = make_place_locked(o) ? 0 : -ENOMEM;
+        if (!rc) {
+            memmove(&o->holds[low + 1], &o->holds[low], (o->n_holds - low) * sizeof(struct gn_vobject *));
+            o->holds[low] = other;
+            o->n_holds++;
+            atomic_fetch_add_explicit(&other->n_refs, 1, memory_order_relaxed);
+        }
+    }
+    pthread_mutex_unlock(&o->vgpu->objects.lock);
+    return rc;
+}
+
+struct gn_vobject *gn_object_held(struct gn_vobject *o, uint32_t i)
+{
+    pthread_mutex_lock(&o->vgpu->objects.lock);
+    struct gn_vobject *held = i < o->n_holds ? o->holds[i] : NULL;
+    pthread_mutex_unlock(&o->vgpu->objects.lock);
+    return held;
 }
 
 struct gn_vobject *gn_object_next(struct gn_vgpu *v, uint32_t *index)

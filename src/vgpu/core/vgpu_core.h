@@ -62,10 +62,14 @@ struct gn_vobject {
     _Atomic uint32_t n_refs; /* the table's, and each pending command's and slow request's */
     /* objects lock */
     struct gn_record_link *records, *last_record;
+    struct gn_vobject **holds; /* by address, each once: gn_object_hold */
+    uint32_t n_holds, holds_capacity;
     bool unsaveable; /* there was no memory for one, or it does not hold all: a program that includes too much */
     bool given;      /* no request made it: a platform, a device */
     bool whole;      /* it has its detail and its record: others than its maker may look at it */
     struct gn_vobject *next_dead;
+    /* the vGPU's lock */
+    uint64_t last_walk; /* of kept.c that has seen it; the first is 1 */
 };
 
 struct gn_objects {
@@ -94,6 +98,13 @@ static inline bool gn_object_ref_if_held(struct gn_vobject *o)
         ;
     return n != 0;
 }
+/*
+ * `other` lives as long as o does: the driver's object of o uses that of `other`, and so does the program through o when it has no handle
+ * on `other` any more. Any thread that holds a reference on both. 0 or -ENOMEM.
+ */
+int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other);
+/* The i-th object that o holds, without a reference; NULL: there are fewer. Any thread that holds a reference on o. */
+struct gn_vobject *gn_object_held(struct gn_vobject *o, uint32_t i);
 /* The next one from *index on, without a reference; NULL: there is none. While nothing makes or ends objects. */
 struct gn_vobject *gn_object_next(struct gn_vgpu *v, uint32_t *index);
 /* For a load: an index has been used up to this generation; an object of an earlier one, left from before, is set aside. */
@@ -496,6 +507,7 @@ struct gn_vgpu {
 
     pthread_mutex_t lock;
     struct gn_vevent *event_chunks[GN_EVENT_ENTRIES / GN_OBJECT_CHUNK]; /* lock */
+    uint64_t n_kept_walks;                                              /* lock */
     struct gn_vdevice *devices;
     uint32_t n_devices;
     const struct gn_slicer *slicer; /* set by the API's start; NULL: nothing is cut */

@@ -8,20 +8,22 @@
 int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const struct gn_request *r)
 {
     const cl_icd_dispatch *cl = gn_cl(o->vgpu);
-    const struct gn_mem_detail *parent = NULL;
+    struct gn_vobject *source = NULL;
     cl_mem_flags flags = 0;
     size_t offset = 0, size = 0;
     detail->extent = UINT64_MAX;
     /* A request that makes memory names other memory only to make it out of that. */
     for (uint32_t i = 0; i < r->n_held; i++)
         if (r->held[i] != o && r->held[i]->kind == GN_KIND_MEM)
-            parent = r->held[i]->detail;
-    if (!parent) {
+            source = r->held[i];
+    if (!source) {
         cl->clGetMemObjectInfo(o->driver, CL_MEM_FLAGS, sizeof flags, &flags, NULL);
         detail->writes = gn_writes_new(flags & CL_MEM_READ_ONLY);
         return detail->writes ? 0 : -1;
     }
-    if (!parent->writes)
+    const struct gn_mem_detail *parent = source->detail;
+    /* A pending command that uses the part alone reads and writes the whole one's contents, which have to move with it. */
+    if (!parent || !parent->writes || gn_object_hold(o, source))
         return -1;
     detail->borrowed = true;
     detail->writes = gn_writes_ref(parent->writes);
