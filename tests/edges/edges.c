@@ -140,6 +140,7 @@ int main(int argc, char **argv)
         {"dag", case_dag},
         {"two_devices", case_two_devices},
         {"live_events", case_live_events},
+        {"told_end", case_told_end},
         {"long_wait_list", case_long_wait_list},
         {"many_buffers", case_many_buffers},
         {"deferred", case_deferred},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten thousand live events; a wait list longer than the ring. */
+/* Ten thousand live events; a wait list longer than the ring; the status of an event in its own callback. */
 #include "edge.h"
 
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -117,6 +118,39 @@ int case_long_wait_list(int argc, char **argv)
         CHECK(x[i] == 1);
     NEED(clReleaseKernel(k));
     NEED(clReleaseMemObject(m));
+    edge_close(&e);
+    return 0;
+}
+
+static sem_t told;
+
+static void CL_CALLBACK look(cl_event event, cl_int status, void *arg)
+{
+    (void)status;
+    *(cl_int *)arg = status_of(event);
+    sem_post(&told);
+}
+
+/* Says the status that a callback of an event's end reads in the event: tests/faults/told_end.py. */
+int case_told_end(int argc, char **argv)
+{
+    struct edge e;
+    cl_event event;
+    cl_int status = CL_QUEUED;
+    (void)argc;
+    (void)argv;
+    edge_open(&e, 0);
+    sem_init(&told, 0, 0);
+    cl_kernel k = edge_kernel(&e, "nothing");
+    cl_event gate = clCreateUserEvent(e.context, NULL);
+    edge_launch(e.queue, k, 1, 1, &gate, &event);
+    NEED(clSetEventCallback(event, CL_COMPLETE, look, &status));
+    NEED(clSetUserEventStatus(gate, CL_COMPLETE));
+    sem_wait(&told);
+    edge_say("status %d", (int)status);
+    NEED(clReleaseEvent(event));
+    NEED(clReleaseEvent(gate));
+    NEED(clReleaseKernel(k));
     edge_close(&e);
     return 0;
 }

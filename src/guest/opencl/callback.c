@@ -176,11 +176,25 @@ static void tell_event(void *arg)
     free(w);
 }
 
+/*
+ * The worker sends the notice of an end, and writes the end into the event table just after. A callback runs when both are done. On
+ * the callback thread.
+ */
+static void tell_end(void *arg)
+{
+    struct watch *w = arg;
+    struct gn_session *s = w->event->o.session;
+    int32_t error;
+    if (w->status <= CL_COMPLETE)
+        (void)gn_event_wait(&s->events[w->event->o.id], &s->waiter, &error);
+    tell_event(w);
+}
+
 static void fire(struct watch *w, cl_int status)
 {
     atomic_fetch_sub_explicit(&callbacks.n_awaited, 1, memory_order_relaxed);
     w->status = status;
-    if (gn_callback_later(tell_event, w))
+    if (gn_callback_later(tell_end, w))
         tell_event(w);
 }
 

@@ -93,6 +93,7 @@ static void tell_end(struct gn_command *c)
     gn_vevent_over_locked(gn_vevent_at(v, index), c->end_error, &told);
     pthread_mutex_unlock(&v->lock);
     gn_vevent_told(v, &told, c->end_error);
+    GN_FAULT("worker-end-told");
     /* From here on the guest may use the index anew. */
     gn_vgpu_event_end(v, index, c->end_error, &c->times, c);
     gn_command_unref(c);
