@@ -8,7 +8,7 @@
 
 /* The `handles` line, whose order is their numbers. */
 static const char *const opencl_kinds[] = {NULL,      "platform", "device", "context", "queue", "mem",
-                                           "sampler", "program",  "kernel", "event",   "svm"};
+                                           "sampler", "program",  "kernel", "event",   "svm",   "cmdbuf"};
 
 /* Requests that are commands, by the calls of OpenCL that they stand for. */
 static const struct {
@@ -38,6 +38,7 @@ static const struct {
     {181, "clEnqueueNDRangeKernel"},
     {187, "clEnqueueMarkerWithWaitList"},
     {188, "clEnqueueBarrierWithWaitList"},
+    {206, "clEnqueueCommandBufferKHR"},
 };
 
 const char *gn_inspect_kind_name(const char *api, uint32_t kind)

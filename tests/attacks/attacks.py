@@ -307,6 +307,74 @@ def many_objects(a):
     a.neighbour_works()
 
 
+MOST_RECORDED = 16384  # commands of a command buffer
+OUT_OF_RESOURCES, INVALID_VALUE, INVALID_OPERATION, INVALID_COMMAND_BUFFER, INVALID_SYNC_POINTS = -5, -30, -59, -1138, -1139
+
+
+def recordings(a):
+    """Command buffers in each wrong order, with too many commands, and without the objects that their commands name."""
+    w, start = a.wire, a.start
+    with a.guest() as g:
+        g.need(*start)
+        if g.ask(w.command_buffer()) != (0, b""):
+            return  # the device has none
+    begun = (*start, w.command_buffer())
+    barrier = w.record("BarrierWithWaitList")
+    a.must_end("a command into a buffer that is memory", "malformed", w.record_fill(command_buffer=handle(4)), before=start)
+    a.must_end("a command into a buffer that never was", "malformed", w.record_fill(command_buffer=handle(900)), before=start)
+    a.must_end("a run of memory", "malformed", w.run(command_buffer=handle(4)), before=start)
+    a.must_end("points in no segment", "malformed",
+               w.message("clCommandBarrierWithWaitListKHR", command_buffer=handle(7), num_sync_points_in_wait_list=1,
+                         sync_point_wait_list=(200, 4, 0)), before=begun)
+
+    def expect(g, what, result, message):
+        got = g.ask(message)
+        if not got or got[0] != result:
+            raise Wrong("{}: {}, not {}".format(what, got, result))
+
+    def memory_bytes():
+        return next(v["memory_bytes"] for v in a.gantry.vgpus() if v["id"] == "{:08x}".format(g.id))
+
+    with a.guest() as g:
+        g.need(*begun, w.program(), w.build(options=b"\0"), w.kernel())
+        expect(g, "a point of the next command", INVALID_SYNC_POINTS, w.record("BarrierWithWaitList", points=[1]))
+        g.arm(1)
+        g.send(w.run())
+        if (g.event_over(1) or 0) >= 0:
+            raise Wrong("a buffer runs while commands are recorded")
+        g.need(w.record_fill(), w.record_launch())
+        for i in range(3, MOST_RECORDED + 1):
+            if i % 64:  # fewer at once than there are reply slots
+                g.send(barrier)
+            else:
+                g.need(barrier)
+        a.neighbour_works()
+        expect(g, "one command more", OUT_OF_RESOURCES, barrier)
+        g.need(w.finalize())
+        expect(g, "a second end", INVALID_OPERATION, w.finalize())
+        expect(g, "a command behind the end", INVALID_OPERATION, w.record_fill())
+        # The guest destroys everything while a run is pending. The run keeps what it needs.
+        g.arm(2)
+        g.arm(3)
+        g.send(w.user_event(2))
+        g.send(w.run(event=3, waits=[2]))
+        for object, kind in ((7, "cmdbuf"), (4, "mem"), (6, "kernel"), (5, "program"), (3, "queue")):
+            g.send(w.destroy(handle(object), kind))
+        expect(g, "a command into a buffer that is gone", INVALID_COMMAND_BUFFER, barrier)
+        g.send(w.set_user_event(2))
+        if g.event_over(3) != 0:
+            raise Wrong("a run without its objects' handles fails")
+        # A refused command holds nothing: the memory that it names is free when the guest destroys it.
+        g.need(w.queue(handle(13)), w.command_buffer(handle(17), queue=handle(13)))
+        g.need(w.buffer(handle(100), size=1 << 20))
+        expect(g, "a fill beyond its buffer", INVALID_VALUE,
+               w.record_fill(handle(100), command_buffer=handle(17), offset=1 << 20))
+        g.send(w.destroy(handle(100), "mem"))
+        if not wait_until(lambda: memory_bytes() == 0, 60):
+            raise Wrong("{} bytes are in use after everything is destroyed".format(memory_bytes()))
+        a.neighbour_works()
+
+
 def endless_waits(a):
     """Commands that wait for themselves, for each other, for what never comes: theirs alone."""
     with a.guest() as g:
@@ -639,7 +707,7 @@ def scribbled(a, seconds=None):
 
 
 CASES = {"bad-ops": bad_ops, "lengths": lengths, "handles": handles, "replays": replays, "rings": rings, "descriptors": descriptors,
-         "many-objects": many_objects, "endless-waits": endless_waits, "sources": sources, "sockets": sockets, "control": control,
+         "many-objects": many_objects, "recordings": recordings, "endless-waits": endless_waits, "sources": sources, "sockets": sockets, "control": control,
          "attaching": attaching, "breaches": breaches, "renumbered": renumbered, "scribbled": scribbled}
 
 

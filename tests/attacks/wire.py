@@ -14,7 +14,7 @@ import struct
 NOWHERE = 0xffffffff
 NO_EVENT = 0xffffffff
 KINDS = {name: i for i, name in enumerate(("platform", "device", "context", "queue", "mem", "sampler", "program", "kernel", "event",
-                                           "svm"), 1)}
+                                           "svm", "cmdbuf"), 1)}
 
 
 def handle(index, generation=1):
@@ -115,6 +115,30 @@ class Wire:
     def launch(self, run=b"", kernel=handle(6), queue=handle(3), **how):
         return self.message("Launch", queue=queue, kernel=kernel, global_work_size=[64, 1, 1], work_dim=1, present=2, args=run or None,
                             args_bytes=len(run), reply=how.pop("reply", 0), **how)
+
+    def command_buffer(self, id=handle(7), queue=handle(3), properties=None):
+        return self.message("CommandBuffer", id=id, command_queue=queue, properties=properties)
+
+    def record(self, what, command_buffer=handle(7), points=(), **values):
+        """clCommand`what`KHR, or RecordLaunch for "Launch"."""
+        op = "RecordLaunch" if what == "Launch" else "clCommand{}KHR".format(what)
+        waits = struct.pack("<%dI" % len(points), *points) if points else None
+        return self.message(op, command_buffer=command_buffer, sync_point_wait_list=waits,
+                            num_sync_points_in_wait_list=len(points), **values)
+
+    def record_launch(self, run=b"", kernel=handle(6), sizes=(64,), work_dim=None, **how):
+        return self.record("Launch", kernel=kernel, global_work_size=words(*sizes) if sizes else None,
+                           work_dim=len(sizes) if work_dim is None else work_dim, args=run or None, args_bytes=len(run), **how)
+
+    def record_fill(self, buffer=handle(4), offset=0, size=4096, pattern=b"fill", **how):
+        return self.record("FillBuffer", buffer=buffer, offset=offset, size=size, pattern=pattern, pattern_size=len(pattern), **how)
+
+    def finalize(self, command_buffer=handle(7)):
+        return self.message("clFinalizeCommandBufferKHR", command_buffer=command_buffer)
+
+    def run(self, command_buffer=handle(7), queue=handle(3), event=1, **how):
+        return self.message("EnqueueCommandBuffer", queue=queue, command_buffer=command_buffer, event=event,
+                            reply=how.pop("reply", 0), **how)
 
     def read(self, buffer=handle(4), queue=handle(3), offset=0, size=4096, at=(1, 0, 0), event=1, **how):
         return self.message("clEnqueueReadBuffer", queue=queue, buffer=buffer, offset=offset, size=size, ptr=at, event=event,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Says which entry points and query names of CL/cl.h no case of the differential test program reaches.
+"""Says which entry points and query names of CL/cl.h, and of the extensions that Gantry carries, no case of the
+differential test program reaches.
 
   coverage.py TRANSCRIPT...      transcripts as difftest or compare.py --save write them
   coverage.py --run DIFFTEST     runs the program itself, natively, first
@@ -15,14 +16,26 @@ import subprocess
 import sys
 
 HEADER = "/usr/include/CL/cl.h"
+EXTENSIONS_HEADER = "/usr/include/CL/cl_ext.h"
+# Those that have entry points of their own.
+EXTENSIONS = ("cl_khr_command_buffer",)
 # Names in cl.h's lists of queries that are values, not queries, or are gone from the specification.
 QUERY_LISTS = ("platform_info", "device_info", "context_info", "command_queue_info", "mem_info", "image_info",
                "pipe_info", "sampler_info", "program_info", "program_build_info", "kernel_info", "kernel_arg_info",
-               "kernel_work_group_info", "kernel_sub_group_info", "event_info", "profiling_info")
+               "kernel_work_group_info", "kernel_sub_group_info", "event_info", "profiling_info",
+               "command_buffer_info_khr")
 
 
 def entry_points(header):
     return sorted(set(re.findall(r"^\s*(cl[A-Z][A-Za-z0-9]*)\s*\(", header, re.M)))
+
+
+def part_of(header, extension):
+    """What cl_ext.h says between an extension's name and the next one's."""
+    found = re.search(r"^#define {} 1$(.*?)^/\*{{20}}".format(extension), header, re.M | re.S)
+    if not found:
+        sys.exit("coverage.py: {} has no {}".format(EXTENSIONS_HEADER, extension))
+    return found[1]
 
 
 def query_names(header):
@@ -61,6 +74,10 @@ def main():
         parser.error("no transcript")
     with open(options.header, encoding="utf-8") as file:
         header = file.read()
+    with open(EXTENSIONS_HEADER, encoding="utf-8") as file:
+        extensions = file.read()
+    for extension in EXTENSIONS:
+        header += part_of(extensions, extension)
     called = set(re.findall(r"^\s*(cl[A-Z][A-Za-z0-9]*)(?=\(| ->)", text, re.M))
     words = set(re.findall(r"CL_\w+", text))
     entries, queries = entry_points(header), query_names(header)

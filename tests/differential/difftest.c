@@ -22,7 +22,7 @@ static const struct diff_family *const families[] = {
     &map_family,      &image_family,      &imagedata_family, &sampler_family,   &program_family,    &build_family,    &kernel_family,
     &enqueue_family,  &event_family,      &graph_family,     &callback_family,  &profiling_family,  &waitlist_family, &pending_family,
     &svm_family,      &svmuse_family,     &pipe_family,      &subdevice_family, &deprecated_family, &printf_family,   &refcount_family,
-    &threads_family,  &process_family,    &native_family,
+    &threads_family,  &process_family,    &native_family,    &cmdbuf_family,    &cmdbufuse_family,
 };
 #define N_FAMILIES (sizeof(families) / sizeof(families[0]))
 

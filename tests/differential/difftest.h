@@ -41,7 +41,7 @@ extern const struct diff_family platform_family, extensions_family, context_fami
     subbuffer_family, map_family, image_family, imagedata_family, sampler_family, program_family, build_family, kernel_family,
     enqueue_family, event_family, callback_family, profiling_family, svm_family, svmuse_family, pipe_family, subdevice_family,
     deprecated_family, printf_family, refcount_family, threads_family, native_family, graph_family, waitlist_family, process_family,
-    pending_family;
+    pending_family, cmdbuf_family, cmdbufuse_family;
 
 /* ---- recording ---- */
 
@@ -58,6 +58,7 @@ enum arg_kind {
     ARG_PROGRAM,
     ARG_KERNEL,
     ARG_EVENT,
+    ARG_CMDBUF,
     ARG_EVENTS,   /* cl_event *: a wait list, or where the new event goes */
     ARG_UINT_OUT, /* cl_uint * */
     ARG_SIZE_OUT, /* size_t * */
@@ -115,6 +116,7 @@ uint64_t hash_bytes(const void *bytes, size_t size);
         cl_program: ARG_PROGRAM,                                                                                     \
         cl_kernel: ARG_KERNEL,                                                                                       \
         cl_event: ARG_EVENT,                                                                                         \
+        cl_command_buffer_khr: ARG_CMDBUF,                                                                           \
         cl_event *: ARG_EVENTS,                                                                                      \
         const cl_event *: ARG_EVENTS,                                                                                \
         cl_uint *: ARG_UINT_OUT,                                                                                     \
@@ -136,24 +138,26 @@ uint64_t hash_bytes(const void *bytes, size_t size);
         ARG_KIND(x), (uintptr_t)(x)                                                                                                        \
     }
 
-#define EACH_1(m, a)                                                m(a)
-#define EACH_2(m, a, ...)                                           m(a), EACH_1(m, __VA_ARGS__)
-#define EACH_3(m, a, ...)                                           m(a), EACH_2(m, __VA_ARGS__)
-#define EACH_4(m, a, ...)                                           m(a), EACH_3(m, __VA_ARGS__)
-#define EACH_5(m, a, ...)                                           m(a), EACH_4(m, __VA_ARGS__)
-#define EACH_6(m, a, ...)                                           m(a), EACH_5(m, __VA_ARGS__)
-#define EACH_7(m, a, ...)                                           m(a), EACH_6(m, __VA_ARGS__)
-#define EACH_8(m, a, ...)                                           m(a), EACH_7(m, __VA_ARGS__)
-#define EACH_9(m, a, ...)                                           m(a), EACH_8(m, __VA_ARGS__)
-#define EACH_10(m, a, ...)                                          m(a), EACH_9(m, __VA_ARGS__)
-#define EACH_11(m, a, ...)                                          m(a), EACH_10(m, __VA_ARGS__)
-#define EACH_12(m, a, ...)                                          m(a), EACH_11(m, __VA_ARGS__)
-#define EACH_13(m, a, ...)                                          m(a), EACH_12(m, __VA_ARGS__)
-#define EACH_14(m, a, ...)                                          m(a), EACH_13(m, __VA_ARGS__)
-#define EACH_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, x, ...) x
+#define EACH_1(m, a)                                                      m(a)
+#define EACH_2(m, a, ...)                                                 m(a), EACH_1(m, __VA_ARGS__)
+#define EACH_3(m, a, ...)                                                 m(a), EACH_2(m, __VA_ARGS__)
+#define EACH_4(m, a, ...)                                                 m(a), EACH_3(m, __VA_ARGS__)
+#define EACH_5(m, a, ...)                                                 m(a), EACH_4(m, __VA_ARGS__)
+#define EACH_6(m, a, ...)                                                 m(a), EACH_5(m, __VA_ARGS__)
+#define EACH_7(m, a, ...)                                                 m(a), EACH_6(m, __VA_ARGS__)
+#define EACH_8(m, a, ...)                                                 m(a), EACH_7(m, __VA_ARGS__)
+#define EACH_9(m, a, ...)                                                 m(a), EACH_8(m, __VA_ARGS__)
+#define EACH_10(m, a, ...)                                                m(a), EACH_9(m, __VA_ARGS__)
+#define EACH_11(m, a, ...)                                                m(a), EACH_10(m, __VA_ARGS__)
+#define EACH_12(m, a, ...)                                                m(a), EACH_11(m, __VA_ARGS__)
+#define EACH_13(m, a, ...)                                                m(a), EACH_12(m, __VA_ARGS__)
+#define EACH_14(m, a, ...)                                                m(a), EACH_13(m, __VA_ARGS__)
+#define EACH_15(m, a, ...)                                                m(a), EACH_14(m, __VA_ARGS__)
+#define EACH_16(m, a, ...)                                                m(a), EACH_15(m, __VA_ARGS__)
+#define EACH_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, x, ...) x
 #define EACH_N(...)                                                                                                                        \
-    EACH_PICK(__VA_ARGS__, EACH_14, EACH_13, EACH_12, EACH_11, EACH_10, EACH_9, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2,    \
-              EACH_1, 0)
+    EACH_PICK(__VA_ARGS__, EACH_16, EACH_15, EACH_14, EACH_13, EACH_12, EACH_11, EACH_10, EACH_9, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4,  \
+              EACH_3, EACH_2, EACH_1, 0)
 #define EACH_JOIN(each, m, ...) each(m, __VA_ARGS__)
 #define REC_BEGIN(fn, text, ...)                                                                                                           \
     __extension__({                                                                                                                        \
@@ -274,6 +278,11 @@ void fill_pattern(void *bytes, size_t size, unsigned seed);
 
 /* Waits (unrecorded) and writes the final status, which is CL_COMPLETE or a negative code. */
 void note_event_end(const char *what, cl_event event);
+
+/* The program's stdout is captured from now on. The transcript has a descriptor of its own. */
+void start_capture(void);
+/* Writes down the lines captured since the last time, sorted: work-items print in any order. */
+void note_captured(const char *what);
 
 /* Counts what callbacks saw. A callback may come after the call that caused it: wait with a bound. */
 struct latch {

@@ -73,6 +73,9 @@ const char *error_name(cl_int code)
         E(CL_INVALID_SPEC_ID),
         E(CL_MAX_SIZE_RESTRICTION_EXCEEDED),
         E(CL_PLATFORM_NOT_FOUND_KHR),
+        E(CL_INVALID_COMMAND_BUFFER_KHR),
+        E(CL_INVALID_SYNC_POINT_WAIT_LIST_KHR),
+        E(CL_INCOMPATIBLE_COMMAND_QUEUE_KHR),
 #undef E
     };
     static char unknown[8][24];

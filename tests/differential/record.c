@@ -43,7 +43,7 @@ static bool call_is_enqueue, call_is_query;
 
 static const char *const kind_names[] = {
     [ARG_PLATFORM] = "platform", [ARG_DEVICE] = "device",   [ARG_CONTEXT] = "context", [ARG_QUEUE] = "queue", [ARG_MEM] = "mem",
-    [ARG_SAMPLER] = "sampler",   [ARG_PROGRAM] = "program", [ARG_KERNEL] = "kernel",   [ARG_EVENT] = "event",
+    [ARG_SAMPLER] = "sampler",   [ARG_PROGRAM] = "program", [ARG_KERNEL] = "kernel",   [ARG_EVENT] = "event", [ARG_CMDBUF] = "cmdbuf",
 };
 
 void record_start(int fd, char *shared_line)

@@ -11,9 +11,10 @@
  * clone (the counting kernel is a clone), other (the kernel that was launched and the program are
  * released, and another kernel of the program is left), unlaunched (nothing was launched), gone
  * (all of it was released, and another program made). PoCL 3.1 gives each kernel variables of its
- * own, and gets those in functions wrong.
+ * own, and gets those in functions wrong. With recorded and unrun the kernel is launched by a command
+ * buffer alone, before "ready" or not, which is all that is left of it.
  */
-#include <CL/cl.h>
+#include "command_buffers.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,6 +34,10 @@ static cl_device_id device;
 static cl_context context;
 static cl_command_queue queue;
 static cl_mem out;
+static cl_command_buffer_khr buffer; /* NULL: launched directly */
+
+#define DEFINE(name) static name##_fn name __attribute__((unused));
+COMMAND_BUFFER_FUNCTIONS(DEFINE)
 
 static cl_program from_text(const char *first, const char *second)
 {
@@ -103,12 +108,29 @@ static cl_kernel kernel_of(cl_program p, const char *name)
     return kernel;
 }
 
+static void record(cl_platform_id platform, cl_kernel kernel)
+{
+    const size_t one = 1;
+    cl_int r;
+#define FIND(name) name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(platform, #name);
+    COMMAND_BUFFER_FUNCTIONS(FIND)
+    buffer = clCreateCommandBufferKHR(1, &queue, NULL, &r);
+    MUST(r);
+    MUST(clSetKernelArg(kernel, 0, sizeof out, &out));
+    MUST(clCommandNDRangeKernelKHR(buffer, NULL, NULL, kernel, 1, NULL, &one, NULL, 0, NULL, NULL, NULL));
+    MUST(clFinalizeCommandBufferKHR(buffer));
+}
+
 static int launch(cl_kernel kernel)
 {
     const size_t one = 1;
     int n = 0;
-    MUST(clSetKernelArg(kernel, 0, sizeof out, &out));
-    MUST(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL));
+    if (buffer) {
+        MUST(clEnqueueCommandBufferKHR(0, NULL, buffer, 0, NULL, NULL));
+    } else {
+        MUST(clSetKernelArg(kernel, 0, sizeof out, &out));
+        MUST(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL));
+    }
     MUST(clEnqueueReadBuffer(queue, out, CL_TRUE, 0, sizeof n, &n, 0, NULL, NULL));
     return n;
 }
@@ -140,7 +162,14 @@ int main(int argc, char **argv)
         MUST(clReleaseKernel(kernel));
         kernel = clone;
     }
-    if (strcmp(how, "unlaunched") != 0)
+    if (!strcmp(how, "recorded") || !strcmp(how, "unrun")) {
+        record(platform, kernel);
+        MUST(clReleaseKernel(kernel));
+        MUST(clReleaseProgram(p));
+        kernel = NULL;
+        p = NULL;
+    }
+    if (strcmp(how, "unlaunched") != 0 && strcmp(how, "unrun") != 0)
         HOLDS(launch(kernel) == 101);
     if (!strcmp(how, "other")) {
         cl_kernel other = kernel_of(p, "show");
@@ -161,7 +190,10 @@ int main(int argc, char **argv)
         printf("%d\n", launch(kernel));
         fflush(stdout);
     }
-    MUST(clReleaseKernel(kernel));
+    if (buffer)
+        MUST(clReleaseCommandBufferKHR(buffer));
+    if (kernel)
+        MUST(clReleaseKernel(kernel));
     if (p)
         MUST(clReleaseProgram(p));
     MUST(clReleaseMemObject(out));

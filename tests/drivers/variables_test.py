@@ -16,7 +16,7 @@ from drivers_harness import DriversCase, TIMEOUT_S, gantry, telling, wait_until
 
 DriversCase.stage, PROGRAM, DriversCase.current = (os.path.abspath(p) for p in sys.argv[1:4])
 WHY = "program-scope variables"
-FROM_TEXT = ("source", "linked", "header", "included", "clone", "other")
+FROM_TEXT = ("source", "linked", "header", "included", "clone", "other", "recorded")
 
 
 class Variables(DriversCase):
@@ -110,7 +110,7 @@ def add(name, method, *args):
 for played, words in (("", None), ("_played", "variables")):
     for how in FROM_TEXT + (("binary",) if words else ()):
         add(how + "_stays" + played, Variables.stays, words, how)
-    for how in ("unlaunched", "gone", "none"):
+    for how in ("unlaunched", "gone", "none", "unrun"):
         add(how + "_moves" + played, Variables.moves, words, how)
 
 

@@ -88,6 +88,8 @@ int case_churn(int argc, char **argv);
 int case_dag(int argc, char **argv);
 int case_two_devices(int argc, char **argv);
 int case_live_events(int argc, char **argv);
+int case_cmdbufs(int argc, char **argv);
+int case_cmdbuf_dies(int argc, char **argv);
 int case_told_end(int argc, char **argv);
 int case_long_wait_list(int argc, char **argv);
 int case_many_buffers(int argc, char **argv);

@@ -141,6 +141,8 @@ int main(int argc, char **argv)
         {"two_devices", case_two_devices},
         {"live_events", case_live_events},
         {"told_end", case_told_end},
+        {"cmdbufs", case_cmdbufs},
+        {"cmdbuf_dies", case_cmdbuf_dies},
         {"long_wait_list", case_long_wait_list},
         {"many_buffers", case_many_buffers},
         {"deferred", case_deferred},

@@ -461,6 +461,26 @@ def idle(case):
             p.end()
 
 
+def cmdbuf_dies(case):
+    """A program whose recording ends its driver is told so. Nobody else is."""
+    with case.gantry() as gantry:
+        with gantry.program([case.edges, "life"]) as p:
+            p.end()
+        before = gantry.settle_first()
+        with gantry.program([case.edges, "steps", "1000000"]) as neighbour:
+            neighbour.hear("ready")
+            for _ in range(2):
+                with gantry.program([case.edges, "cmdbuf_dies"]) as p:
+                    while p._read():
+                        pass
+                    if p.process.wait() or p.unread not in (b"lost\n", b"recorded\n"):
+                        raise Wrong("status {}: {} {}".format(p.process.returncode, p.unread, p.errors))
+                neighbour.tell()
+                neighbour.hear("step")
+            neighbour.kill()
+        gantry.settle(before)
+
+
 CASES = {
     "one-queue": one_of("one_queue"),
     "whole-writes": one_of("whole_writes"),
@@ -496,6 +516,8 @@ CASES = {
     "killed-anywhere": killed_anywhere,
     "worker-killed-anywhere": worker_killed_anywhere,
     "turns": turns,
+    "cmdbufs": one_of("cmdbufs", times=2),
+    "cmdbuf-dies": cmdbuf_dies,
 }
 
 

@@ -145,6 +145,8 @@ static void begin(void)
     FUZZ_CHECK(gn_clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS);
     FUZZ_CHECK(gn_clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 2, devices, &n) == CL_SUCCESS && n == 2);
     session = ((struct gn_object *)platform)->session;
+    /* As a worker that tells of them would have been heard. */
+    atomic_store_explicit(&((struct gn_cl_device *)devices[0])->command_buffers, CL_MAKE_VERSION(0, 9, 0), memory_order_relaxed);
 }
 
 /* ---- the program */
@@ -158,6 +160,7 @@ static struct program {
     cl_kernel kernels[POOL];
     cl_event events[POOL];
     cl_sampler samplers[POOL];
+    cl_command_buffer_khr buffers[POOL];
     void *shared[POOL];
     char *memory; /* LARGE bytes */
 } me;
@@ -522,9 +525,71 @@ static void make_others(void)
         (void)gn_clSetUserEventStatus(PICK(me.events), CL_COMPLETE);
 }
 
-static void (*const steps[])(void) = {make_context, make_queue,   make_memory, make_program, make_kernels, make_others,
-                                      ask_device,   split_device, ask_memory,  ask_program,  use_kernel,   transfer,
-                                      map,          wait_for,     share,       disturb};
+static void make_command_buffer(void)
+{
+    const cl_command_buffer_properties_khr flags[] = {CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
+    cl_command_queue q = PICK(me.queues);
+    uint8_t which = fuzz_u8(me.f);
+    KEEP(me.buffers, gn_clCreateCommandBufferKHR(1, &q, which & 1 ? flags : NULL, NULL), gn_clReleaseCommandBufferKHR);
+}
+
+static void record_command(void)
+{
+    const size_t origin[3] = {0}, region[3] = {4, 2, 1}, n[3] = {64, 2, 1}, group[3] = {8, 1, 1};
+    cl_command_buffer_khr b = PICK(me.buffers);
+    cl_mem m = PICK(me.mems), other = PICK(me.mems);
+    uint8_t which = fuzz_u8(me.f);
+    cl_sync_point_khr waits[4] = {1, which, 3, 1}, point = 0;
+    const cl_uint n_waits = which >> 3 & 3;
+    const cl_sync_point_khr *list = n_waits ? waits : NULL;
+    switch (which % 8) {
+    case 0:
+        (void)gn_clCommandBarrierWithWaitListKHR(b, NULL, n_waits, list, &point, NULL);
+        break;
+    case 1:
+        (void)gn_clCommandCopyBufferKHR(b, NULL, m, other, 0, 0, 64, n_waits, list, &point, NULL);
+        break;
+    case 2:
+        (void)gn_clCommandCopyBufferRectKHR(b, NULL, m, other, origin, origin, region, 0, 0, 0, 0, n_waits, list, NULL, NULL);
+        break;
+    case 3:
+        (void)gn_clCommandCopyBufferToImageKHR(b, NULL, m, other, 0, origin, region, n_waits, list, &point, NULL);
+        break;
+    case 4:
+        (void)gn_clCommandCopyImageToBufferKHR(b, NULL, m, other, origin, region, 0, n_waits, list, &point, NULL);
+        break;
+    case 5:
+        (void)gn_clCommandCopyImageKHR(b, NULL, m, other, origin, origin, region, n_waits, list, &point, NULL);
+        break;
+    case 6:
+        (void)gn_clCommandFillBufferKHR(b, NULL, m, "xyzw", 4, 0, 64, n_waits, list, &point, NULL);
+        break;
+    default:
+        (void)gn_clCommandNDRangeKernelKHR(b, NULL, NULL, PICK(me.kernels), 1u + which / 64 % 3, NULL, n, which & 32 ? group : NULL,
+                                           n_waits, list, &point, NULL);
+    }
+}
+
+static void run_commands(void)
+{
+    cl_command_buffer_khr b = PICK(me.buffers);
+    cl_command_queue q = PICK(me.queues);
+    uint8_t which = fuzz_u8(me.f);
+    cl_event e = NULL, after = PICK(me.events);
+    if (which & 1)
+        (void)gn_clFinalizeCommandBufferKHR(b);
+    for (int i = 0; i < 1 + (which >> 6); i++) {
+        (void)gn_clEnqueueCommandBufferKHR(which & 2 ? 1 : 0, which & 2 ? &q : NULL, b, which & 4 && after ? 1 : 0,
+                                           which & 4 && after ? &after : NULL, which & 8 ? &e : NULL);
+        KEEP(me.events, e, gn_clReleaseEvent);
+        e = NULL;
+    }
+    ASK(gn_clGetCommandBufferInfoKHR, b, CL_COMMAND_BUFFER_QUEUES_KHR + which / 16 % 5);
+}
+
+static void (*const steps[])(void) = {make_context, make_queue, make_memory,         make_program,   make_kernels, make_others, ask_device,
+                                      split_device, ask_memory, ask_program,         use_kernel,     transfer,     map,         wait_for,
+                                      share,        disturb,    make_command_buffer, record_command, run_commands};
 
 #define RELEASE(pool, release)                                                                                                             \
     for (uint32_t i = 0; i < POOL; i++)                                                                                                    \
@@ -536,6 +601,7 @@ static void let_go(void)
     for (uint32_t i = 0; i < POOL; i++)
         if (me.shared[i])
             gn_clSVMFree(me.contexts[0], me.shared[i]);
+    RELEASE(me.buffers, gn_clReleaseCommandBufferKHR)
     RELEASE(me.events, gn_clReleaseEvent)
     RELEASE(me.kernels, gn_clReleaseKernel)
     RELEASE(me.programs, gn_clReleaseProgram)

@@ -115,6 +115,58 @@ def seeds(w):
                                                            capabilities=(1, 8, 0), largest=(1, 8, 8), n_devices=1)),
         m(w.message("Svm", id=handle(4), context=handle(2), flags=1, size=4096, address=BASE, pages=(2, 0, 0))),
         m(w.message("SvmFill", queue=handle(3), event=5, address=BASE, pattern=b"abcd", pattern_size=4, size=4096, reply=0)))
+    command_buffer_seeds(put, m, w, start)
+
+
+def command_buffer_seeds(put, m, w, start):
+    def args(first=(3, handle(4)), last=b"z" * 256):
+        """All that the strict driver's kernels have."""
+        return b"".join((arg(0, first[0], 8, first[1]), arg(1, 2, 64, 0), *(arg(i, 1, 8, i) for i in (2, 3, 4)),
+                         arg(5, 1, 256, 0, last)))
+
+    recorded = [*start, m(w.command_buffer()), m(w.record_fill()), m(w.record("BarrierWithWaitList", points=[1], sync_point=(1, 4, 64))),
+                m(w.record("CopyBuffer", src_buffer=handle(4), dst_buffer=handle(4), dst_offset=2048, size=2048, points=[1, 2])),
+                m(w.record_launch(args(), points=[3])), m(w.finalize())]
+    gone = [m(w.destroy(handle(4), "mem")), m(w.destroy(handle(6), "kernel")), m(w.destroy(handle(5), "program"))]
+    dropped = m(w.destroy(handle(7), "cmdbuf"))
+    put("command-buffer", *recorded, m(w.run()), m(w.run(event=2, waits=[1], shown=1)), dropped)
+    put("command-buffer-alone", *recorded, *gone, m(w.run()), m(w.run(event=2)), dropped)
+    put("command-buffer-dropped", *recorded, *gone, m(w.run()), m(w.run(event=2, waits=[1])), dropped, end(), end(), mode=LATER)
+    put("command-buffer-late", *recorded, m(w.user_event(9)), m(w.run(waits=[9])), m(w.run(event=2)), *gone, dropped,
+        m(w.set_user_event(9, -5)))
+    put("command-buffer-over-kernels", *start, m(w.message("Kernels", program=handle(5), ids=words(handle(10), handle(11), handle(12)),
+                                                           num_kernels=3)), m(w.command_buffer()), m(w.record_launch(args(), kernel=handle(10))),
+        m(w.record_launch(args(), kernel=handle(11), sizes=(8, 8, 8))), m(w.finalize()), m(w.run()))
+    put("command-buffer-on-another-queue", *recorded, m(w.queue(handle(8), properties=1)), m(w.run(queue=handle(8))))
+    put("odd-command-buffer-properties", *start, m(w.command_buffer(properties=words(0x1293))),
+        m(w.command_buffer(handle(8), properties=words(0x1293, 8, 0))), m(w.command_buffer(handle(9), properties=words(0x1084, 1, 0))))
+    put("command-buffer-of-no-queue", *start, m(w.command_buffer(queue=0)), m(w.command_buffer(queue=handle(4))))
+    put("run-while-recorded", *recorded[:-1], m(w.run()), m(w.finalize()), m(w.run(event=2)))
+    put("recorded-after-the-end", *recorded, m(w.record_fill()), m(w.record_launch(args())), m(w.finalize()), m(w.run()))
+    put("points-of-no-command", *start, m(w.command_buffer()), m(w.record_fill(points=[1])), m(w.record_fill(points=[0])),
+        m(w.record_fill()), m(w.record_fill(points=[2])), m(w.record_fill(points=[0xffffffff, 1])))
+    put("points-without-a-list", *start, m(w.command_buffer()),
+        m(w.message("clCommandBarrierWithWaitListKHR", command_buffer=handle(7), num_sync_points_in_wait_list=0x40000001)))
+    put("recorded-from-nowhere", *start, m(w.command_buffer()), m(w.record_fill(buffer=0)), m(w.record_fill(pattern=b"")),
+        m(w.record("CopyBuffer", dst_buffer=handle(4), size=16)), m(w.record("CopyBuffer", src_buffer=handle(4), size=16)),
+        m(w.record("CopyBufferRect", src_buffer=handle(4), dst_buffer=handle(4))), m(w.record("FillImage", image=handle(4))))
+    put("recorded-beyond", *start, m(w.command_buffer()), m(w.record_fill(offset=(1 << 64) - 4, size=4096)),
+        m(w.record_fill(offset=4092, size=8)), m(w.record_fill(pattern=b"x" * 129)), m(w.finalize()), m(w.run()))
+    begun = [*start, m(w.command_buffer())]
+    put("recorded-launch-of-nothing", *begun, m(w.record_launch(args(), kernel=0)), m(w.record_launch(args(), work_dim=0, sizes=())),
+        m(w.record_launch(args(), sizes=(1, 1, 1, 1))), m(w.record_launch(args(), sizes=())))
+    put("recorded-launch-of-many", *begun, m(w.record_launch(args(), sizes=(1,), work_dim=0xffffffff)))
+    put("recorded-arguments-missing", *begun, m(w.record_launch()), m(w.record_launch(args()[:16])), m(w.record_launch(args()[16:])),
+        m(w.record_launch(args()[:16] * 2)), m(w.record_launch(args() + arg(6, 1, 8, 0))))
+    put("recorded-argument-of-no-kind", *begun, m(w.record_launch(args((9, 0)))))
+    put("recorded-argument-beyond", *begun, m(w.record_launch(args(last=b"z" * 8))))
+    put("recorded-argument-of-another-kind", *begun, m(w.record_launch(args((3, handle(3))))))
+    put("recorded-argument-gone", *begun, m(w.destroy(handle(4), "mem")), m(w.record_launch(args())))
+    put("recorded-arguments-odd", *begun, m(w.record_launch(args((6, 0)))), m(w.record_launch(args((3, 0)))),
+        m(w.record_launch(args((5, BASE)))), m(w.record_launch(args((2, 0)))), m(w.finalize()), m(w.run()))
+    put("another-kind-for-a-command-buffer", *start, m(w.record_fill(command_buffer=handle(4))))
+    put("run-of-another-kind", *start, m(w.run(command_buffer=handle(4))))
+    put("run-of-nothing", *start, m(w.run(command_buffer=0)))
 
 
 # The front end's (guest_fuzz.c): what the program does, and what it is answered in between: how (16: each word its own), a number out
@@ -133,14 +185,19 @@ def guest_seeds():
     program = bytes([3, 0, 0]) + good + bytes([0])
     kernel = program + bytes([4, 0, 0, 0]) + good
     for name, parts in {
-        "every-step": b"".join(bytes([s]) + bytes(24) for s in range(16)),
-        "every-step-ones": b"".join(bytes([s]) + b"A" * 24 for s in range(16)),
+        "every-step": b"".join(bytes([s]) + bytes(24) for s in range(19)),
+        "every-step-ones": b"".join(bytes([s]) + b"A" * 24 for s in range(19)),
         "extensions-without-end": bytes([6, 129]) + says((1 << 64) - 33),
         "more-arguments-the-second-time": kernel + says(33) + says(65537) + good,
         "a-group-of-nothing": kernel + says(1) + says(1, 1, 0, 0) + bytes([10, 0, 0, 16]) + good + bytes([0]),
         "more-binaries-than-told": program + bytes([9, 0, 1]) + says(8) + says(1 << 20) + good,
         "at-home-unasked": buffer_ + says(1) + bytes([0, 12, 0, 0, 4, 7]),
         "more-kernels-than-asked-for": program + bytes([4, 0, 2]) + says(2) + says(64) + good * 8,
+        "points-and-runs": buffer_ + bytes([0, 16, 0, 0]) + good * 2 + bytes([0]) +
+                           b"".join(bytes([17, 0, 0, 0, which]) + says(1 << 20) for which in (0, 8, 17, 6, 30)) +
+                           bytes([18, 0, 0, 9]) + good * 2 + bytes([0, 18, 0, 0, 0xcb]) + good * 8 + bytes([0] * 8),
+        "recorded-launch": kernel + good * 2 + bytes([16, 0, 0, 0]) + good * 2 + bytes([17, 0, 0, 0, 7, 0]) + says(1) +
+                           bytes([18, 0, 0, 9]) + good * 2,
         "more-parts-than-asked-for": bytes([7]) + says(2) + says(64),
     }.items():
         with open(os.path.join(folder, name), "wb") as f:

@@ -31,8 +31,7 @@ bool strict_driver_end(unsigned which, int status)
     return true;
 }
 
-/* A command has been taken: its wait list is looked at, its event made. */
-static cl_int queued(cl_command_queue h, cl_uint n, const cl_event *waits, cl_event *event)
+cl_int strict_queued(cl_command_queue h, cl_uint n, const cl_event *waits, cl_event *event)
 {
     struct thing *q = of(h, QUEUE);
     if (!q)
@@ -102,7 +101,7 @@ static cl_int CL_API_CALL release_event(cl_event e)
     return strict_release(e, EVENT, CL_INVALID_EVENT);
 }
 
-static bool inside(struct thing *buffer, size_t offset, size_t n)
+bool strict_inside(struct thing *buffer, size_t offset, size_t n)
 {
     return buffer && buffer->type == CL_MEM_OBJECT_BUFFER && n && offset <= buffer->bytes && n <= buffer->bytes - offset;
 }
@@ -111,9 +110,9 @@ static cl_int CL_API_CALL read_buffer(cl_command_queue q, cl_mem b, cl_bool bloc
                                       const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
-    if (!inside(of(b, MEM), offset, n) || !to)
+    if (!strict_inside(of(b, MEM), offset, n) || !to)
         return CL_INVALID_VALUE;
-    cl_int result = queued(q, n_waits, waits, event);
+    cl_int result = strict_queued(q, n_waits, waits, event);
     if (!result)
         write_all(to, n);
     return result;
@@ -123,14 +122,13 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue q, cl_mem b, cl_bool blo
                                        cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     FUZZ_CHECK(!blocking);
-    if (!inside(of(b, MEM), offset, n) || !from)
+    if (!strict_inside(of(b, MEM), offset, n) || !from)
         return CL_INVALID_VALUE;
     read_all(from, n);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
-/* The bytes that a rectangle covers, counted from its origin's own; false: no good rectangle. */
-static bool rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice, size_t *ret_from, size_t *ret_bytes)
+bool strict_rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice, size_t *ret_from, size_t *ret_bytes)
 {
     const size_t big = 1u << 20;
     if (!origin || !region)
@@ -156,10 +154,11 @@ static cl_int rect(cl_command_queue q, cl_mem b, const size_t *buffer_origin, co
                    cl_event *event)
 {
     size_t b_from, b_bytes, h_from, h_bytes;
-    if (!rectangle(buffer_origin, region, b_row, b_slice, &b_from, &b_bytes) ||
-        !rectangle(host_origin, region, h_row, h_slice, &h_from, &h_bytes) || !inside(of(b, MEM), b_from, b_bytes) || (!to && !from))
+    if (!strict_rectangle(buffer_origin, region, b_row, b_slice, &b_from, &b_bytes) ||
+        !strict_rectangle(host_origin, region, h_row, h_slice, &h_from, &h_bytes) || !strict_inside(of(b, MEM), b_from, b_bytes) ||
+        (!to && !from))
         return CL_INVALID_VALUE;
-    cl_int result = queued(q, n_waits, waits, event);
+    cl_int result = strict_queued(q, n_waits, waits, event);
     if (!result && to)
         write_all((char *)to + h_from, h_bytes);
     if (!result && from)
@@ -186,16 +185,17 @@ static cl_int CL_API_CALL write_rect(cl_command_queue q, cl_mem b, cl_bool block
 static cl_int CL_API_CALL fill_buffer(cl_command_queue q, cl_mem b, const void *pattern, size_t pattern_bytes, size_t offset, size_t n,
                                       cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    if (!pattern || !pattern_bytes || pattern_bytes > 128 || (pattern_bytes & (pattern_bytes - 1)) || !inside(of(b, MEM), offset, n))
+    if (!pattern || !pattern_bytes || pattern_bytes > 128 || (pattern_bytes & (pattern_bytes - 1)) || !strict_inside(of(b, MEM), offset, n))
         return CL_INVALID_VALUE;
     read_all(pattern, pattern_bytes);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL copy_buffer(cl_command_queue q, cl_mem a, cl_mem b, size_t from, size_t to, size_t n, cl_uint n_waits,
                                       const cl_event *waits, cl_event *event)
 {
-    return inside(of(a, MEM), from, n) && inside(of(b, MEM), to, n) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
+    return strict_inside(of(a, MEM), from, n) && strict_inside(of(b, MEM), to, n) ? strict_queued(q, n_waits, waits, event)
+                                                                                  : CL_INVALID_VALUE;
 }
 
 static cl_int CL_API_CALL copy_rect(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *to, const size_t *region,
@@ -203,13 +203,13 @@ static cl_int CL_API_CALL copy_rect(cl_command_queue q, cl_mem a, cl_mem b, cons
                                     cl_event *event)
 {
     size_t at, n;
-    if (!rectangle(from, region, a_row, a_slice, &at, &n) || !inside(of(a, MEM), at, n) ||
-        !rectangle(to, region, b_row, b_slice, &at, &n) || !inside(of(b, MEM), at, n))
+    if (!strict_rectangle(from, region, a_row, a_slice, &at, &n) || !strict_inside(of(a, MEM), at, n) ||
+        !strict_rectangle(to, region, b_row, b_slice, &at, &n) || !strict_inside(of(b, MEM), at, n))
         return CL_INVALID_VALUE;
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
-static bool in_image(struct thing *m, const size_t *origin, const size_t *region)
+bool strict_in_image(struct thing *m, const size_t *origin, const size_t *region)
 {
     if (!m || !m->element || !origin || !region)
         return false;
@@ -250,10 +250,10 @@ static cl_int CL_API_CALL read_image(cl_command_queue q, cl_mem h, cl_bool block
 {
     struct thing *m = of(h, MEM);
     FUZZ_CHECK(!blocking);
-    if (!of(q, QUEUE) || !in_image(m, origin, region) || !to)
+    if (!of(q, QUEUE) || !strict_in_image(m, origin, region) || !to)
         return CL_INVALID_VALUE;
     cl_int result = image_rows(m, region, row, slice, to, NULL);
-    return result ? result : queued(q, n_waits, waits, event);
+    return result ? result : strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL write_image(cl_command_queue q, cl_mem h, cl_bool blocking, const size_t *origin, const size_t *region,
@@ -261,37 +261,40 @@ static cl_int CL_API_CALL write_image(cl_command_queue q, cl_mem h, cl_bool bloc
 {
     struct thing *m = of(h, MEM);
     FUZZ_CHECK(!blocking);
-    if (!of(q, QUEUE) || !in_image(m, origin, region) || !from)
+    if (!of(q, QUEUE) || !strict_in_image(m, origin, region) || !from)
         return CL_INVALID_VALUE;
     cl_int result = image_rows(m, region, row, slice, NULL, from);
-    return result ? result : queued(q, n_waits, waits, event);
+    return result ? result : strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL fill_image(cl_command_queue q, cl_mem h, const void *color, const size_t *origin, const size_t *region,
                                      cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    if (!color || !in_image(of(h, MEM), origin, region))
+    if (!color || !strict_in_image(of(h, MEM), origin, region))
         return CL_INVALID_VALUE;
     read_all(color, 16);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL copy_image(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *to, const size_t *region,
                                      cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    return in_image(of(a, MEM), from, region) && in_image(of(b, MEM), to, region) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
+    return strict_in_image(of(a, MEM), from, region) && strict_in_image(of(b, MEM), to, region) ? strict_queued(q, n_waits, waits, event)
+                                                                                                : CL_INVALID_VALUE;
 }
 
 static cl_int CL_API_CALL image_to_buffer(cl_command_queue q, cl_mem a, cl_mem b, const size_t *from, const size_t *region, size_t to,
                                           cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    return in_image(of(a, MEM), from, region) && inside(of(b, MEM), to, 1) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
+    return strict_in_image(of(a, MEM), from, region) && strict_inside(of(b, MEM), to, 1) ? strict_queued(q, n_waits, waits, event)
+                                                                                         : CL_INVALID_VALUE;
 }
 
 static cl_int CL_API_CALL buffer_to_image(cl_command_queue q, cl_mem a, cl_mem b, size_t from, const size_t *to, const size_t *region,
                                           cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    return in_image(of(b, MEM), to, region) && inside(of(a, MEM), from, 1) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
+    return strict_in_image(of(b, MEM), to, region) && strict_inside(of(a, MEM), from, 1) ? strict_queued(q, n_waits, waits, event)
+                                                                                         : CL_INVALID_VALUE;
 }
 
 static void *CL_API_CALL map_buffer(cl_command_queue q, cl_mem b, cl_bool blocking, cl_map_flags flags, size_t offset, size_t n,
@@ -299,7 +302,7 @@ static void *CL_API_CALL map_buffer(cl_command_queue q, cl_mem b, cl_bool blocki
 {
     struct thing *m = of(b, MEM);
     (void)flags, (void)blocking;
-    *result = inside(m, offset, n) ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
+    *result = strict_inside(m, offset, n) ? strict_queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
     if (*result)
         return NULL;
     if (!m->memory)
@@ -314,7 +317,7 @@ static void *CL_API_CALL map_image(cl_command_queue q, cl_mem h, cl_bool blockin
 {
     struct thing *m = of(h, MEM);
     (void)flags, (void)blocking;
-    *result = in_image(m, origin, region) && row ? queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
+    *result = strict_in_image(m, origin, region) && row ? strict_queued(q, n_waits, waits, event) : CL_INVALID_VALUE;
     if (*result)
         return NULL;
     *row = 64;
@@ -329,7 +332,7 @@ static cl_int CL_API_CALL unmap(cl_command_queue q, cl_mem h, void *at, cl_uint 
 {
     struct thing *m = of(h, MEM);
     FUZZ_CHECK(m && m->memory && (unsigned char *)at >= m->memory && (unsigned char *)at < m->memory + m->bytes);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL migrate(cl_command_queue q, cl_uint n, const cl_mem *all, cl_mem_migration_flags flags, cl_uint n_waits,
@@ -341,7 +344,7 @@ static cl_int CL_API_CALL migrate(cl_command_queue q, cl_uint n, const cl_mem *a
     for (cl_uint i = 0; i < n; i++)
         if (!of(all[i], MEM))
             return CL_INVALID_MEM_OBJECT;
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL launch(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset, const size_t *global,
@@ -354,12 +357,12 @@ static cl_int CL_API_CALL launch(cl_command_queue q, cl_kernel k, cl_uint dim, c
         read_all(offset, dim * sizeof *offset);
     if (local)
         read_all(local, dim * sizeof *local);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL task(cl_command_queue q, cl_kernel k, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
-    return of(k, KERNEL) ? queued(q, n_waits, waits, event) : CL_INVALID_KERNEL;
+    return of(k, KERNEL) ? strict_queued(q, n_waits, waits, event) : CL_INVALID_KERNEL;
 }
 
 /* ---- shared virtual memory: addresses are the window's, which lies over what the test has mapped */
@@ -384,7 +387,7 @@ static cl_int CL_API_CALL svm_copy(cl_command_queue q, cl_bool blocking, void *t
         return CL_INVALID_VALUE;
     read_all(from, n);
     write_all(to, n);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL svm_fill(cl_command_queue q, void *to, const void *pattern, size_t pattern_bytes, size_t n, cl_uint n_waits,
@@ -395,7 +398,7 @@ static cl_int CL_API_CALL svm_fill(cl_command_queue q, void *to, const void *pat
     read_all(pattern, pattern_bytes);
     for (size_t i = 0; i < n; i += pattern_bytes)
         memcpy((char *)to + i, pattern, pattern_bytes);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL svm_map(cl_command_queue q, cl_bool blocking, cl_map_flags flags, void *at, size_t n, cl_uint n_waits,
@@ -404,13 +407,13 @@ static cl_int CL_API_CALL svm_map(cl_command_queue q, cl_bool blocking, cl_map_f
     (void)flags;
     FUZZ_CHECK(!blocking);
     read_all(at, n);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL svm_unmap(cl_command_queue q, void *at, cl_uint n_waits, const cl_event *waits, cl_event *event)
 {
     read_all(at, 1);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 static cl_int CL_API_CALL svm_migrate(cl_command_queue q, cl_uint n, const void **at, const size_t *sizes, cl_mem_migration_flags flags,
@@ -421,7 +424,7 @@ static cl_int CL_API_CALL svm_migrate(cl_command_queue q, cl_uint n, const void 
         return CL_INVALID_VALUE;
     for (cl_uint i = 0; i < n; i++)
         read_all(at[i], sizes && sizes[i] ? sizes[i] : 1);
-    return queued(q, n_waits, waits, event);
+    return strict_queued(q, n_waits, waits, event);
 }
 
 void strict_commands(cl_icd_dispatch *table)
@@ -453,8 +456,8 @@ void strict_commands(cl_icd_dispatch *table)
     table->clEnqueueNDRangeKernel = launch;
     table->clEnqueueTask = task;
     table->clEnqueueMarker = NULL; /* holes are allowed */
-    table->clEnqueueMarkerWithWaitList = queued;
-    table->clEnqueueBarrierWithWaitList = queued;
+    table->clEnqueueMarkerWithWaitList = strict_queued;
+    table->clEnqueueBarrierWithWaitList = strict_queued;
     table->clSVMAlloc = svm_alloc;
     table->clSVMFree = svm_free;
     table->clEnqueueSVMMemcpy = svm_copy;

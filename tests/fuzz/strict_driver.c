@@ -69,10 +69,13 @@ static cl_int CL_API_CALL device_ids(cl_platform_id p, cl_device_type type, cl_u
 
 static cl_int CL_API_CALL device_info(cl_device_id d, cl_device_info what, size_t size, void *value, size_t *size_ret)
 {
+    static const cl_name_version extensions[] = {{CL_MAKE_VERSION(0, 9, 0), CL_KHR_COMMAND_BUFFER_EXTENSION_NAME}};
     struct thing *t = of(d, DEVICE);
     if (!t)
         return CL_INVALID_DEVICE;
     switch (what) {
+    case CL_DEVICE_EXTENSIONS_WITH_VERSION:
+        return answer(extensions, sizeof extensions, size, value, size_ret);
     case CL_DEVICE_TYPE:
         return answer_number(CL_DEVICE_TYPE_CPU, sizeof(cl_device_type), size, value, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:
@@ -175,6 +178,8 @@ static cl_int CL_API_CALL queue_info(cl_command_queue h, cl_command_queue_info w
     struct thing *q = of(h, QUEUE);
     if (!q)
         return CL_INVALID_COMMAND_QUEUE;
+    if (what == CL_QUEUE_CONTEXT)
+        return answer(&q->parent, sizeof q->parent, size, value, size_ret);
     if (what == CL_QUEUE_DEVICE)
         return answer(&q->device, sizeof q->device, size, value, size_ret);
     return answer_number(q->properties, sizeof q->properties, size, value, size_ret);
@@ -453,6 +458,7 @@ static void fill_table(void)
     strict_driver.clReleaseSampler = release_sampler;
     strict_programs(&strict_driver);
     strict_commands(&strict_driver);
+    strict_recorded(&strict_driver);
 }
 
 void strict_driver_start(bool later)

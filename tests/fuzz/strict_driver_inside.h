@@ -2,11 +2,13 @@
 #ifndef FUZZ_STRICT_DRIVER_INSIDE_H
 #define FUZZ_STRICT_DRIVER_INSIDE_H
 
+#include <CL/cl_ext.h>
+
 #include "fuzz.h"
 #include "strict_driver.h"
 
 /* What the strict driver's files, and nobody else, know: a thing for each object it has made, and how it treats what it is given. */
-enum kind { PLATFORM = 1, DEVICE, CONTEXT, QUEUE, MEM, SAMPLER, PROGRAM, KERNEL, EVENT };
+enum kind { PLATFORM = 1, DEVICE, CONTEXT, QUEUE, MEM, SAMPLER, PROGRAM, KERNEL, EVENT, CMDBUF };
 
 #define MAGIC      0x57121c7du
 #define MAX_MEMORY (1u << 20)
@@ -22,7 +24,7 @@ struct thing {
     cl_mem_object_type type;
     size_t bytes, element, width, height, depth;
     unsigned char *memory;
-    int status; /* an event's */
+    int status; /* an event's; a command buffer's: not 0 when it is finalized */
     void(CL_CALLBACK *told)(cl_event, cl_int, void *);
     void *told_arg;
     struct thing *next; /* in the list of outstanding events */
@@ -104,6 +106,15 @@ static inline void *made(cl_int *result, void *t)
 /* Each puts its calls into the driver's table. */
 void strict_programs(cl_icd_dispatch *table);
 void strict_commands(cl_icd_dispatch *table);
+void strict_recorded(cl_icd_dispatch *table);
+
+/* Of commands: one has been taken, whose wait list is looked at and event made. */
+cl_int strict_queued(cl_command_queue h, cl_uint n, const cl_event *waits, cl_event *event);
+bool strict_inside(struct thing *buffer, size_t offset, size_t n);
+/* The bytes that a rectangle covers, counted from its origin's own; false: no good rectangle. */
+bool strict_rectangle(const size_t *origin, const size_t *region, size_t row, size_t slice, size_t *ret_from, size_t *ret_bytes);
+bool strict_in_image(struct thing *m, const size_t *origin, const size_t *region);
+
 /* Before each input: no command is outstanding. later: they wait for strict_driver_end. */
 void strict_commands_start(bool later);
 

@@ -208,6 +208,8 @@ static cl_int CL_API_CALL kernel_info(cl_kernel k, cl_kernel_info what, size_t s
 {
     if (!of(k, KERNEL))
         return CL_INVALID_KERNEL;
+    if (what == CL_KERNEL_CONTEXT)
+        return answer(&of(k, KERNEL)->parent->parent, sizeof(void *), size, value, size_ret);
     if (what == CL_KERNEL_NUM_ARGS)
         return answer_number(N_ARGS, sizeof(cl_uint), size, value, size_ret);
     return answer("kernel", 7, size, value, size_ret);
@@ -231,8 +233,12 @@ static cl_int CL_API_CALL kernel_arg_info(cl_kernel k, cl_uint index, cl_kernel_
 static cl_int CL_API_CALL work_group_info(cl_kernel k, cl_device_id d, cl_kernel_work_group_info what, size_t size, void *value,
                                           size_t *size_ret)
 {
-    (void)what;
-    return of(k, KERNEL) && (!d || of(d, DEVICE)) ? answer_number(64, 8, size, value, size_ret) : CL_INVALID_KERNEL;
+    static const size_t none_demanded[3];
+    if (!of(k, KERNEL) || (d && !of(d, DEVICE)))
+        return CL_INVALID_KERNEL;
+    if (what == CL_KERNEL_COMPILE_WORK_GROUP_SIZE)
+        return answer(none_demanded, sizeof none_demanded, size, value, size_ret);
+    return answer_number(64, 8, size, value, size_ret);
 }
 
 static cl_int CL_API_CALL sub_group_info(cl_kernel k, cl_device_id d, cl_kernel_sub_group_info what, size_t in_size, const void *in,

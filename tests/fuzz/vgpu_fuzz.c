@@ -173,6 +173,12 @@ static bool step(struct fuzz *f)
 
 /* ---- the end, which in a worker is the process's */
 
+static void end_given(void)
+{
+    while (strict_driver_end(0, CL_COMPLETE))
+        hear_nothing(session_end);
+}
+
 static void end_commands(void)
 {
     for (int again = 0; again < 2; again++) {
@@ -191,8 +197,7 @@ static void end_commands(void)
             atomic_store(&d->dirty, true);
             gn_device_pump(d);
         }
-        while (strict_driver_end(0, CL_COMPLETE))
-            hear_nothing(session_end);
+        end_given();
     }
 }
 
@@ -231,6 +236,7 @@ static void let_go(void)
     int fds[64];
     end_commands();
     free_objects();
+    end_given(); /* markers behind the last commands of queues */
     free_events();
     for (int seq = 0; seq < 256; seq++)
         for (int n = 0; gn_vgpu_take_folders(&v, (uint64_t)seq, 0, fds) == 0 && n < 64; n++)
@@ -238,6 +244,7 @@ static void let_go(void)
     gn_svm_host_free(((struct gn_opencl_vgpu *)v.detail)->svm);
     FUZZ_CHECK(v.lease.used_bytes == ((struct gn_opencl_vgpu *)v.detail)->printf_bytes);
     close(v.lease.wake_fd);
+    free(((struct gn_opencl_vgpu *)v.detail)->extensions);
     free(v.detail);
     free(v.devices);
     for (uint32_t i = 1; i < atomic_load(&v.n_segments); i++)

@@ -3,13 +3,12 @@
  * A program that uses the device in a random order of operations and compares each result with a model
  * of its own, until a line comes on stdin. It is right only if no migration changes a byte.
  *
- *     stress KIND      KIND: images, svm, events, programs
+ *     stress KIND      KIND: images, svm, events, programs, cmdbufs
  *
  * Says "goes" when everything is made; at the end the number of its steps, then "right", or at the first
  * difference what was wrong.
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
+#include "stress.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -20,27 +19,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "must.h"
+const char source[] = "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
+                      "kernel void stir(global uint *a, uint n) { uint i = get_global_id(0); a[i] = a[i] * 1664525u + n; }\n"
+                      "kernel void draw(write_only image2d_t to, uint x, uint y, uint n) {\n"
+                      "    int2 at = (int2)(x + get_global_id(0), y + get_global_id(1));\n"
+                      "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
+                      "}\n";
 
-static const char source[] = "kernel void add(global uint *a, uint n) { a[get_global_id(0)] += n; }\n"
-                             "kernel void stir(global uint *a, uint n) { uint i = get_global_id(0); a[i] = a[i] * 1664525u + n; }\n"
-                             "kernel void draw(write_only image2d_t to, uint x, uint y, uint n) {\n"
-                             "    int2 at = (int2)(x + get_global_id(0), y + get_global_id(1));\n"
-                             "    write_imageui(to, at, (uint4)(at.x ^ n, at.y + n, n, 7) & 255u);\n"
-                             "}\n";
-
-static cl_context context;
-static cl_device_id device;
-static cl_command_queue queue, unordered;
+cl_platform_id platform;
+cl_context context;
+cl_device_id device;
+cl_command_queue queue, unordered;
 static uint64_t seed = 1;
 
-static uint32_t dice(uint32_t n)
+uint32_t dice(uint32_t n)
 {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(seed >> 33) % n;
 }
 
-static cl_program build(const char *text, const char *options)
+cl_program build(const char *text, const char *options)
 {
     cl_int r;
     cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &r);
@@ -49,7 +47,7 @@ static cl_program build(const char *text, const char *options)
     return program;
 }
 
-static cl_kernel kernel_of(cl_program program, const char *name)
+cl_kernel kernel_of(cl_program program, const char *name)
 {
     cl_int r;
     cl_kernel k = clCreateKernel(program, name, &r);
@@ -67,7 +65,6 @@ static void launch(cl_command_queue q, cl_kernel k, cl_mem mem, uint32_t n, size
 
 static void set_up(void)
 {
-    cl_platform_id platform;
     cl_int r;
     MUST(clGetPlatformIDs(1, &platform, NULL));
     MUST(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
@@ -432,10 +429,9 @@ static const struct {
     void (*set_up)(void);
     void (*step)(uint32_t n);
 } kinds[] = {
-    {"images", set_up_images, image_step},
-    {"svm", set_up_svm, svm_step},
-    {"events", set_up_events, event_step},
-    {"programs", nothing, program_step},
+    {"images", set_up_images, image_step},    {"svm", set_up_svm, svm_step},
+    {"events", set_up_events, event_step},    {"programs", nothing, program_step},
+    {"cmdbufs", set_up_cmdbufs, cmdbuf_step},
 };
 
 int main(int argc, char **argv)
@@ -454,6 +450,6 @@ int main(int argc, char **argv)
         printf("%u steps\nright\n", n);
         return 0;
     }
-    fprintf(stderr, "usage: stress images|svm|events|programs\n");
+    fprintf(stderr, "usage: stress images|svm|events|programs|cmdbufs\n");
     return 2;
 }

@@ -22,7 +22,7 @@ import mover  # noqa: E402
 
 SKIP = 77
 END_S = 240    # ends a wait that would never end
-KINDS = ("images", "svm", "events", "programs")
+KINDS = ("images", "svm", "events", "programs", "cmdbufs")
 
 
 def run(options, kind, daemons):

@@ -49,8 +49,8 @@ class Clinfo(Program):
 
     needs = ("clinfo",)
     packages = "clinfo"
-    # Extensions that add entry points or queries which Gantry does not carry.
-    not_carried = {"cl_khr_command_buffer", "cl_pocl_content_size"}
+    # An extension that adds entry points which Gantry does not carry.
+    not_carried = {"cl_pocl_content_size"}
 
     def commands(self, side):
         return [["clinfo"], ["clinfo", "--raw"]]
@@ -68,17 +68,7 @@ class Clinfo(Program):
     def normal(self, text):
         """The text without what may differ: the suffix, native kernels, extensions not carried, the version of cl_khr_icd, spaces."""
         lines = []
-        skip = 0
         for line in text.splitlines():
-            if skip:
-                skip -= 1
-                continue
-            # A paragraph that clinfo prints only where the device has command buffers; its last heading has two lines under it.
-            if "Required queue properties for command buffer" in line:
-                skip = 2
-                continue
-            if "Command buffer capabilities" in line or "CL_DEVICE_COMMAND_BUFFER_" in line:
-                continue
             for name in self.not_carried:
                 line = re.sub(r"\b" + name + r"\b(:0x[0-9a-f]+| +0x[0-9a-f]+ \([0-9.]+\))?", "", line)
             line = re.sub(r"^\[(POCL|GANTRY)/", "[SUFFIX/", line)

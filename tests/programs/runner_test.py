@@ -27,20 +27,15 @@ Number of platforms                               1
   Platform Extensions function suffix             POCL
 Number of devices                                 1
   Max compute units                               2
-  Command buffer capabilities                     kernel printf
-    Required queue properties for command buffer  
-    Out-of-order execution                        No
-    Profiling                                     No
   Prefer user sync for interop                    Yes
     Run native kernels                            Yes
-  Device Extensions                               cl_khr_a   cl_khr_command_buffer cl_khr_fp64
+  Device Extensions                               cl_khr_a   cl_pocl_content_size cl_khr_fp64
   clCreateContext(NULL, ...) [default]            Success [POCL]
 """
 NATIVE_RAW = """\
   CL_PLATFORM_EXTENSIONS_WITH_VERSION             cl_khr_icd:0x400000 cl_pocl_content_size:0x400000
   CL_PLATFORM_ICD_SUFFIX_KHR                      POCL
 [POCL/0]    CL_DEVICE_NAME                                  cpu
-[POCL/0]    CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR       CL_X
 [POCL/0]    CL_DEVICE_EXECUTION_CAPABILITIES                CL_EXEC_KERNEL | CL_EXEC_NATIVE_KERNEL
 """
 GANTRY = """\

@@ -123,7 +123,8 @@ class Inspect(unittest.TestCase):
     def test_calls_are_those_of_the_description(self):
         """Commands that the description does not name as OpenCL does are those of a call that its guest's code answers."""
         others = {"Finish": "clFinish", "Launch": "clEnqueueNDRangeKernel", "SvmCopy": "clEnqueueSVMMemcpy", "SvmFill": "clEnqueueSVMMemFill",
-                  "SvmMap": "clEnqueueSVMMap", "SvmUnmap": "clEnqueueSVMUnmap", "SvmMigrate": "clEnqueueSVMMigrateMem"}
+                  "SvmMap": "clEnqueueSVMMap", "SvmUnmap": "clEnqueueSVMUnmap", "SvmMigrate": "clEnqueueSVMMigrateMem",
+                  "EnqueueCommandBuffer": "clEnqueueCommandBufferKHR"}
         with open(os.path.join(ROOT, "api", "opencl.api"), encoding="utf-8") as f:
             found = re.findall(r"^(?:call|message) (\w+) (\d+) (?:.* )?command\b", f.read(), re.M)
         calls = {int(number): others.get(name, name) for name, number in found}

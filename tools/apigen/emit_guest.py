@@ -220,7 +220,7 @@ def stub(call, out):
 
 
 def addition(call, out):
-    """What the request names has to live as long as the object that it is added to."""
+    """The objects that the request names live as long as the object that it adds to."""
     to = call_param(call, call.track[1])
     named = [p.name for p in call.params if p.mode == "handle" and p is not to]
     if named:

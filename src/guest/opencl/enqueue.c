@@ -72,15 +72,13 @@ int gn_check_clEnqueueBarrierWithWaitList(cl_command_queue command_queue)
 
 /* ---- launches */
 
-#define MAX_RUN_BYTES 16384u
-
-static cl_uint put_args(const struct gn_cl_kernel *k, unsigned char *run)
+cl_uint gn_kernel_args(const struct gn_cl_kernel *k, unsigned char *run)
 {
     cl_uint at = 0;
     for (cl_uint i = 0; i < k->n_args; i++) {
         const struct gn_cl_arg *a = &k->args[i];
         uint32_t tail = gn_arg_tail(a->arg.kind, a->arg.bytes);
-        if (at + sizeof a->arg + tail > MAX_RUN_BYTES)
+        if (at + sizeof a->arg + tail > GN_ARGS_MAX_BYTES)
             return UINT32_MAX;
         memcpy(run + at, &a->arg, sizeof a->arg);
         if (tail)
@@ -160,7 +158,7 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
                      const size_t *local, bool task, cl_uint n, const cl_event *list, cl_event *event)
 {
     struct gn_object *queue = gn_object_of(command_queue, GN_KIND_QUEUE);
-    unsigned char run[MAX_RUN_BYTES];
+    unsigned char run[GN_ARGS_MAX_BYTES];
     size_t offsets[3] = {0}, globals[3] = {0}, locals[3] = {0};
     if (!queue)
         return CL_INVALID_COMMAND_QUEUE;
@@ -173,7 +171,7 @@ static cl_int launch(cl_command_queue command_queue, cl_kernel kernel, cl_uint w
     struct gn_command_show show = {GN_NO_EVENT, 0, check_launch((const void *)queue, k, work_dim, global, local)};
     if (show.doubt == CL_INVALID_WORK_DIMENSION || show.doubt == CL_INVALID_KERNEL_ARGS)
         return show.doubt;
-    cl_uint bytes = put_args(k, run);
+    cl_uint bytes = gn_kernel_args(k, run);
     if (bytes == UINT32_MAX)
         return CL_OUT_OF_RESOURCES;
     for (cl_uint i = 0; i < work_dim; i++) {

@@ -98,7 +98,7 @@ cl_int CL_API_CALL gn_clGetEventInfo(cl_event event, cl_event_info param_name, s
         return gn_answer(&status, sizeof status, param_value_size, param_value, param_value_size_ret);
     }
     case CL_EVENT_REFERENCE_COUNT: {
-        cl_uint n = atomic_load_explicit(&e->o.n_refs, memory_order_relaxed);
+        cl_uint n = atomic_load_explicit(&e->o.n_refs, memory_order_relaxed) - atomic_load_explicit(&e->n_own, memory_order_relaxed);
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     }
     default:

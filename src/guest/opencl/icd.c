@@ -62,13 +62,22 @@ void *CL_API_CALL gn_clGetExtensionFunctionAddress(const char *name)
         {"clGetKernelSubGroupInfoKHR", (void *)gn_clGetKernelSubGroupInfoKHR},
         {"clCreateProgramWithILKHR", (void *)gn_clCreateProgramWithIL},
     };
+    const char *extension;
     for (size_t i = 0; name && i < GN_ARRAY_SIZE(functions); i++)
         if (strcmp(functions[i].name, name) == 0)
             return functions[i].function;
-    return NULL;
+    /* A loader asks for none of these while it has its locks, so that they may attach. */
+    if (!name || !gn_opencl_extension_function(name, &extension))
+        return NULL;
+    const struct gn_cl_root *root = gn_first_platform();
+    return root ? gn_platform_function(root, name) : NULL;
 }
 
 void *CL_API_CALL gn_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name)
 {
-    return gn_object_of(platform, GN_KIND_PLATFORM) ? gn_clGetExtensionFunctionAddress(name) : NULL;
+    const struct gn_cl_root *root = gn_object_of(platform, GN_KIND_PLATFORM);
+    const char *extension;
+    if (root && name && gn_opencl_extension_function(name, &extension))
+        return gn_platform_function(root, name);
+    return root ? gn_clGetExtensionFunctionAddress(name) : NULL;
 }

@@ -89,6 +89,7 @@ cl_int gn_made_clCloneKernel(struct gn_object *made, cl_kernel source_kernel)
         k->args[i].good_bytes = source->args[i].good_bytes;
         k->args[i].good_empty_bytes = source->args[i].good_empty_bytes;
         k->args[i].good_shape = source->args[i].good_shape;
+        k->args[i].named = source->args[i].named;
     }
     return result;
 }
@@ -262,6 +263,7 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         return CL_INVALID_ARG_SIZE;
     struct gn_cl_arg *a = &k->args[arg_index];
     uint32_t class = a->fact.class;
+    struct gn_object *o = NULL; /* that the value is the handle of */
     uint64_t shape = 0;
     bool sure = false;
 
@@ -293,7 +295,7 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
             return CL_INVALID_ARG_SIZE;
         if (arg_size != sizeof(void *) || !has_handle(arg_value))
             break; /* the driver judges the size, or that there is no object */
-        struct gn_object *o = object_of_value(k, arg_value, kind);
+        o = object_of_value(k, arg_value, kind);
         if (!o)
             return kind == GN_KIND_MEM ? CL_INVALID_MEM_OBJECT : kind == GN_KIND_SAMPLER ? CL_INVALID_SAMPLER : CL_INVALID_DEVICE_QUEUE;
         arg.kind = arg_of_kind(o->kind);
@@ -309,8 +311,10 @@ cl_int CL_API_CALL gn_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t
         break;
     }
     cl_int result = give_arg(k, &arg, arg_value, sure);
-    if (!result)
+    if (!result) {
         a->good_shape = shape;
+        a->named = o;
+    }
     return result;
 }
 

@@ -6,6 +6,7 @@
 #include "guest/core/loss.h"
 #include "opencl_wire.h"
 
+#include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 
 /* What the files of the OpenCL front end, generated and handwritten, share: objects and small helpers. */
@@ -37,7 +38,7 @@ struct gn_cl_root { /* platform */
     struct gn_cl_devices *known;           /* and those that there ever were: programs may have their handles */
 };
 
-static inline const struct gn_cl_devices *gn_cl_devices_of(struct gn_cl_root *root)
+static inline const struct gn_cl_devices *gn_cl_devices_of(const struct gn_cl_root *root)
 {
     return atomic_load_explicit(&root->devices, memory_order_acquire);
 }
@@ -49,8 +50,9 @@ struct gn_cl_device {
     struct gn_cl_root *root;
     char name[GN_CL_DEVICE_NAME]; /* of a root device */
     cl_device_type type;
-    cl_uint rank;                   /* who does not choose has the one with the least */
-    cl_device_svm_capabilities svm; /* of a root device, once the session's svm_opened is set */
+    cl_uint rank;                       /* who does not choose has the one with the least */
+    _Atomic cl_version command_buffers; /* gn_command_buffers_of */
+    cl_device_svm_capabilities svm;     /* of a root device, once the session's svm_opened is set */
     uint64_t svm_largest;
 };
 
@@ -155,6 +157,7 @@ struct gn_cl_program {
 };
 
 struct gn_cl_arg {
+    struct gn_object *named; /* the object of arg.value's id when it was set; not held: check before use */
     struct gn_arg_fact fact;
     bool set;
     uint32_t good_bytes;       /* a size that the driver has accepted with a value; 0: none yet */
@@ -182,7 +185,33 @@ struct gn_cl_event {
     cl_command_type type;
     uint64_t queued_ns;
     _Atomic bool set;            /* a user event whose status was set */
+    _Atomic cl_uint n_own;       /* references that the program does not see */
     struct gn_event_times first; /* of the first piece of a transfer in pieces; start_ns 0: none */
+};
+
+/* The objects that a recorded command names; held while its command buffer lives. */
+struct gn_addition {
+    struct gn_addition *next;
+    size_t n;
+    struct gn_object *objects[];
+};
+
+struct gn_cl_cmdbuf {
+    struct gn_object o; /* parent: the queue */
+    struct gn_cl_queue *queue;
+    cl_command_buffer_properties_khr *given; /* NULL: none */
+    cl_uint n_given;
+    bool simultaneous;     /* set once */
+    _Atomic bool accepted; /* the driver has accepted a run, so it accepts the next */
+    _Atomic bool may_print;
+    pthread_mutex_t lock;
+    bool finalized; /* lock, as the rest */
+    struct gn_addition *additions;
+    struct gn_cl_run {
+        uint32_t index;          /* in the event table */
+        struct gn_object *event; /* the event with this index; NULL: the program has none */
+    } * runs;                    /* not over at the last look; the oldest first */
+    size_t n_runs, runs_capacity;
 };
 
 /* The session's OpenCL side. */
@@ -261,8 +290,13 @@ GN_COUNTED(mem)
 GN_COUNTED(sampler)
 GN_COUNTED(program)
 GN_COUNTED(kernel)
+GN_COUNTED(cmdbuf)
 
 /* ---- commands */
+
+/* Writes the arguments as a launch carries them. The number of bytes, or UINT32_MAX: more than the maximum. */
+#define GN_ARGS_MAX_BYTES 16384u
+cl_uint gn_kernel_args(const struct gn_cl_kernel *k, unsigned char *run);
 
 /* Every command's first step: notes who uses the queue. CL_SUCCESS, or the error of a wait list that it may not be given. */
 cl_int gn_command_begin(struct gn_object *queue, cl_uint n, const cl_event *list);
@@ -292,6 +326,21 @@ void gn_mapping_put(struct gn_session *s, struct gn_cl_mapping *mapping);
 /* Before a launch that may print: the program may have put something else on its stdout. */
 void gn_follow_stdout(struct gn_cl_session *s);
 void gn_first_stdout(struct gn_cl_session *s);
+
+/* ---- command buffers */
+
+/* The version of cl_khr_command_buffer that programs see of this device; 0: none. */
+cl_version gn_command_buffers_of(struct gn_cl_device *d);
+/* An entry point of an extension that some device of the platform has; NULL: there is none of this name. */
+void *gn_platform_function(const struct gn_cl_root *root, const char *name);
+/*
+ * Around a request that records. add holds the objects that the command names; NULL: no memory. added takes the request's result
+ * and returns it; after an error it releases them.
+ */
+struct gn_addition *gn_cmdbuf_add(struct gn_object *o, void *const *handles, size_t n);
+cl_int gn_cmdbuf_added(struct gn_object *o, struct gn_addition *addition, cl_int result);
+/* Frees the members when the last reference is gone. */
+void gn_cmdbuf_gone(struct gn_cl_cmdbuf *b);
 
 /* ---- shared virtual memory */
 

@@ -21,13 +21,7 @@ static struct {
     cl_uint n;
 } platforms = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool is_carried(const char *name, size_t n)
-{
-    for (size_t i = 0; i < GN_ARRAY_SIZE(gn_carried); i++)
-        if (strlen(gn_carried[i]) == n && memcmp(gn_carried[i], name, n) == 0)
-            return true;
-    return false;
-}
+#define NOT_ASKED 1u /* no version of an extension */
 
 /* ---- attaching */
 
@@ -114,8 +108,10 @@ static struct gn_cl_device *bind_device(struct gn_cl_root *root, struct gn_sessi
         d->o.dispatch_data = root->o.dispatch_data;
         memcpy(d->name, name, sizeof d->name);
     }
-    if (d)
+    if (d) {
+        atomic_store_explicit(&d->command_buffers, NOT_ASKED, memory_order_relaxed);
         gn_object_rebind(&d->o, s, id);
+    }
     return d;
 }
 
@@ -277,26 +273,6 @@ cl_int CL_API_CALL gn_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *out,
 
 /* ---- extensions */
 
-/* The vendor's string, without what is not carried; malloc'd. */
-static char *filter(const char *all, const char *always)
-{
-    size_t have = 0;
-    char *kept = malloc(strlen(all) + strlen(always) + 2);
-    if (!kept)
-        return NULL;
-    kept[0] = 0;
-    if (always[0])
-        have = (size_t)sprintf(kept, "%s", always);
-    while (*all) {
-        size_t n = strcspn(all, " ");
-        if (n && is_carried(all, n) && !(strlen(always) == n && memcmp(always, all, n) == 0))
-            have += (size_t)sprintf(kept + have, "%s%.*s", have ? " " : "", (int)n, all);
-        all += n;
-        all += strspn(all, " ");
-    }
-    return kept;
-}
-
 /* What a vGPU says that it has to tell, believed up to here. */
 #define MOST_TOLD (size_t)(1u << 20)
 
@@ -312,62 +288,148 @@ static cl_int ask_device(void *handle, cl_uint name, size_t size, void *value, s
     return gn_send_clGetDeviceInfo(((struct gn_object *)handle)->session, handle, name, size, value, size_ret);
 }
 
-static cl_int answer_extensions(ask_fn *ask, void *handle, cl_uint name, const char *always, size_t size, void *value, size_t *size_ret)
+/* An answer of any length, with `more` bytes of zeros behind it; malloc'd. */
+static cl_int ask_all(ask_fn *ask, void *handle, cl_uint name, size_t more, void **ret, size_t *ret_n)
 {
-    size_t n = 0;
-    cl_int result = ask(handle, name, 0, NULL, &n);
-    if (!result && n > MOST_TOLD)
+    cl_int result = ask(handle, name, 0, NULL, ret_n);
+    if (!result && *ret_n > MOST_TOLD)
         result = CL_OUT_OF_RESOURCES;
-    char *all = result ? NULL : calloc(1, n + 1);
-    if (!all)
+    *ret = result ? NULL : calloc(1, *ret_n + more);
+    if (!*ret)
         return result ? result : CL_OUT_OF_HOST_MEMORY;
-    result = ask(handle, name, n, all, NULL);
-    char *kept = result ? NULL : filter(all, always);
-    if (kept)
-        result = gn_answer(kept, strlen(kept) + 1, size, value, size_ret);
-    else if (!result)
-        result = CL_OUT_OF_HOST_MEMORY;
+    result = ask(handle, name, *ret_n, *ret, NULL);
+    if (result) {
+        free(*ret);
+        *ret = NULL;
+    }
+    return result;
+}
+
+/* A platform or a device, which advertises extensions. */
+struct advertiser {
+    ask_fn *ask;
+    void *handle;
+    cl_uint names, versions; /* queries */
+};
+
+static struct advertiser advertiser_of(void *handle)
+{
+    if (((const struct gn_object *)handle)->kind == GN_KIND_PLATFORM)
+        return (struct advertiser){ask_platform, handle, CL_PLATFORM_EXTENSIONS, CL_PLATFORM_EXTENSIONS_WITH_VERSION};
+    return (struct advertiser){ask_device, handle, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION};
+}
+
+/* 0: no carried version, or no versions at all. */
+static cl_version version_of(const struct advertiser *a, const struct gn_carried *c)
+{
+    void *list;
+    size_t n;
+    if (ask_all(a->ask, a->handle, a->versions, 0, &list, &n))
+        return 0;
+    const cl_version version = gn_carried_version(c, list, n / sizeof(cl_name_version));
+    free(list);
+    return version;
+}
+
+/* A word of the list without versions. */
+static bool is_carried(const struct advertiser *a, const char *name, size_t n)
+{
+    const struct gn_carried *c = gn_carried_named(name, n);
+    return c && (!c->below || version_of(a, c));
+}
+
+/* The vendor's string, without what is not carried; malloc'd. */
+static char *filter(const struct advertiser *a, const char *all, const char *always)
+{
+    size_t have = 0;
+    char *kept = malloc(strlen(all) + strlen(always) + 2);
+    if (!kept)
+        return NULL;
+    kept[0] = 0;
+    if (always[0])
+        have = (size_t)sprintf(kept, "%s", always);
+    while (*all) {
+        size_t n = strcspn(all, " ");
+        if (n && is_carried(a, all, n) && !(strlen(always) == n && memcmp(always, all, n) == 0))
+            have += (size_t)sprintf(kept + have, "%s%.*s", have ? " " : "", (int)n, all);
+        all += n;
+        all += strspn(all, " ");
+    }
+    return kept;
+}
+
+static cl_int answer_extensions(const struct advertiser *a, const char *always, size_t size, void *value, size_t *size_ret)
+{
+    void *all;
+    size_t n;
+    cl_int result = ask_all(a->ask, a->handle, a->names, 1, &all, &n);
+    if (result)
+        return result;
+    char *kept = filter(a, all, always);
+    result = kept ? gn_answer(kept, strlen(kept) + 1, size, value, size_ret) : CL_OUT_OF_HOST_MEMORY;
     free(all);
     free(kept);
     return result;
 }
 
-static cl_int answer_versions(ask_fn *ask, void *handle, cl_uint name, bool icd, size_t size, void *value, size_t *size_ret)
+static cl_int answer_versions(const struct advertiser *a, bool icd, size_t size, void *value, size_t *size_ret)
 {
-    size_t n = 0, kept = 0;
-    cl_int result = ask(handle, name, 0, NULL, &n);
-    if (!result && n > MOST_TOLD)
-        result = CL_OUT_OF_RESOURCES;
-    cl_name_version *all = result ? NULL : calloc(1, n + sizeof *all);
-    if (!all)
-        return result ? result : CL_OUT_OF_HOST_MEMORY;
-    result = ask(handle, name, n, all, NULL);
-    for (size_t i = 0; !result && i < n / sizeof *all; i++) {
+    size_t n, kept = 0;
+    void *list;
+    cl_int result = ask_all(a->ask, a->handle, a->versions, 0, &list, &n);
+    if (result)
+        return result;
+    cl_name_version *all = list;
+    for (size_t i = 0; i < n / sizeof *all; i++) {
         all[i].name[sizeof all[i].name - 1] = 0;
         if (icd && strcmp(all[i].name, "cl_khr_icd") == 0)
             all[i].version = CL_MAKE_VERSION(2, 0, 0);
-        if (is_carried(all[i].name, strlen(all[i].name)))
+        const struct gn_carried *c = gn_carried_named(all[i].name, strlen(all[i].name));
+        if (c && gn_carries_version(c, all[i].version))
             all[kept++] = all[i];
     }
-    if (!result)
-        result = gn_answer(all, kept * sizeof *all, size, value, size_ret);
-    free(all);
+    result = gn_answer(all, kept * sizeof *all, size, value, size_ret);
+    free(list);
     return result;
+}
+
+cl_version gn_command_buffers_of(struct gn_cl_device *d)
+{
+    cl_version version = atomic_load_explicit(&d->command_buffers, memory_order_relaxed);
+    if (version == NOT_ASKED) {
+        const struct advertiser a = advertiser_of(d);
+        version = version_of(&a, gn_carried_named(GN_COMMAND_BUFFER, sizeof GN_COMMAND_BUFFER - 1));
+        atomic_store_explicit(&d->command_buffers, version, memory_order_relaxed);
+    }
+    return version;
+}
+
+void *gn_platform_function(const struct gn_cl_root *root, const char *name)
+{
+    const char *extension;
+    const struct gn_cl_devices *devices = gn_cl_devices_of(root);
+    void *function = gn_opencl_extension_function(name, &extension);
+    /* There is one such extension: the next one brings a table. */
+    for (cl_uint i = 0; function && i < devices->n; i++)
+        if (gn_command_buffers_of(devices->all[i]))
+            return function;
+    return NULL;
 }
 
 cl_int gn_local_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size, void *param_value,
                                   size_t *param_value_size_ret)
 {
     static const cl_bool no = CL_FALSE;
+    const struct advertiser a = advertiser_of(platform);
     switch (param_name) {
     case CL_PLATFORM_ICD_SUFFIX_KHR:
         return gn_answer(ICD_SUFFIX, sizeof ICD_SUFFIX, param_value_size, param_value, param_value_size_ret);
     case CL_PLATFORM_UNLOADABLE_KHR:
         return gn_answer(&no, sizeof no, param_value_size, param_value, param_value_size_ret);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
-        return answer_versions(ask_platform, platform, param_name, true, param_value_size, param_value, param_value_size_ret);
+        return answer_versions(&a, true, param_value_size, param_value, param_value_size_ret);
     default:
-        return answer_extensions(ask_platform, platform, param_name, "cl_khr_icd", param_value_size, param_value, param_value_size_ret);
+        return answer_extensions(&a, "cl_khr_icd", param_value_size, param_value, param_value_size_ret);
     }
 }
 
@@ -440,6 +502,7 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
                                 size_t *param_value_size_ret)
 {
     struct gn_cl_device *d = gn_object_of(device, GN_KIND_DEVICE);
+    const struct advertiser a = advertiser_of(device);
     switch (param_name) {
     case CL_DEVICE_TYPE:
         return gn_answer(&d->type, sizeof d->type, param_value_size, param_value, param_value_size_ret);
@@ -452,9 +515,9 @@ cl_int gn_local_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, 
         return gn_answer(&n, sizeof n, param_value_size, param_value, param_value_size_ret);
     }
     case CL_DEVICE_EXTENSIONS:
-        return answer_extensions(ask_device, device, param_name, "", param_value_size, param_value, param_value_size_ret);
+        return answer_extensions(&a, "", param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_EXTENSIONS_WITH_VERSION:
-        return answer_versions(ask_device, device, param_name, false, param_value_size, param_value, param_value_size_ret);
+        return answer_versions(&a, false, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_EXECUTION_CAPABILITIES: {
         /* A native kernel is a function of the program's, which the worker does not have: the one thing
          * masked out. */
@@ -510,6 +573,7 @@ cl_int CL_API_CALL gn_clCreateSubDevices(cl_device_id in_device, const cl_device
         }
         sub->root = d->root;
         sub->type = d->type;
+        atomic_init(&sub->command_buffers, NOT_ASKED);
         ids[n_made] = sub->o.id;
         made[n_made++] = sub;
     }

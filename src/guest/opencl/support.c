@@ -126,6 +126,9 @@ static void gone(struct gn_object *o)
         free(k->args);
         break;
     }
+    case GN_KIND_CMDBUF:
+        gn_cmdbuf_gone((void *)o);
+        break;
     default:
         break;
     }
@@ -157,6 +160,7 @@ const struct gn_guest_api gn_opencl_api = {
             [GN_KIND_KERNEL] = sizeof(struct gn_cl_kernel),
             [GN_KIND_EVENT] = sizeof(struct gn_cl_event),
             [GN_KIND_SVM] = sizeof(struct gn_cl_svm),
+            [GN_KIND_CMDBUF] = sizeof(struct gn_cl_cmdbuf),
         },
     .destroy_op_kind_event = GN_KIND_EVENT,
     .gone = gone,

@@ -9,8 +9,8 @@ struct gn_vobject;
 
 /*
  * Objects that the program has let go of, and that commands which are pending still need: a kernel that was released behind its launch. No
- * handle stands for them any more, and another object may have their index. They move with the commands, and end with them. So does
- * what such an object holds (gn_object_hold): the buffer of a part.
+ * handle stands for them any more, and another object may have their index. They move with the commands, and end with them. So do
+ * the objects that such an object holds (gn_object_hold): the buffer of a part, the objects of recorded commands.
  */
 
 /* Each once, held until gn_objects_put. Ahead of the stop, too: what is made anew must come before what has its index now. 0 or -ENOMEM.

@@ -115,6 +115,7 @@ static void test_many_are_held_once_each(void **state)
     (void)state;
     for (uint32_t i = 0; i < 20; i++)
         all[i] = make(2 + i);
+    assert_int_equal(gn_object_reserve_holds(list, 3), 0);
     for (uint32_t i = 0; i < 200; i++)
         assert_int_equal(gn_object_hold(list, all[(i * 7) % 20]), 0);
     assert_non_null(gn_object_held(list, 19));

@@ -221,17 +221,25 @@ void gn_objects_built(struct gn_vgpu *v)
     bury_all(v, &v->objects.dead_behind_builds);
 }
 
-static bool make_place_locked(struct gn_vobject *o)
+static bool make_place_locked(struct gn_vobject *o, uint32_t n)
 {
-    if (o->n_holds < o->holds_capacity)
+    if (n <= o->holds_capacity - o->n_holds)
         return true;
-    const uint32_t capacity = o->holds_capacity ? 2 * o->holds_capacity : 4;
+    const uint32_t capacity = n < o->n_holds ? 2 * o->n_holds : o->n_holds + n;
     struct gn_vobject **holds = realloc(o->holds, capacity * sizeof(struct gn_vobject *));
     if (!holds)
         return false;
     o->holds = holds;
     o->holds_capacity = capacity;
     return true;
+}
+
+int gn_object_reserve_holds(struct gn_vobject *o, uint32_t n)
+{
+    pthread_mutex_lock(&o->vgpu->objects.lock);
+    const bool has_place = make_place_locked(o, n);
+    pthread_mutex_unlock(&o->vgpu->objects.lock);
+    return has_place ? 0 : -ENOMEM;
 }
 
 int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other)
@@ -247,7 +255,7 @@ int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other)
             high = middle;
     }
     if (low == o->n_holds || o->holds[low] != other) {
-        rc = make_place_locked(o) ? 0 : -ENOMEM;
+        rc = make_place_locked(o, 1) ? 0 : -ENOMEM;
         if (!rc) {
             memmove(&o->holds[low + 1], &o->holds[low], (o->n_holds - low) * sizeof(struct gn_vobject *));
             o->holds[low] = other;

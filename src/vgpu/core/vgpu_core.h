@@ -103,6 +103,8 @@ static inline bool gn_object_ref_if_held(struct gn_vobject *o)
  * on `other` any more. Any thread that holds a reference on both. 0 or -ENOMEM.
  */
 int gn_object_hold(struct gn_vobject *o, struct gn_vobject *other);
+/* Room for n objects more: gn_object_hold of the next n does not fail. 0 or -ENOMEM. */
+int gn_object_reserve_holds(struct gn_vobject *o, uint32_t n);
 /* The i-th object that o holds, without a reference; NULL: there are fewer. Any thread that holds a reference on o. */
 struct gn_vobject *gn_object_held(struct gn_vobject *o, uint32_t i);
 /* The next one from *index on, without a reference; NULL: there is none. While nothing makes or ends objects. */

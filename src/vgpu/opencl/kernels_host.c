@@ -257,6 +257,99 @@ cl_int gn_host_SetArg(struct gn_vgpu *v, struct gn_request *r, const struct gn_a
     return result;
 }
 
+/* ---- copies of kernels, for recorded launches */
+
+struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, uint64_t bytes, uint32_t *ret_n, cl_int *result)
+{
+    const struct gn_arg *arg;
+    uint64_t at = 0;
+    uint32_t n = 0;
+    bool fault = r->n_arrays == GN_ARRAY_SIZE(r->arrays);
+    while (run && (arg = next_arg(run, bytes, &at, &fault)))
+        n += arg_handle_kind(arg) != 0;
+    struct gn_vobject **named = fault ? NULL : gn_request_alloc(r, n * sizeof *named);
+    *ret_n = 0;
+    *result = fault ? CL_INVALID_VALUE : CL_OUT_OF_HOST_MEMORY;
+    if (named) {
+        r->arrays[r->n_arrays].objects = named;
+        for (at = 0; run && (arg = next_arg(run, bytes, &at, &fault));) {
+            bool lie = false;
+            if (!arg_handle_kind(arg))
+                continue;
+            named[*ret_n] = gn_object_get(r->vgpu, arg->value, arg_handle_kind(arg), &lie);
+            r->arrays[r->n_arrays].n = ++*ret_n;
+            fault |= lie;
+        }
+        r->n_arrays++;
+    }
+    if (fault)
+        gn_vgpu_fault(r->vgpu, "an argument is malformed", r->class->name);
+    return fault ? NULL : named;
+}
+
+static cl_int clone_kernel(const cl_icd_dispatch *cl, const struct gn_vobject *kernel, struct gn_kernel_copy *copy)
+{
+    struct gn_kernel_detail *k = kernel->detail;
+    cl_int result = CL_INVALID_OPERATION;
+    pthread_mutex_lock(&k->lock);
+    if (cl->clCloneKernel)
+        copy->kernel = cl->clCloneKernel(kernel->driver, &result);
+    pthread_mutex_unlock(&k->lock);
+    copy->n_args = k->n_args;
+    return result;
+}
+
+/* o: the object that the argument names, or NULL. */
+static cl_int give_copy(struct gn_vgpu *v, struct gn_kernel_copy *copy, const struct gn_arg *arg, const struct gn_vobject *o)
+{
+    if (arg->kind != GN_ARG_SVM)
+        return set_arg(gn_cl(v), copy->kernel, arg, gn_driver_of(o));
+    if (!gn_svm_address_ok(v, arg->value))
+        return CL_INVALID_KERNEL_ARGS;
+    if (!copy->over && !(copy->over = calloc(copy->n_args, sizeof(cl_mem))))
+        return CL_OUT_OF_HOST_MEMORY;
+    return gn_svm_set_arg(v, copy->kernel, arg->index, arg->value, &copy->over[arg->index]);
+}
+
+static cl_int give_all(struct gn_vgpu *v, const struct gn_kernel_detail *k, struct gn_kernel_copy *copy, const void *run, uint64_t bytes,
+                       struct gn_vobject *const *named)
+{
+    const struct gn_arg *arg;
+    uint64_t at = 0;
+    uint32_t n_given = 0, n = 0;
+    cl_int result = CL_SUCCESS;
+    bool fault = false;
+    while (!result && run && (arg = next_arg(run, bytes, &at, &fault))) {
+        const struct gn_vobject *o = arg_handle_kind(arg) ? named[n++] : NULL;
+        const struct gn_mem_detail *mem = o && arg->kind == GN_ARG_MEM ? o->detail : NULL;
+        /* In rising order, so their number shows that none is missing. */
+        if (arg->index != n_given++ || n_given > k->n_args)
+            return CL_INVALID_KERNEL_ARGS;
+        if (mem && mem->writes && k->applied[arg->index].writes)
+            gn_writes_by_kernel(v, mem->writes);
+        result = give_copy(v, copy, arg, o);
+    }
+    return result || n_given == k->n_args ? result : CL_INVALID_KERNEL_ARGS;
+}
+
+cl_int gn_kernel_copy_init(struct gn_vgpu *v, struct gn_kernel_copy *copy, const struct gn_vobject *kernel, const void *run, uint64_t bytes,
+                           struct gn_vobject *const *named)
+{
+    *copy = (struct gn_kernel_copy){0};
+    const cl_int result = clone_kernel(gn_cl(v), kernel, copy);
+    return result ? result : give_all(v, kernel->detail, copy, run, bytes, named);
+}
+
+void gn_kernel_copy_fini(const cl_icd_dispatch *cl, const struct gn_kernel_copy *copy)
+{
+    if (copy->kernel)
+        cl->clReleaseKernel(copy->kernel);
+    for (cl_uint i = 0; copy->over && i < copy->n_args; i++)
+        if (copy->over[i])
+            cl->clReleaseMemObject(copy->over[i]);
+    free(copy->over);
+}
+
 /* ---- launches */
 
 void gn_admit_Launch(struct gn_vgpu *v, struct gn_command *c)
@@ -306,13 +399,13 @@ static void raise_to(_Atomic uint64_t *most, uint64_t n)
     }
 }
 
-/* The driver has taken it: so these sizes are within bounds. */
-static void note_sizes(struct gn_kernel_detail *k, const struct gn_wire_Launch *w)
+/* The driver has accepted these sizes. */
+void gn_kernel_note_sizes(struct gn_kernel_detail *k, cl_uint work_dim, const size_t *local_work_size)
 {
     uint64_t items = 1;
-    for (uint32_t i = 0; i < w->work_dim; i++) {
-        items *= w->local_work_size[i];
-        raise_to(&k->most_sides[i], w->local_work_size[i]);
+    for (uint32_t i = 0; i < work_dim; i++) {
+        items *= local_work_size[i];
+        raise_to(&k->most_sides[i], local_work_size[i]);
     }
     raise_to(&k->most_items, items);
 }
@@ -353,7 +446,7 @@ int32_t gn_submit_Launch(struct gn_vgpu *v, struct gn_command *c, cl_command_que
                                        w->present & 4 ? (const size_t *)w->local_work_size : NULL, n_waits, waits, event);
     pthread_mutex_unlock(&k->lock);
     if (!result && !w->task && w->present & 4 && w->work_dim <= 3)
-        note_sizes(kernel->detail, w);
+        gn_kernel_note_sizes(kernel->detail, w->work_dim, (const size_t *)w->local_work_size);
     return result;
 }
 

@@ -276,15 +276,34 @@ static bool has_word(const char *words, int n, const char *word, size_t n_word)
     return false;
 }
 
-/* Of those that a program gets to see. */
+/* Whether programs see the extension on this device. */
+static bool shows(const struct gn_told_device *t, const struct gn_carried *c)
+{
+    int n;
+    const char *names = gn_told_text(t, CL_DEVICE_EXTENSIONS, 65536, &n);
+    const struct gn_told_fact *versions = gn_told_find(t, CL_DEVICE_EXTENSIONS_WITH_VERSION);
+    if (!c->below)
+        return has_word(names, n, c->name, strlen(c->name));
+    return versions && gn_carried_version(c, (const void *)versions->bytes, versions->n / sizeof(cl_name_version));
+}
+
 static void need_extensions(const struct pair *p)
 {
-    int n_told, n_here;
-    const char *told = gn_told_text(p->told, CL_DEVICE_EXTENSIONS, 65536, &n_told);
-    const char *here = gn_told_text(p->here, CL_DEVICE_EXTENSIONS, 65536, &n_here);
     for (size_t i = 0; i < GN_ARRAY_SIZE(gn_carried); i++)
-        if (has_word(told, n_told, gn_carried[i], strlen(gn_carried[i])) && !has_word(here, n_here, gn_carried[i], strlen(gn_carried[i])))
-            gn_lack(p->l, "%s", gn_carried[i]);
+        if (shows(p->told, &gn_carried[i]) && !shows(p->here, &gn_carried[i]))
+            gn_lack(p->l, "%s", gn_carried[i].name);
+}
+
+/* The capabilities and required queue properties that the program was told of. need_extensions names a device without the extension. */
+static void need_command_buffers(const struct pair *p)
+{
+    const struct gn_carried *c = gn_carried_named(GN_COMMAND_BUFFER, sizeof GN_COMMAND_BUFFER - 1);
+    if (!shows(p->told, c) || !shows(p->here, c))
+        return;
+    need_bits(p, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, "command buffers", "some abilities");
+    if (gn_told_number(p->here, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, 0) &
+        ~gn_told_number(p->told, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, 0))
+        gn_lack(p->l, "command buffers on any queue");
 }
 
 /* The version in "OpenCL 3.0 ..." and "OpenCL C 1.2 ...". */
@@ -378,6 +397,7 @@ void gn_lacks_look(struct gn_vgpu *v, uint32_t device, const struct gn_told_devi
     if ((u->flags & GN_USES_BINARY) && !takes_binaries(&p))
         gn_lack(l, "the source of a program of which only a binary of \"%.*s\" is there", n, name);
     need_extensions(&p);
+    need_command_buffers(&p);
     need_bits(&p, CL_DEVICE_DOUBLE_FP_CONFIG, "double precision", "some abilities");
     need_bits(&p, CL_DEVICE_HALF_FP_CONFIG, "half precision", "some abilities");
     need_bits(&p, CL_DEVICE_SINGLE_FP_CONFIG, "single precision", "some abilities");

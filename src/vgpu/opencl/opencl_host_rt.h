@@ -9,6 +9,7 @@
 #include "vgpu/core/vgpu_core.h"
 #include "vgpu/core/writes.h"
 
+#include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 #include <pthread.h>
 
@@ -31,8 +32,9 @@ struct gn_slices {
 
 struct gn_opencl_vgpu {
     struct gn_cl_platform *platform;
-    uint64_t largest_bytes; /* of any device's allocations */
-    uint64_t largest_side;  /* of any device's images, in pixels or layers */
+    struct gn_extensions *extensions; /* set once */
+    uint64_t largest_bytes;           /* of any device's allocations */
+    uint64_t largest_side;            /* of any device's images, in pixels or layers */
     struct gn_svm_host *svm;
     struct gn_svm_ways {
         bool native;              /* commands are native kernels */
@@ -62,6 +64,11 @@ int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint3
 static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
 {
     return v->driver;
+}
+
+static inline const struct gn_extensions *gn_extensions(const struct gn_vgpu *v)
+{
+    return ((const struct gn_opencl_vgpu *)v->detail)->extensions;
 }
 
 static inline struct gn_cl_platform *gn_platform_of(const struct gn_vgpu *v)
@@ -104,6 +111,8 @@ int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o, const 
 
 /* writes_host.c. After creation; 0 or no memory. */
 int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const struct gn_request *r);
+/* Where these bytes of an object lie in its memory; false: outside, and the driver has refused to write there. */
+bool gn_mem_range(const struct gn_mem_detail *detail, uint64_t offset, uint64_t bytes, uint64_t *ret_at, uint64_t *ret_bytes);
 /* A command that writes objects is over. */
 void gn_opencl_wrote(struct gn_vgpu *v, struct gn_command *c);
 
@@ -145,9 +154,34 @@ struct gn_kernel_detail {
     _Atomic uint64_t most_items, most_sides[3];
 };
 
+/*
+ * The objects that a run of arguments names, each a struct gn_arg followed by its tail; as an array of the request. NULL: an error in
+ * *result. On the thread that serves.
+ */
+struct gn_vobject **gn_kernel_args_named(struct gn_request *r, const void *run, uint64_t bytes, uint32_t *ret_n, cl_int *result);
+
+/* A copy of a kernel with arguments of its own. */
+struct gn_kernel_copy {
+    cl_kernel kernel;
+    cl_uint n_args;
+    cl_mem *over; /* n_args buffers over shared virtual memory, or NULL */
+};
+/* With the arguments of a run, which names these objects. fini also after an error. On the thread that serves. */
+cl_int gn_kernel_copy_init(struct gn_vgpu *v, struct gn_kernel_copy *copy, const struct gn_vobject *kernel, const void *run, uint64_t bytes,
+                           struct gn_vobject *const *named);
+void gn_kernel_copy_fini(const cl_icd_dispatch *cl, const struct gn_kernel_copy *copy);
+/* A driver has accepted a launch with these local sizes. */
+void gn_kernel_note_sizes(struct gn_kernel_detail *k, cl_uint work_dim, const size_t *local_work_size);
 struct gn_kernel_detail *gn_kernel_detail_new(struct gn_vgpu *v, cl_kernel kernel);
 /* After the driver's kernel. */
 void gn_kernel_detail_free(const cl_icd_dispatch *cl, struct gn_kernel_detail *k);
+
+/* record_commands.c: command buffers. At the start: the driver's calls of extensions. Not 0: no memory. */
+int gn_extensions_start(struct gn_vgpu *v);
+int gn_cmdbuf_made(struct gn_vobject *o, const struct gn_request *r);
+void gn_cmdbuf_release(struct gn_vobject *o);
+/* A run is over: marks the bytes that the buffer's fills and copies wrote. Any thread. */
+void gn_cmdbuf_wrote(struct gn_vgpu *v, struct gn_vobject *o);
 
 /* Buffers in the data area. Ring thread. */
 bool gn_home_possible(struct gn_vgpu *v, cl_context context);

@@ -48,7 +48,7 @@ static int start(struct gn_vgpu *v)
     v->detail = detail;
     v->n_devices = p->n_devices;
     v->devices = calloc(p->n_devices, sizeof *v->devices);
-    if (!v->devices || !detail->svm || !gn_object_give(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
+    if (!v->devices || !detail->svm || gn_extensions_start(v) || !gn_object_give(v, gn_id_make(0, 1), GN_KIND_PLATFORM, p->id))
         return -1;
     for (cl_uint i = 0; i < p->n_devices; i++) {
         cl_device_type type = 0;
@@ -179,6 +179,8 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
         return program_made(o, r);
     case GN_KIND_KERNEL:
         return kernel_made(o, r);
+    case GN_KIND_CMDBUF:
+        return gn_cmdbuf_made(o, r);
     default:
         return 0;
     }
@@ -187,7 +189,7 @@ static int made(struct gn_vobject *o, const struct gn_request *r)
 /* What was compiled, and what holds it. */
 static bool release_waits_for_builds(uint16_t kind)
 {
-    return kind == GN_KIND_PROGRAM || kind == GN_KIND_KERNEL || kind == GN_KIND_CONTEXT;
+    return kind == GN_KIND_PROGRAM || kind == GN_KIND_KERNEL || kind == GN_KIND_CONTEXT || kind == GN_KIND_CMDBUF;
 }
 
 /* A freed allocation's addresses are free from that moment on, in a load as well as in a request. */
@@ -243,6 +245,9 @@ static void release(struct gn_vobject *o)
             gn_slices_kernel_release(o->vgpu, ((struct gn_kernel_detail *)o->detail)->sliced);
         cl->clReleaseKernel(o->driver);
         gn_kernel_detail_free(cl, o->detail);
+        break;
+    case GN_KIND_CMDBUF:
+        gn_cmdbuf_release(o);
         break;
     case GN_KIND_DEVICE:
         if (cl->clReleaseDevice)

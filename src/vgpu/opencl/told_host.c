@@ -10,10 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All questions of the specification stand in this range; a driver says no to those it does not know. */
+/* The questions of the specification and of most extensions stand in this range. */
 #define FIRST_QUESTION 0x1001u
 #define LAST_QUESTION  0x107fu
 #define MOST_BYTES     65536u /* of one answer */
+
+/* Questions of carried extensions outside that range, in the order of their numbers. */
+static const cl_device_info questions_beyond[] = {
+    CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR,
+    CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
+};
+#define N_IN_RANGE (LAST_QUESTION - FIRST_QUESTION + 1)
+
+static cl_device_info question(uint32_t i)
+{
+    return i < N_IN_RANGE ? FIRST_QUESTION + i : questions_beyond[i - N_IN_RANGE];
+}
 
 /* An answer of unknown type may be a pointer; and a part's type is its own. */
 static bool is_asked(cl_device_info number)
@@ -30,11 +42,13 @@ static int by_number(const void *a, const void *b)
 int gn_told_ask(struct gn_vgpu *v, cl_device_id device, struct gn_told_device *ret)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
-    struct gn_told_device t = {.facts = calloc(LAST_QUESTION - FIRST_QUESTION + 1, sizeof *t.facts)};
+    const uint32_t n_questions = N_IN_RANGE + GN_ARRAY_SIZE(questions_beyond);
+    struct gn_told_device t = {.facts = calloc(n_questions, sizeof *t.facts)};
     size_t total = 0, at = 0;
     if (!t.facts)
         return -ENOMEM;
-    for (cl_device_info q = FIRST_QUESTION; q <= LAST_QUESTION; q++) {
+    for (uint32_t i = 0; i < n_questions; i++) {
+        const cl_device_info q = question(i);
         size_t n = 0;
         if (!is_asked(q) || cl->clGetDeviceInfo(device, q, 0, NULL, &n) || n > MOST_BYTES)
             continue;

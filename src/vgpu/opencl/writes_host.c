@@ -65,18 +65,25 @@ static void range_of(const struct gn_command *c, uint64_t *ret_offset, uint64_t 
     }
 }
 
+bool gn_mem_range(const struct gn_mem_detail *detail, uint64_t offset, uint64_t bytes, uint64_t *ret_at, uint64_t *ret_bytes)
+{
+    if (offset > detail->extent || !gn_add_u64(detail->origin, offset, ret_at))
+        return false;
+    const uint64_t left = detail->extent - offset;
+    *ret_bytes = bytes < left ? bytes : left;
+    return true;
+}
+
 void gn_opencl_wrote(struct gn_vgpu *v, struct gn_command *c)
 {
-    uint64_t offset, bytes, at;
+    uint64_t offset, bytes, at, n;
     range_of(c, &offset, &bytes);
     for (uint32_t i = 0; i < GN_MAX_REFS; i++) {
-        const struct gn_mem_detail *detail = c->class->writes >> i & 1 && c->refs[i] ? c->refs[i]->detail : NULL;
-        if (!detail || !detail->writes)
-            continue;
-        /* What lies outside the driver has refused. */
-        if (offset > detail->extent || !gn_add_u64(detail->origin, offset, &at))
-            continue;
-        const uint64_t left = detail->extent - offset;
-        gn_writes_by_host(v, detail->writes, at, bytes < left ? bytes : left);
+        struct gn_vobject *o = c->class->writes >> i & 1 ? c->refs[i] : NULL;
+        if (o && o->kind == GN_KIND_CMDBUF)
+            gn_cmdbuf_wrote(v, o);
+        const struct gn_mem_detail *detail = o && o->kind == GN_KIND_MEM ? o->detail : NULL;
+        if (detail && detail->writes && gn_mem_range(detail, offset, bytes, &at, &n))
+            gn_writes_by_host(v, detail->writes, at, n);
     }
 }
