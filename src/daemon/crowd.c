@@ -107,21 +107,23 @@ bool gn_crowd_evict(struct gn_daemon *d, enum gn_role role)
     return true;
 }
 
+/* Those that wait to be closed are open still: beyond half of the reserve they count like others. */
+static uint32_t n_taken(struct gn_daemon *d, uint32_t reserve)
+{
+    const uint32_t closing = gn_quotas_closing(&d->quotas);
+    return n_used(d) + (closing > reserve / 2 ? closing - reserve / 2 : 0);
+}
+
 bool gn_crowd_make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds)
 {
     const bool is_operator = role == GN_ROLE_CONTROL;
     const uint32_t files = limit(), reserve = reserve_of(d, files), stay_free = is_operator ? reserve / 2 : reserve;
-    while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE || n_used(d) + n_fds + stay_free > files)
-        if (!gn_crowd_evict(d, role))
+    while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE || n_taken(d, reserve) + n_fds + stay_free > files)
+        if (!gn_crowd_evict(d, role)) {
+            gn_quotas_await(&d->quotas);
             return is_operator;
-    if (is_operator)
-        return true;
-    /* Those that wait to be closed are open still. */
-    const uint32_t closing = gn_quotas_closing(&d->quotas);
-    if (closing < reserve / 2 || n_used(d) + closing + n_fds + reserve / 2 <= files)
-        return true;
-    gn_quotas_await(&d->quotas);
-    return false;
+        }
+    return true;
 }
 
 /* ---- what there is */

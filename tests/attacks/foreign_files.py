@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptors whose close() waits: sockets that linger for a day, and files of a file system whose server does not answer.
 
-    foreign_files.py FOLDER SOCKET UID N
+    foreign_files.py FOLDER SOCKET UID N N_CLIENTS [halves]
 
-Mounts such a file system at FOLDER, and sends gantryd N attaches of files of it, from connections of the user UID. A process of its own,
+Mounts such a file system at FOLDER, and sends gantryd N attaches of files of it, from N_CLIENTS connections of the user UID, or of each attach all but the last byte. A process of its own,
 since whoever has one of these files waits at its own end. Says "sent"; "held" on its stdin is answered by how many close() wait, "release" by
 letting all of them end, and so is its end.
 """
@@ -162,7 +162,8 @@ class SilentFolder(StuckFiles):
 
 
 def main():
-    folder, path, uid, n = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    folder, path, uid, n, n_clients = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+    halves = sys.argv[6:] == ["halves"]
     try:
         files = StuckFiles(folder)
     except OSError as e:
@@ -170,7 +171,7 @@ def main():
         return
     os.seteuid(uid)
     try:
-        clients = [link.Client(path) for _ in range(20)]
+        clients = [link.Client(path) for _ in range(n_clients)]
     except PermissionError as e:
         print("skip", e, flush=True)
         clients = []
@@ -181,7 +182,8 @@ def main():
     kept = []
     for i in range(n):
         kept += [files.open(), files.open()]
-        clients[i % len(clients)].send(link.frame(link.ATTACH, 1, link.attach(platform=99)), kept[-2:])
+        frame = link.frame(link.ATTACH, 1, link.attach(platform=99))
+        clients[i % len(clients)].send(frame[:-1] if halves else frame, kept[-2:])
     print("sent", flush=True)
     for line in sys.stdin:
         if line.startswith("held"):

@@ -203,7 +203,7 @@ def stuck_files(a):
         return len(os.listdir("/proc/{}/task".format(pid)))
 
     threads, fds = n_threads(), link.count_fds(pid)
-    attacker = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "foreign_files.py"), folder, a.gantry.socket, str(STRANGER), "160"],
+    attacker = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "foreign_files.py"), folder, a.gantry.socket, str(STRANGER), "160", str(n_clients)],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def ask(word):
@@ -275,6 +275,48 @@ def stuck_cache(a):
         finally:
             os.seteuid(0)
             files.close()
+
+
+def stuck_places(a):
+    """One stranger's files that cannot be closed, and another's connections, hold all descriptors: the connections make room."""
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        raise Skip("a file system of our own needs the superuser and /dev/fuse")
+    connect, pid, folder, n_clients = stranger_of(a), a.gantry.process.pid, os.path.join(a.work, "stuck"), 150
+    os.mkdir(folder)
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, hard))
+    attacker = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "foreign_files.py"), folder, a.gantry.socket, str(STRANGER - 1),
+                                 str(n_clients), str(n_clients), "halves"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    others = []
+    try:
+        said = attacker.stdout.readline().strip()
+        if said.startswith("skip"):
+            raise Skip("no file system of our own: " + said[5:])
+        attacker.stdin.write("hang up\n")
+        attacker.stdout.readline()
+        if not wait_until(lambda: link.count_fds(pid) >= 2 * n_clients, 60):
+            raise Wrong("gantryd has closed the files")
+        for _ in range(FEW_DESCRIPTORS - FEW_DESCRIPTORS // 4):
+            os.seteuid(STRANGER)
+            c = socket.socket(socket.AF_UNIX)
+            c.settimeout(60)
+            c.connect(a.gantry.socket)
+            os.seteuid(0)
+            c.sendall(link.frame(link.HELLO, 1, link.hello()))
+            others.append(c)
+        c = link.Client(a.gantry.socket)
+        c.close()
+        with a.gantry.program([a.edges, "life"]) as p:
+            p.end()
+        a.neighbour_works()
+    finally:
+        os.seteuid(0)
+        for c in others:
+            c.close()
+        attacker.stdin.close()
+        attacker.wait(60)
+        attacker.stdout.close()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def replies_of(client):
@@ -485,7 +527,7 @@ def places(a):
     a.neighbour_works()
 
 
-CASES = {"faults": faults, "lingering": lingering, "stuck-files": stuck_files, "stuck-cache": stuck_cache, "requests": requests,
+CASES = {"faults": faults, "lingering": lingering, "stuck-files": stuck_files, "stuck-places": stuck_places, "stuck-cache": stuck_cache, "requests": requests,
          "starting": starting, "connects": connects, "halves": halves, "places": places}
 
 if __name__ == "__main__":
