@@ -24,7 +24,7 @@ import gantryd_harness as link  # noqa: E402
 DAY_S = 86400
 FUSE_LOOKUP, FUSE_GETATTR, FUSE_OPEN, FUSE_RELEASE, FUSE_FLUSH, FUSE_INIT, FUSE_FORGET = 1, 3, 14, 18, 25, 26, 2
 FUSE_BATCH_FORGET, FUSE_INTERRUPT = 42, 36
-MNT_DETACH = 2
+MNT_FORCE, MNT_DETACH = 1, 2
 ENOSYS = 38
 FILE_NODE = 2
 
@@ -143,7 +143,8 @@ class StuckFiles:
 
     def close(self):
         self.release()
-        self.libc.umount2(self.folder.encode(), MNT_DETACH)
+        # Forced: serve() in select() holds the device open for as long as it waits, and with it the kernel's questions.
+        self.libc.umount2(self.folder.encode(), MNT_FORCE | MNT_DETACH)
         os.close(self.device)
 
 
