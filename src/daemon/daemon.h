@@ -242,8 +242,7 @@ void gn_conns_closed_some(struct gn_source *news, uint32_t events);
 /* Frames to the program; a program that does not read is closed. */
 void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds);
 void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err);
-/* The error for a descriptor that there is no room for. -EMFILE. */
-int gn_conn_no_room(struct gn_error *err);
+int gn_conn_no_room(struct gn_error *err); /* the error for a descriptor that there is no room for; -EMFILE */
 /* A control request's reply. */
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
 
