@@ -5,8 +5,6 @@
  * between two lines, the answers stay.
  *
  *     answers svm | plain     svm: some of its memory is shared virtual memory
- *
- * A program's binaries are left out: each build of the driver makes other ones.
  */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
@@ -116,10 +114,24 @@ static void ask_mem(const struct object *o)
     ASK_ALL(0x1120, 0x1123, o->name, "pipe", clGetPipeInfo(o->handle, q, ROOM, room, &n));
 }
 
+static void ask_binaries(const struct object *o)
+{
+    size_t sizes[8] = {0}, total = 0;
+    unsigned char *pointers[8];
+    cl_int result = clGetProgramInfo(o->handle, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL);
+    for (cl_uint d = 0; d < n_devices; total += sizes[d], d++)
+        pointers[d] = (unsigned char *)room + total;
+    HOLDS(total <= ROOM);
+    if (!result)
+        result = clGetProgramInfo(o->handle, CL_PROGRAM_BINARIES, sizeof pointers, pointers, NULL);
+    answer(o->name, "program", CL_PROGRAM_BINARIES, result, total);
+}
+
 static void ask_program(const struct object *o)
 {
     ASK_ALL(0x1160, 0x1170, o->name, "program",
-            q == CL_PROGRAM_BINARY_SIZES || q == CL_PROGRAM_BINARIES ? CL_INVALID_VALUE : clGetProgramInfo(o->handle, q, ROOM, room, &n));
+            q == CL_PROGRAM_BINARIES ? CL_INVALID_VALUE : clGetProgramInfo(o->handle, q, ROOM, room, &n));
+    ask_binaries(o);
     for (cl_uint d = 0; d < n_devices; d++) {
         const char *what = d ? "build, second device" : "build";
         ASK(o->name, what, CL_PROGRAM_BUILD_LOG, clGetProgramBuildInfo(o->handle, devices[d], CL_PROGRAM_BUILD_LOG, 0, NULL, &n));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CL_PROGRAM_BINARY_SIZES and CL_PROGRAM_BINARIES. A driver's binary is another one each time that it
- * builds the program, so a migration between the two queries would give the program bytes that do not fit
- * the sizes it was told. Therefore the first query brings the bytes, too, and the second is answered from
- * there, until the sizes are asked for again or the program is built again. Called on the program's
- * threads.
+ * CL_PROGRAM_BINARY_SIZES and CL_PROGRAM_BINARIES. A migration builds every program again, and the
+ * binary of the repeated build is another one: its bytes would not fit the sizes that the program
+ * knows. Therefore the first query of the sizes fetches the bytes, too, and this file answers later
+ * queries from that copy, until the program is built again. Called on the program's threads.
  */
 #include "opencl_guest.h"
 
@@ -29,20 +28,15 @@ void gn_binaries_free(struct gn_cl_binaries *b)
     free(b);
 }
 
-/* What was told before counts no more. b is the program's from here on; NULL: nothing is known. */
-static void keep(struct gn_cl_program *p, struct gn_cl_binaries *b)
+void gn_binaries_forget(struct gn_cl_program *p)
 {
     struct gn_cl_session *s = gn_cl_session_of(&p->o);
     pthread_mutex_lock(&s->binaries_lock);
     struct gn_cl_binaries *before = p->binaries;
-    p->binaries = b;
+    p->binaries = NULL;
+    p->n_binaries_forgotten++;
     pthread_mutex_unlock(&s->binaries_lock);
     gn_binaries_free(before);
-}
-
-void gn_binaries_forget(struct gn_cl_program *p)
-{
-    keep(p, NULL);
 }
 
 static cl_int sizes_and_bytes(struct gn_cl_program *p, struct gn_cl_binaries *b)
@@ -85,16 +79,32 @@ static cl_int fetch(struct gn_cl_program *p, cl_uint n, struct gn_cl_binaries **
     return result;
 }
 
+static cl_int answer_sizes(const struct gn_cl_binaries *b, size_t size, void *value, size_t *size_ret)
+{
+    return gn_answer(b->sizes, b->n * sizeof *b->sizes, size, value, size_ret);
+}
+
 cl_int gn_binary_sizes(struct gn_cl_program *p, cl_uint n, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
 {
+    struct gn_cl_session *s = gn_cl_session_of(&p->o);
     struct gn_cl_binaries *b = NULL;
-    cl_int result = fetch(p, n, &b);
-    if (!result)
-        result = gn_answer(b->sizes, n * sizeof *b->sizes, param_value_size, param_value, param_value_size_ret);
-    if (!result && param_value)
-        keep(p, b);
-    else
-        gn_binaries_free(b);
+    pthread_mutex_lock(&s->binaries_lock);
+    const uint64_t n_forgotten = p->n_binaries_forgotten;
+    const bool known = p->binaries != NULL;
+    cl_int result = known ? answer_sizes(p->binaries, param_value_size, param_value, param_value_size_ret) : CL_SUCCESS;
+    pthread_mutex_unlock(&s->binaries_lock);
+    if (!known)
+        result = fetch(p, n, &b);
+    if (!b)
+        return result;
+    result = answer_sizes(b, param_value_size, param_value, param_value_size_ret);
+    pthread_mutex_lock(&s->binaries_lock);
+    if (!result && param_value && !p->binaries && p->n_binaries_forgotten == n_forgotten) {
+        p->binaries = b;
+        b = NULL;
+    }
+    pthread_mutex_unlock(&s->binaries_lock);
+    gn_binaries_free(b);
     return result;
 }
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "sizes are answered as they came");

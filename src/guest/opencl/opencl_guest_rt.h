@@ -150,7 +150,8 @@ struct gn_cl_program {
     struct gn_cl_device **devices; /* NULL: the context's */
     cl_uint n_devices;
     _Atomic bool may_print;          /* its kernels may: see gn_follow_stdout */
-    struct gn_cl_binaries *binaries; /* binaries_lock: as the program was last told their sizes; NULL: never */
+    struct gn_cl_binaries *binaries; /* binaries_lock: of the last build; NULL: not asked for */
+    uint64_t n_binaries_forgotten;   /* binaries_lock */
     struct gn_build_log *build_logs; /* build_logs_lock: one per device that was asked for its log */
     uint64_t n_builds;               /* build_logs_lock */
     struct gn_destructor *_Atomic destructors;
