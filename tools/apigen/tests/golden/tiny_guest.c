@@ -243,7 +243,7 @@ cl_int gn_send_EnqueueCommandBuffer(struct gn_session *session, cl_command_queue
 
 cl_int CL_API_CALL gn_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value, size_t *param_value_size_ret)
 {
-    struct gn_object *object = gn_object_of(device, GN_KIND_DEVICE);
+    struct gn_object *object = gn_object_anew(device, GN_KIND_DEVICE);
     if (!object)
         return CL_INVALID_DEVICE;
     switch (param_name) {
