@@ -17,10 +17,11 @@
 
 #include "must.h"
 
-#define MOST  600
-#define NAME  64
-#define SHOWN 64u
-#define ROOM  ((size_t)1 << 20)
+#define MOST     600
+#define NAME     64
+#define SHOWN    64u
+#define ROOM     ((size_t)32 << 10)
+#define BINARIES ((size_t)4 << 20)
 
 enum kind { DEVICE, CONTEXT, QUEUE, MEM, SAMPLER, PROGRAM, KERNEL, EVENT, N_KINDS };
 
@@ -59,19 +60,24 @@ static void *add(enum kind kind, void *handle, const char *format, ...)
 
 /* ---- answers */
 
-static void answer(const char *name, const char *what, cl_uint number, cl_int result, size_t n)
+static void tell(const char *name, const char *what, cl_uint number, cl_int result, const unsigned char *bytes, size_t n)
 {
     uint64_t hash = UINT64_C(1469598103934665603);
     printf("%s %s 0x%x = %d", name, what, number, result);
     if (!result)
         printf(" [%zu]", n);
     for (size_t i = 0; !result && n <= SHOWN && i < n; i++)
-        printf(" %02x", room[i]);
-    for (size_t i = 0; !result && n > SHOWN && i < n && i < ROOM; i++)
-        hash = (hash ^ room[i]) * UINT64_C(1099511628211);
+        printf(" %02x", bytes[i]);
+    for (size_t i = 0; !result && n > SHOWN && i < n; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
     if (!result && n > SHOWN)
         printf(" #%llx", (unsigned long long)hash);
     putchar('\n');
+}
+
+static void answer(const char *name, const char *what, cl_uint number, cl_int result, size_t n)
+{
+    tell(name, what, number, result, room, n < ROOM ? n : ROOM);
 }
 
 #define ASK(name, what, number, call)                                                                                                      \
@@ -116,15 +122,16 @@ static void ask_mem(const struct object *o)
 
 static void ask_binaries(const struct object *o)
 {
+    static unsigned char bytes[BINARIES];
     size_t sizes[8] = {0}, total = 0;
     unsigned char *pointers[8];
     cl_int result = clGetProgramInfo(o->handle, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL);
     for (cl_uint d = 0; d < n_devices; total += sizes[d], d++)
-        pointers[d] = (unsigned char *)room + total;
-    HOLDS(total <= ROOM);
+        pointers[d] = bytes + total;
+    HOLDS(total <= BINARIES);
     if (!result)
         result = clGetProgramInfo(o->handle, CL_PROGRAM_BINARIES, sizeof pointers, pointers, NULL);
-    answer(o->name, "program", CL_PROGRAM_BINARIES, result, total);
+    tell(o->name, "program", CL_PROGRAM_BINARIES, result, bytes, total);
 }
 
 static void ask_program(const struct object *o)
