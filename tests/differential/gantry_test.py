@@ -43,7 +43,7 @@ OCLGRIND_DEPARTS = {
 }
 # What cannot be had over tcp, and is not offered: memory at the same addresses on both machines.
 TCP_LACKS_FAMILIES = {"svm", "svmuse"}
-TCP_LACKS = {"cmdbufuse.shared_memory": "has no shared virtual memory"}
+TCP_LACKS = {case: "has no shared virtual memory" for case in ("cmdbufuse.shared_memory", "pending.shared")}
 # Cases that differ in these lines alone.
 TCP_SAYS_SO = {"platform.device_info": "CL_DEVICE_SVM_CAPABILITIES", "subdevice.partition": "CL_DEVICE_SVM_CAPABILITIES"}
 
