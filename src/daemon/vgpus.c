@@ -466,11 +466,12 @@ void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
         gn_vgpus_note_breach(v);
     gn_worker_log_drain(&v->log); /* its last words before those on its end */
     char lost[GN_LINK_NAME_BYTES + 64] = "";
-    /* Unless another has, or had all the time, what this one had. */
-    if ((v->conn || v->booted) && !gn_move_has_all(v))
+    /* A program that has left has nothing to lose; nor has one whose vGPU another worker has. */
+    if (!v->ending && (v->conn || v->booted) && !gn_move_has_all(v))
         snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program, (int)v->program_pid);
-    /* What the filter of system calls has ended is told even when its program left as quickly. */
-    if (ended_by && (!v->ending || ended_by == SIGSYS))
+    /* A program that notices the loss may hang up before the template tells how the worker ended. */
+    const bool killed_here = v->ending && !v->kill_at_ns;
+    if (ended_by && !killed_here)
         gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s", v->id, (int)v->worker_pid, ended_by,
                      why_ended(v, ended_by), lost);
     else if (!v->ending && WEXITSTATUS(status))
