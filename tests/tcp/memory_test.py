@@ -67,7 +67,7 @@ class Memory(TcpCase):
 
 
 class SmallMachine(TcpCase):
-    """A program without a limit may hold a quarter of the machine's memory in the session's, and fill twice that and 512 MiB."""
+    """A program without a limit may hold a quarter of the machine's memory in the session's, and fill twice that and 640 MiB."""
     attached, received = refusals.Plain.attached, refusals.Plain.received
 
     def gantry(self, *more, **how):
@@ -92,7 +92,7 @@ class SmallMachine(TcpCase):
                     sent += 1
             except ConnectionError:
                 pass
-            self.assertLess(sent, 1536 + 64)
+            self.assertLess(sent, 1664 + 64)
             self.until(lambda: "fills more memory than it may have" in gantry.log(), "no reason in the log")
             self.assertEqual(other.do("rounds 2"), 0)
             control.close()

@@ -25,7 +25,7 @@
 /* The same over tcp, where both machines keep them, of any size; and at most, where what is under way waits for
  * the program itself. The worker lets a session fill somewhat more (remote_host.c). */
 #define STAGED_FAR_BYTES (UINT64_C(128) << 20)
-#define STAGED_FAR_MOST  (UINT64_C(448) << 20)
+#define STAGED_FAR_MOST  (UINT64_C(576) << 20)
 
 static void copy_layout(const struct gn_layout *l, char *area, bool to_area)
 {
