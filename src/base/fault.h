@@ -40,7 +40,7 @@ static inline void gn_fault_go_on(int number)
 /* The first process of a namespace cannot be stopped by itself: only this thread is. */
 static inline void gn_fault_hold(void)
 {
-    struct sigaction go_on = {.sa_handler = gn_fault_go_on};
+    struct sigaction go_on = {.sa_handler = gn_fault_go_on, .sa_flags = SA_RESTART}; /* its other threads' calls go on */
     sem_init(&gn_fault_held, 0, 0);
     sigaction(SIGCONT, &go_on, NULL);
     while (sem_wait(&gn_fault_held) < 0 && errno == EINTR)
