@@ -8,9 +8,11 @@ Never at both, and nobody waits for ever. The build must have the points: -Dfaul
 """
 
 import os
+import signal
+import subprocess
 import sys
 
-from moves_harness import KilledBetweenTwo, MovesCase, TIMEOUT_S, gantry, telling, wait_until
+from moves_harness import KilledBetweenTwo, MovesCase, TIMEOUT_S, command, gantry, holds, telling, wait_until
 
 MovesCase.stage, MovesCase.path = (os.path.abspath(p) for p in sys.argv[1:3])
 
@@ -71,6 +73,24 @@ class Faults(KilledBetweenTwo, MovesCase):
                 program = self.at_first(a, GANTRY_FAULT=point)
                 gantry(a, "migrate", a.vgpus()[0]["id"], b.address)
                 program.process.wait(timeout=TIMEOUT_S)
+
+    def test_a_gantryd_that_is_emptied_meanwhile_takes_no_program_in(self):
+        """The program comes with its ticket after the other gantryd has begun to be emptied."""
+        a, b = self.pair()
+        with a, b:
+            program = self.at_first(a, GANTRY_HOLD="program-move-told")
+            before = a.vgpus()
+            move = subprocess.Popen(command(a, "migrate", "--quiet", before[0]["id"], b.address), stderr=subprocess.PIPE, text=True)
+            self.addCleanup(lambda: (move.kill(), move.wait(), move.stderr.close()))
+            self.assertTrue(wait_until(lambda: holds(program.process.pid), TIMEOUT_S))
+            self.assertEqual(self.drain(b, a, 0), {})
+            program.process.send_signal(signal.SIGCONT)
+            _, errors = move.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(move.returncode, 1)
+            self.assertIn("is being emptied itself", errors)
+            self.assertEqual([(v["id"], v["worker_pid"]) for v in a.vgpus()], [(before[0]["id"], before[0]["worker_pid"])])
+            self.assertEqual(b.vgpus(), [])
+            self.ends_well(program)
 
 
 if __name__ == "__main__":

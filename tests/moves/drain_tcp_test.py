@@ -91,19 +91,20 @@ class DrainTcp(TcpCase):
     def test_the_other_one_is_lost_meanwhile(self):
         a, b = self.daemon("a"), self.daemon("b")
         programs = self.started(a, {}, {}, self.shared(a), self.shared(a))
-        for program in programs.values():
-            program.process.send_signal(signal.SIGSTOP)
+        workers = [v["worker_pid"] for v in a.vgpus()]
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
         busy = subprocess.Popen([BUSY, "home"], env=dict(a.program_env(), GANTRY_CONNECT=a.address), stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (busy.kill(), busy.wait(), busy.stdin.close(), busy.stdout.close()))
         self.assertEqual(busy.stdout.readline().strip(), "goes")
         drain = subprocess.Popen(command(a, "drain", "--json", b.tcp_address), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (drain.kill(), drain.wait(), drain.stdout.close(), drain.stderr.close()))
-        # They go nowhere, so the fifth has not begun.
+        # None of their moves can end, so the fifth has not begun.
         self.assertTrue(wait_until(lambda: sum(v["state"] == "moving" for v in a.vgpus()) == 4, TIMEOUT_S))
         start_again(b)
-        for program in programs.values():
-            program.process.send_signal(signal.SIGCONT)
+        for worker in workers:
+            os.kill(worker, signal.SIGCONT)
         out, errors = drain.communicate(timeout=TIMEOUT_S)
         self.assertEqual((drain.returncode, errors), (1, ""), out)
         said = json.loads(out)["drain"]["vgpus"]

@@ -76,17 +76,19 @@ def start_again(daemon, how=signal.SIGKILL):
     daemon.__enter__()
 
 
+def holds(pid):
+    """It stands at the point that $GANTRY_HOLD names: it catches this signal from then on, and no other process does (src/base/fault.h)."""
+    try:
+        with open("/proc/{}/status".format(pid), encoding="utf-8", errors="replace") as f:
+            caught = next(int(line.split()[1], 16) for line in f if line.startswith("SigCgt:"))
+    except (OSError, StopIteration):
+        return False
+    return bool(caught >> (signal.SIGCONT - 1) & 1)
+
+
 def held(daemon):
-    """The worker of its that stands at the point that $GANTRY_HOLD names, or None: no other process catches this signal (src/base/fault.h)."""
-    for pid in descendants(daemon.process.pid):
-        try:
-            with open("/proc/{}/status".format(pid), encoding="utf-8", errors="replace") as f:
-                caught = next(int(line.split()[1], 16) for line in f if line.startswith("SigCgt:"))
-        except (OSError, StopIteration):
-            continue
-        if caught >> (signal.SIGCONT - 1) & 1:
-            return pid
-    return None
+    """The worker of its that stands at the point that $GANTRY_HOLD names, or None."""
+    return next((pid for pid in descendants(daemon.process.pid) if holds(pid)), None)
 
 
 def rest_of(process):
