@@ -44,7 +44,8 @@ struct gn_arrival {
     uint64_t need_bytes, limit_bytes;
     uint64_t until_ns; /* of the ticket, and of the program's decision; in between it is the one that is left who sets limits */
     uint64_t claimed_ns, up_ns;
-    int stream_fd; /* -1: it has not come, or the worker has it */
+    struct gn_stop_watch stop_watch; /* of its worker, until it is ready */
+    int stream_fd;                   /* -1: it has not come, or the worker has it */
     bool ready;
     bool remote, secure; /* the program is on another machine; it speaks TLS */
     bool near;           /* so its gantryd took it to be, but it is here, and its new worker shares its memory */
@@ -369,7 +370,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
         v->owner = a->owner;
     a->vgpu = v;
     a->asker = NULL;
-    a->claimed_ns = gn_now_ns();
+    a->claimed_ns = a->stop_watch.look_ns = gn_now_ns();
     c->tenant = t;
     int rc = make_memory(v, c);
     rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
@@ -380,6 +381,7 @@ static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const st
         return rc;
     }
     gn_quota_close(a->quota, &a->stream_fd);
+    gn_vgpus_arm(a->daemon);
     GN_FAULT("daemon-claimed");
     return 0;
 }
@@ -544,11 +546,16 @@ void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c)
         drop(a);
 }
 
+static bool is_loading(const struct gn_arrival *a)
+{
+    return a->vgpu && a->vgpu->conn && !a->ready;
+}
+
 static struct gn_arrival *first_on_its_way(struct gn_daemon *d)
 {
     gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
     {
-        if (a->vgpu && a->vgpu->conn && !a->ready)
+        if (is_loading(a))
             return a;
     }
     return NULL;
@@ -566,17 +573,34 @@ void gn_arrivals_turn_away(struct gn_daemon *d)
 uint64_t gn_arrivals_deadline(const struct gn_daemon *d)
 {
     uint64_t first = 0;
-    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival,
-                     link) if ((!a->vgpu || a->ready) && (!first || a->until_ns < first)) first = a->until_ns;
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link)
+    {
+        const uint64_t next_ns = !a->vgpu || a->ready ? a->until_ns : is_loading(a) ? a->stop_watch.look_ns : 0;
+        if (next_ns && (!first || next_ns < first))
+            first = next_ns;
+    }
     return first;
+}
+
+/* One whose worker has been stopped for long, with the reason. */
+static struct gn_arrival *find_stopped(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
+{
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (is_loading(a) && a->stop_watch.look_ns <= now_ns && gn_arrival_awaits_stopped(&a->stop_watch, a->vgpu, now_ns, err))
+            return a;
+    }
+    return NULL;
 }
 
 void gn_arrivals_expire(struct gn_daemon *d, uint64_t now_ns)
 {
     struct gn_arrival *a;
+    struct gn_error err;
+    while ((a = find_stopped(d, now_ns, &err)))
+        refuse(a->vgpu, &err); /* and a */
     while ((a = first_of(d, NULL, now_ns))) {
         if (a->vgpu) {
-            struct gn_error err;
             gn_fail(&err, ETIMEDOUT, "move it again", "its program has not said where it goes on");
             refuse(a->vgpu, &err); /* and a */
             continue;

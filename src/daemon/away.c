@@ -72,7 +72,7 @@ int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
     if (!rc && v->hosted)
         rc = gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again",
                      "it lives in its program, which cannot be moved from there yet");
-    return rc;
+    return rc ? rc : gn_refuse_stopped_program(v, err);
 }
 
 int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err)

@@ -73,6 +73,8 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
         return gn_fail(err, ESRCH, "gantry restore gives its program a worker again", "it is stopped, and in a file already");
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)
         return gn_fail(err, ENODEV, NULL, "it has no worker any more");
+    if (stop && gn_refuse_stopped_program(v, err))
+        return -EBUSY;
     if (stop && getrandom(save.key, sizeof save.key, 0) != sizeof save.key)
         return gn_fail(err, EIO, NULL, "no random numbers can be had");
     struct gn_move *m = calloc(1, sizeof *m);
@@ -207,7 +209,10 @@ int gn_checkpoint_keep(struct gn_conn *c, uint32_t seq, struct gn_error *err)
     if (!m)
         return gn_fail(err, EINVAL, NULL, "no vGPU waits for this file, or it has waited for too long and goes on");
     GN_FAULT("daemon-before-stop");
-    int rc = tell_stopped(m, err);
+    /* A program that was stopped while the file was written would not hear that it has to wait. */
+    int rc = gn_refuse_stopped_program(m->from, err);
+    if (!rc)
+        rc = tell_stopped(m, err);
     if (rc) {
         m->asker = NULL; /* this is the answer */
         gn_move_give_up(m, err);
@@ -361,6 +366,9 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
 {
     struct gn_daemon *d = c->daemon;
     struct gn_vgpu_record *v = gn_restore_awaits(d, wish, err);
+    *ret_absent = false;
+    if (v && gn_refuse_stopped_program(v, err))
+        return -EBUSY;
     *ret_absent = !v || (!v->remote && v->hand_fd < 0);
     if (v && *ret_absent)
         gn_fail(err, ESRCH, NULL, "the program of vGPU %08x does not wait for it yet", wish->id);

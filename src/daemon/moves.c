@@ -448,9 +448,27 @@ void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c)
 uint64_t gn_move_deadline(struct gn_daemon *d)
 {
     uint64_t first = gn_arrivals_deadline(d);
-    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->move && (!first || v->move->until_ns < first)) first =
-        v->move->until_ns;
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        if (!v->move)
+            continue;
+        const uint64_t look_ns = gn_move_next_look(v->move), until_ns = v->move->until_ns;
+        const uint64_t next_ns = look_ns < until_ns ? look_ns : until_ns;
+        if (!first || next_ns < first)
+            first = next_ns;
+    }
     return first;
+}
+
+static void say_late(const struct gn_move *m, struct gn_error *ret)
+{
+    if (m->told)
+        gn_fail(ret, ETIMEDOUT, "try again later", "its program does not say that it waits");
+    else if (m->what == GN_MOVE_AWAY && !m->asked)
+        gn_fail(ret, ETIMEDOUT, "look whether the program is stopped, and try again later",
+                "its program has not said that the other gantryd takes it in");
+    else
+        gn_fail(ret, ETIMEDOUT, "try again later", "the workers took too long");
 }
 
 void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
@@ -462,22 +480,20 @@ void gn_move_expire(struct gn_daemon *d, uint64_t now_ns)
         again = false;
         gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
         {
-            if (!v->move || v->move->until_ns > now_ns)
+            struct gn_move *m = v->move;
+            if (!m)
                 continue;
-            if (v->move->kept) {
-                gn_checkpoint_settle(v->move);
-                again = true;
-                break;
-            }
-            if (v->move->what == GN_MOVE_AWAY && v->move->saved) {
-                gn_away_unanswered(v->move);
-                again = true;
-                break;
-            }
-            /* Whatever the old worker waits for, the end of the new one ends it: then it says so, and goes on. */
-            gn_fail(&err, ETIMEDOUT, "try again later",
-                    v->move->told ? "its program does not say that it waits" : "the workers took too long");
-            gn_move_give_up(v->move, &err);
+            const bool stopped = gn_move_next_look(m) <= now_ns && gn_move_awaits_stopped(m, now_ns, &err);
+            if (!stopped && m->until_ns > now_ns)
+                continue;
+            if (!stopped)
+                say_late(m, &err);
+            if (m->kept)
+                gn_checkpoint_settle(m);
+            else if (m->what == GN_MOVE_AWAY && m->saved)
+                gn_away_unanswered(m);
+            else /* whatever the old worker waits for, the end of the new one ends it: then it says so, and goes on */
+                gn_move_give_up(m, &err);
             again = true;
             break;
         }
@@ -549,6 +565,8 @@ int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enu
     if (c->vgpu)
         return gn_fail(err, EINVAL, "ask on another", "this is a connection by which a program has its vGPU");
     if (judge_mode(v, to, err))
+        return -1;
+    if ((v->hosted || to == GN_MOVE_TO_PASSTHROUGH) && gn_refuse_stopped_program(v, err))
         return -1;
     if (wish->device && to != GN_MOVE_TO_LOCAL)
         return gn_fail(err, EINVAL, "write gantry migrate VGPU local --device NAME", "a device is chosen for moves within a gantryd alone");

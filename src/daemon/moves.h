@@ -3,6 +3,7 @@
 #define GN_DAEMON_MOVES_H
 
 #include "daemon/daemon.h"
+#include "daemon/stopped_processes.h"
 
 /* What moves.c and checkpoints.c share: a vGPU on its way, one at a time for each. docs/moves.md. */
 enum gn_move_what {
@@ -29,6 +30,7 @@ struct gn_move {
     bool kept;                           /* SAVE that stops it: the file is safe. It is decided, and only waited for */
     bool told;                           /* the same over tcp: the file is safe, and the program, which decides, has been told */
     uint64_t began_ns, asked_ns, until_ns;
+    struct gn_stop_watch stop_watch;
     struct gn_worker_moved out, in;
 };
 

@@ -65,21 +65,41 @@ int gn_process_user(pid_t pid, uid_t *ret)
     return rc;
 }
 
-bool gn_process_is_stopped(pid_t pid)
+/* The state of the first of its threads for which `wanted` holds; 0: of none. */
+static char find_state(pid_t pid, bool (*wanted)(char state))
 {
-    char path[32];
-    bool stopped = false;
+    char path[32], state = 0;
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     DIR *dir = opendir(path);
     if (!dir)
-        return false;
-    for (const struct dirent *e; !stopped && (e = readdir(dir));) {
+        return 0;
+    for (const struct dirent *e; !state && (e = readdir(dir));) {
         char name[sizeof e->d_name + 8];
         struct gn_process_stat stat;
         snprintf(name, sizeof name, "%s/stat", e->d_name);
-        if (e->d_name[0] != '.' && read_stat(dirfd(dir), name, &stat) == 0)
-            stopped = stat.state == 'T' || stat.state == 't';
+        if (e->d_name[0] != '.' && read_stat(dirfd(dir), name, &stat) == 0 && wanted(stat.state))
+            state = stat.state;
     }
     closedir(dir);
-    return stopped;
+    return state;
+}
+
+static bool is_stop(char state)
+{
+    return state == 'T' || state == 't';
+}
+
+static bool is_live(char state)
+{
+    return state != 'Z' && state != 'X';
+}
+
+bool gn_process_is_stopped(pid_t pid)
+{
+    return find_state(pid, is_stop) != 0;
+}
+
+char gn_process_state(pid_t pid)
+{
+    return find_state(pid, is_live);
 }

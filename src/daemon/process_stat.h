@@ -22,6 +22,8 @@ int gn_process_stat_read(pid_t pid, struct gn_process_stat *ret);
 uint64_t gn_process_ticks_now(void);
 /* Its effective user. 0 or -errno. */
 int gn_process_user(pid_t pid, uid_t *ret);
+/* The state of its first thread that has not ended, for all of them; 0: it cannot be told. Reads one or two files of /proc. */
+char gn_process_state(pid_t pid);
 /* One of its threads is stopped, by a signal or by a debugger. False when it cannot be told. */
 bool gn_process_is_stopped(pid_t pid);
 

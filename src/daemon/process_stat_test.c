@@ -58,13 +58,17 @@ static void a_stopped_process_is_seen(void **state)
     (void)state;
     const pid_t pid = start_child();
     assert_false(gn_process_is_stopped(pid));
+    assert_int_not_equal(gn_process_state(pid), 'T');
     kill(pid, SIGSTOP);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     assert_true(gn_process_is_stopped(pid));
+    assert_int_equal(gn_process_state(pid), 'T');
     kill(pid, SIGCONT);
     assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
     assert_false(gn_process_is_stopped(pid));
+    assert_int_not_equal(gn_process_state(pid), 'T');
     end_child(pid);
+    assert_int_equal(gn_process_state(pid), 0);
 }
 
 static void *wait_for_end(void *arg)
@@ -95,6 +99,7 @@ static void a_stopped_process_without_its_first_thread_is_seen(void **state)
     kill(pid, SIGSTOP);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     assert_true(gn_process_is_stopped(pid));
+    assert_int_equal(gn_process_state(pid), 'T');
     end_child(pid);
 }
 
