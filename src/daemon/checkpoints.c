@@ -68,7 +68,7 @@ int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *
     if (v->move)
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved or saved already");
     if (v->leaving)
-        return gn_fail(err, EBUSY, "try again in a moment", "its worker has not ended an earlier move yet");
+        return gn_refuse_leaving(v, err);
     if (v->stopped)
         return gn_fail(err, ESRCH, "gantry restore gives its program a worker again", "it is stopped, and in a file already");
     if (!v->booted || v->ending || !v->conn || v->process.fd < 0 || v->control.fd < 0)

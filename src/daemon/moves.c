@@ -538,6 +538,12 @@ static int judge_mode(const struct gn_vgpu_record *v, enum gn_move_to to, struct
     return to == GN_MOVE_TO_PASSTHROUGH ? gn_conn_may_host(v->conn, err) : 0;
 }
 
+int gn_refuse_leaving(const struct gn_vgpu_record *v, struct gn_error *err)
+{
+    const int rc = gn_refuse_stopped_worker(v, err);
+    return rc ? rc : gn_fail(err, EBUSY, "try again in a moment", "its worker has not ended an earlier move yet");
+}
+
 int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
 {
     if (v->remote && !v->conn)
@@ -547,7 +553,7 @@ int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err)
     if (v->move)
         return gn_fail(err, EBUSY, "wait until it is over", "it is being moved already");
     if (v->leaving)
-        return gn_fail(err, EBUSY, "try again in a moment", "its worker has not ended an earlier move yet");
+        return gn_refuse_leaving(v, err);
     if (v->stopped)
         return gn_fail(err, ESRCH, "restore it with gantry restore", "it is stopped, and in a file");
     if (!v->booted || v->ending || v->process.fd < 0 || v->control.fd < 0)

@@ -46,6 +46,8 @@ void gn_move_fails_there(struct gn_move *m, const struct gn_error *err);
 
 /* Can it be moved now? 0 or -errno: -ENOENT: its program has ended. */
 int gn_move_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
+/* -EBUSY, with the reason: v's worker has not heard yet that an earlier move is over. */
+int gn_refuse_leaving(const struct gn_vgpu_record *v, struct gn_error *err);
 /* Is all that v's worker has had written? Then its end is not the vGPU's. */
 bool gn_move_has_all(const struct gn_vgpu_record *v);
 /* What came with the request: the caller's. 0 or -errno. */

@@ -74,6 +74,16 @@ int gn_refuse_stopped_program(const struct gn_vgpu_record *v, struct gn_error *e
     return -EBUSY;
 }
 
+int gn_refuse_stopped_worker(const struct gn_vgpu_record *v, struct gn_error *err)
+{
+    struct awaited p;
+    /* In passthrough the program is the worker. */
+    if (!(v->hosted ? add_program(v, &p) : add_worker(v, &p)) || !is_stopped(&p))
+        return 0;
+    say_stopped(&p, EBUSY, err);
+    return -EBUSY;
+}
+
 static bool look(struct gn_stop_watch *w, const struct awaited *awaited, unsigned n, uint64_t limit_ns, uint64_t now_ns,
                  struct gn_error *err)
 {

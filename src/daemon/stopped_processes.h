@@ -26,6 +26,9 @@ struct gn_stop_watch {
  * debugger counts for nothing here: strace stops a program thousands of times a second. */
 int gn_refuse_stopped_program(const struct gn_vgpu_record *v, struct gn_error *err);
 
+/* The same of its worker, by a signal or a debugger. */
+int gn_refuse_stopped_worker(const struct gn_vgpu_record *v, struct gn_error *err);
+
 /* When to look at the processes whose answers m needs. */
 uint64_t gn_move_next_look(const struct gn_move *m);
 /* Looks at them. True, with the reason: one of them has been stopped for the drain's timeout. */

@@ -122,6 +122,7 @@ class Stopped(StoppedCase):
                 worker = a.vgpus()[0]["worker_pid"]
                 self.stop(worker)
                 self.assertLess(self.stopped(a, "worker {}".format(worker), worker, *words, "--drain-timeout", "1"), SOON_S)
+                self.stopped(a, "worker {}".format(worker), worker, *words)  # it has not heard yet that this is over
                 os.kill(worker, signal.SIGCONT)
                 self.assertEqual(self.left(), [])
                 self.succeeds(a, "migrate", vgpu["id"], "local")
