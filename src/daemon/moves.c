@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,12 +353,28 @@ static bool is_ending(pid_t pid)
     return gn_process_stat_read(pid, &stat) == 0 && (stat.flags & PF_EXITING);
 }
 
-/* Its end may not have been heard yet, and its worker ends with it. */
+/* False also of a program on another machine. */
+static bool is_running(const struct gn_vgpu_record *v)
+{
+    struct gn_process_stat stat;
+    return !v->remote && gn_process_stat_read(v->program_pid, &stat) == 0 && !is_ending(v->program_pid);
+}
+
+/* A program that ends takes its worker with it; one that runs on hangs up when it notices that the worker has ended. */
 static bool has_program(const struct gn_vgpu_record *v)
 {
     char byte;
     const struct gn_conn *c = v->conn;
-    return !c || (recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 && (c->remote || !is_ending(c->pid)));
+    return !c || is_running(v) || (recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 && (c->remote || !is_ending(c->pid)));
+}
+
+static const char *why_left(const struct gn_vgpu_record *v)
+{
+    struct pollfd worker = {.fd = v->process.fd, .events = POLLIN};
+    if (v->return_by_ns)
+        return "its program has not come back";
+    const bool worker_ended = v->process.fd < 0 || poll(&worker, 1, 0) == 1;
+    return worker_ended && is_running(v) ? "its worker has ended; the vGPU is lost" : "its program has ended";
 }
 
 bool gn_move_worker_died(struct gn_vgpu_record *v)
@@ -406,8 +423,7 @@ void gn_move_left(struct gn_vgpu_record *v)
         undo(v->takes_from->move, &err);
     } else if (v->move) {
         struct gn_vgpu_record *n = v->move->to;
-        const char *why = v->return_by_ns ? "its program has not come back" : "its program has ended";
-        gn_move_answer(v->move, gn_control_error("it was given up", why, NULL));
+        gn_move_answer(v->move, gn_control_error("it was given up", why_left(v), NULL));
         gn_move_drop(v->move);
         if (n)
             gn_vgpus_leave(n);

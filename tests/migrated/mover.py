@@ -113,7 +113,13 @@ class Stopped(Mover):
         with tempfile.TemporaryDirectory(prefix="gn-migrated-") as folder:
             file = os.path.join(folder, "stopped.ckpt")
             if self.count("checkpoint", *self.call(daemon, "checkpoint", vgpu["id"], file, "--stop")):
-                self.count("restore", *self.call(daemon, "restore", file))
+                # A program that is ending needs no vGPU any more, and may wait for none; others do, and the file is all of it.
+                while not self.count("restore", *self.call(daemon, "restore", file)) and self.lists(daemon, vgpu) and not self.faults:
+                    pass
+
+    def lists(self, daemon, vgpu):
+        status, said = self.call(daemon, "ls")
+        return status == 0 and any(v["id"] == vgpu["id"] for v in said["vgpus"])
 
 
 ROUTES = {"local": Local, "mode": Mode, "unix": OtherDaemon, "tcp": Tcp, "stop": Stopped}
