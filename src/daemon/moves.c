@@ -373,7 +373,7 @@ static const char *why_left(const struct gn_vgpu_record *v)
     struct pollfd worker = {.fd = v->process.fd, .events = POLLIN};
     if (v->return_by_ns)
         return "its program has not come back";
-    const bool worker_ended = v->process.fd < 0 || poll(&worker, 1, 0) == 1;
+    const bool worker_ended = v->process.fd < 0 || poll(&worker, 1, 0) == 1 || is_ending(v->worker_pid);
     return worker_ended && is_running(v) ? "its worker has ended; the vGPU is lost" : "its program has ended";
 }
 
