@@ -164,6 +164,71 @@ static void arguments(void)
     env_fini(&env);
 }
 
+/* Pointers for arguments of every kind; an argument that is no pointer keeps its value. */
+static void give_pointers(struct env *env, const char *options, void *a)
+{
+    static const char *const source = "kernel void wide(global ulong *out, ulong k) { out[0] += k; }\n"
+                                      "kernel void scratch(global int *out, local int *l, constant int *c) { out[0] = c[0]; }\n"
+                                      "#ifdef __IMAGE_SUPPORT__\n"
+                                      "kernel void sampled(global float4 *out, read_only image2d_t in, sampler_t s)\n"
+                                      "{ out[0] = read_imagef(in, s, (int2)(0, 0)); }\n"
+                                      "#endif\n";
+    const char *const names[] = {"wide", "scratch", "sampled"};
+    const size_t one = 1;
+    cl_ulong k = 5, words[2] = {0};
+    cl_mem mem = env_buffer(env, sizeof(words), words);
+    note("options '%s'", options);
+    cl_program program = MAKE(clCreateProgramWithSource, env->context, 1, (const char **)(uintptr_t)&source, NULL);
+    CALL(clBuildProgram, program, 0, NULL, options, NULL, NULL);
+    for (size_t i = 0; i < (env->images ? 3 : 2); i++) {
+        cl_kernel kernel = MAKE(clCreateKernel, program, names[i]);
+        CALL(clSetKernelArg, kernel, 0, sizeof(mem), &mem);
+        for (cl_uint j = 1; j < (i == 0 ? 2 : 3); j++) {
+            CALL(clSetKernelArgSVMPointer, kernel, j, NULL);
+            CALL(clSetKernelArgSVMPointer, kernel, j, a);
+        }
+        if (i != 1)
+            CALL(clEnqueueNDRangeKernel, env->queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL);
+        CALL(clFinish, env->queue);
+        CALL(clReleaseKernel, kernel);
+    }
+    cl_kernel wide = MAKE(clCreateKernel, program, "wide");
+    CALL(clSetKernelArg, wide, 1, sizeof(k), &k);
+    CALL(clSetKernelArgSVMPointer, wide, 1, a);
+    for (int i = 0; i < 4; i++) {
+        if (i % 2)
+            CALL(clSetKernelArgSVMPointer, wide, 0, a);
+        else
+            CALL(clSetKernelArg, wide, 0, sizeof(mem), &mem);
+        CALL(clEnqueueNDRangeKernel, env->queue, wide, 1, NULL, &one, NULL, 0, NULL, NULL);
+    }
+    CALL(clFinish, env->queue);
+    env_dump_buffer(env, "buffer", mem, sizeof(words));
+    CALL(clReleaseKernel, wide);
+    CALL(clReleaseProgram, program);
+    CALL(clReleaseMemObject, mem);
+}
+
+static void argument_kinds(void)
+{
+    struct env env;
+    const int zero = 0;
+    env_init(&env);
+    if (!(offered(&env) & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
+        case_end("no SVM");
+    int *a = CALL_PTR(clSVMAlloc, env.context, CL_MEM_READ_WRITE, BYTES, 0);
+    name_region("a", a, BYTES);
+    CALL(clEnqueueSVMMemFill, env.queue, a, &zero, 4, BYTES, 0, NULL, NULL);
+    give_pointers(&env, "", a);
+    give_pointers(&env, "-cl-kernel-arg-info", a);
+    CALL(clEnqueueSVMMap, env.queue, CL_TRUE, CL_MAP_READ, a, BYTES, 0, NULL, NULL);
+    note_bytes("a", a, BYTES);
+    CALL(clEnqueueSVMUnmap, env.queue, a, 0, NULL, NULL);
+    CALL(clFinish, env.queue);
+    CALL_VOID(clSVMFree, env.context, a);
+    env_fini(&env);
+}
+
 /* A buffer laid over SVM: the same bytes by both names. */
 static void as_buffer(void)
 {
@@ -267,7 +332,7 @@ static void errors(void)
 }
 
 static const struct diff_case svm_cases[] = {
-    {"alloc", alloc},         {"operations", operations},       {"arguments", arguments},
+    {"alloc", alloc},         {"operations", operations},       {"arguments", arguments}, {"argument_kinds", argument_kinds},
     {"as_buffer", as_buffer}, {"enqueued_free", enqueued_free}, {"errors", errors},
 };
 DIFF_FAMILY(svm);

@@ -32,6 +32,7 @@ static struct {
     int n_buffers;
     cl_mem argument; /* set last */
     const void *pointer;
+    bool by_value; /* its kernel's argument is no pointer */
 } driver;
 
 static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t size, void *value, size_t *size_ret)
@@ -186,6 +187,8 @@ static void CL_API_CALL give_back(cl_context context, void *pointer)
 static cl_int CL_API_CALL set_svm_arg(cl_kernel kernel, cl_uint index, const void *value)
 {
     (void)kernel, (void)index;
+    if (driver.by_value)
+        return CL_INVALID_ARG_VALUE;
     driver.pointer = value;
     return CL_SUCCESS;
 }
@@ -429,6 +432,19 @@ static void an_argument_is_a_buffer_at_that_address(void **state)
     assert_false(gn_svm_tells_lists(v));
 }
 
+static void an_argument_that_is_no_pointer_stays(void **state)
+{
+    cl_mem held = NULL;
+    (void)state;
+    open_window();
+    assert_true(take(1, window, 64, 0, 0));
+    driver.argument = (cl_mem)&some_object;
+    driver.by_value = true;
+    assert_int_equal(gn_svm_set_arg(v, NULL, 0, window, &held), CL_INVALID_ARG_VALUE);
+    assert_int_equal(gn_svm_set_arg(v, NULL, 0, 0, &held), CL_INVALID_ARG_VALUE);
+    assert_true(!held && !driver.n_buffers && driver.argument == (cl_mem)&some_object);
+}
+
 static void with_system_sharing_an_argument_is_the_pointer(void **state)
 {
     cl_mem held = NULL;
@@ -659,6 +675,7 @@ int main(void)
         CASE(a_driver_without_native_kernels_offers_nothing),
         CASE(a_driver_that_copies_host_memory_offers_nothing),
         CASE(an_argument_is_a_buffer_at_that_address),
+        CASE(an_argument_that_is_no_pointer_stays),
         CASE(with_system_sharing_an_argument_is_the_pointer),
         CASE(a_fill_repeats_its_pattern),
         CASE(an_allocation_is_the_segment_at_its_address),

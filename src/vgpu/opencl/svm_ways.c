@@ -179,6 +179,11 @@ cl_int gn_svm_set_arg(struct gn_vgpu *v, cl_kernel kernel, cl_uint index, uint64
         return CL_INVALID_OPERATION;
     if (((struct gn_opencl_vgpu *)v->detail)->svm_ways.pointers)
         return cl->clSetKernelArgSVMPointer(kernel, index, at);
+    /* A driver may take a buffer for each argument of a handle's size: a double, an image, a
+     * sampler. It takes a pointer only where the argument is one. */
+    result = cl->clSetKernelArgSVMPointer(kernel, index, NULL);
+    if (result)
+        return result;
     if (at) {
         /* Freed meanwhile, or just behind its end: a kernel may have it that does not look there. */
         const uint64_t bytes = gn_svm_reach(v, address);
@@ -191,9 +196,7 @@ cl_int gn_svm_set_arg(struct gn_vgpu *v, cl_kernel kernel, cl_uint index, uint64
     if (result) {
         if (over)
             cl->clReleaseMemObject(over);
-        /* Of a pointer it may say something else. */
-        const cl_int other = cl->clSetKernelArgSVMPointer(kernel, index, NULL);
-        return other ? other : result;
+        return result;
     }
     if (*held)
         cl->clReleaseMemObject(*held);
