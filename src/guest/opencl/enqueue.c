@@ -137,6 +137,10 @@ static bool is_plain(const struct gn_cl_kernel *k, cl_uint work_dim, const size_
     for (cl_uint i = 0; i < work_dim; i++)
         if (!global || !global[i] || (local && (!local[i] || global[i] % local[i])) || (required && (!local || local[i] != k->required[i])))
             return false;
+    /* A group is one work-item wide in the dimensions that a launch leaves out. */
+    for (cl_uint i = work_dim; required && i < 3; i++)
+        if (k->required[i] != 1)
+            return false;
     return true;
 }
 
