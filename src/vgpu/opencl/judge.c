@@ -7,9 +7,10 @@
  *
  * A command of nothing (no bytes, an empty region, a launch of no work-items) is the exception:
  * whether that is an error depends on the driver and its version, and giving it to the driver does
- * nothing. So it is given at once, to a queue of its own, for the answer alone. Where a driver may
- * take more than the specification says (pitches that are too small), nothing is refused: what it
- * does not take fails when it is given it.
+ * nothing. So it is given at once, to a queue of its own, for the answer alone. A launch without a
+ * work-group size, whose kernel requires one, is given in the same way, behind an event that fails:
+ * it never runs. Where a driver may take more than the specification says (pitches that are too
+ * small), nothing is refused: what it does not take fails when it is given it.
  */
 #include "opencl_host.h"
 #include "vgpu/core/command_inside.h"
@@ -29,21 +30,48 @@ static cl_device_id device_of(struct gn_vgpu *v, const struct gn_command *c)
     return device;
 }
 
-/* The driver's own answer to a command of nothing. */
-static int32_t ask(struct gn_vgpu *v, struct gn_command *c)
+static cl_context context_of(struct gn_vgpu *v, const struct gn_command *c)
+{
+    cl_context context = NULL;
+    gn_cl(v)->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    return context;
+}
+
+/* The driver's own answer to a command that waits for `gate`, if there is one. */
+static int32_t ask_behind(struct gn_vgpu *v, struct gn_command *c, cl_context context, const cl_event *gate)
 {
     const cl_icd_dispatch *cl = gn_cl(v);
-    cl_context context = NULL;
     cl_event event = NULL;
     cl_int result = CL_SUCCESS;
-    cl->clGetCommandQueueInfo(c->queue->object->driver, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
     cl_command_queue queue = context ? cl->clCreateCommandQueue(context, device_of(v, c), 0, &result) : NULL;
     if (!queue)
         return CL_SUCCESS;
-    result = c->class->submit(v, c, queue, 0, NULL, (void **)&event);
+    result = c->class->submit(v, c, queue, gate ? 1 : 0, (void *const *)gate, (void **)&event);
+    if (gate)
+        cl->clSetUserEventStatus(*gate, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
     if (!result && event)
         cl->clReleaseEvent(event);
     cl->clReleaseCommandQueue(queue);
+    return result;
+}
+
+/* The driver's own answer to a command of nothing. */
+static int32_t ask(struct gn_vgpu *v, struct gn_command *c)
+{
+    return ask_behind(v, c, context_of(v, c), NULL);
+}
+
+/* The driver's own answer to a command that it must not run. */
+static int32_t ask_without_running(struct gn_vgpu *v, struct gn_command *c)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    cl_context context = context_of(v, c);
+    cl_int result = CL_SUCCESS;
+    cl_event gate = context && cl->clCreateUserEvent ? cl->clCreateUserEvent(context, &result) : NULL;
+    if (!gate)
+        return CL_SUCCESS;
+    result = ask_behind(v, c, context, &gate);
+    cl->clReleaseEvent(gate);
     return result;
 }
 
@@ -308,8 +336,10 @@ static bool is_uniform(struct gn_vgpu *v, cl_device_id device)
     return strncmp(version, "OpenCL 1.", 9) == 0;
 }
 
-static int32_t judge_groups(struct gn_vgpu *v, cl_device_id device, cl_kernel kernel, const struct gn_wire_Launch *w)
+static int32_t judge_groups(struct gn_vgpu *v, struct gn_command *c, cl_kernel kernel)
 {
+    const struct gn_wire_Launch *w = gn_command_message(c);
+    const cl_device_id device = device_of(v, c);
     const cl_icd_dispatch *cl = gn_cl(v);
     size_t required[3] = {0}, sides[3] = {0}, most = 0;
     uint64_t items = 1;
@@ -327,7 +357,7 @@ static int32_t judge_groups(struct gn_vgpu *v, cl_device_id device, cl_kernel ke
     ERROR_IF(most && items > most, CL_INVALID_WORK_GROUP_SIZE);
     for (uint32_t i = 0; given && i < w->work_dim; i++)
         ERROR_IF(sides[i] && w->local_work_size[i] > sides[i], CL_INVALID_WORK_ITEM_SIZE);
-    return CL_SUCCESS;
+    return fixed && !given ? ask_without_running(v, c) : CL_SUCCESS;
 }
 
 int32_t gn_judge_Launch(struct gn_vgpu *v, struct gn_command *c)
@@ -338,5 +368,5 @@ int32_t gn_judge_Launch(struct gn_vgpu *v, struct gn_command *c)
     ERROR_IF(!w->work_dim || w->work_dim > 3, CL_INVALID_WORK_DIMENSION);
     for (uint32_t i = 0; i < w->work_dim; i++)
         empty |= !w->global_work_size[i];
-    return empty ? ask(v, c) : judge_groups(v, device_of(v, c), c->refs[0]->driver, w);
+    return empty ? ask(v, c) : judge_groups(v, c, c->refs[0]->driver);
 }
