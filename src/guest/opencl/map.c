@@ -416,7 +416,7 @@ static cl_int ask_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, const stru
 /*
  * How the rows of an image's region lie in the data area, or at the program's own address: as the
  * driver would have them, where it can be asked. `told` is what the program hears: one row's pitch
- * may be anything, 0 too.
+ * may be anything. It is 0 where the driver writes none, as PoCL of a 1D image over a buffer.
  */
 static cl_int choose_pitches(struct gn_cl_queue *q, struct gn_cl_mem *m, struct gn_cl_map *map, size_t told[2])
 {
@@ -485,7 +485,7 @@ void *CL_API_CALL gn_clEnqueueMapImage(cl_command_queue command_queue, cl_mem im
     }
     t.host = image_layout(m, map);
     void *ptr = map_region(q, m, map, &t, blocking_map, num_events_in_wait_list, event_wait_list, event, errcode_ret);
-    if (ptr) {
+    if (ptr && told[0]) {
         *image_row_pitch = told[0];
         if (image_slice_pitch)
             *image_slice_pitch = told[1];
