@@ -155,6 +155,7 @@ static void arguments(void)
     CALL(clSetKernelExecInfo, (cl_kernel)NULL, CL_KERNEL_EXEC_INFO_SVM_PTRS, sizeof(list), list);
     CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, sizeof(list), NULL);
     CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, 3, list);
+    CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, 0, list);
     cl_bool system = CL_TRUE;
     CALL(clSetKernelExecInfo, kernel, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, sizeof(system), &system);
     system = CL_FALSE;
