@@ -33,7 +33,9 @@ static void devices(void)
                                            CL_DEVICE_TYPE_ALL,
                                            CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU,
                                            0,
-                                           1u << 20};
+                                           1u << 20,
+                                           1u << 20 | CL_DEVICE_TYPE_CPU,
+                                           1u << 20 | CL_DEVICE_TYPE_GPU};
     cl_platform_id platform = env_platform();
     cl_device_id found[16];
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {

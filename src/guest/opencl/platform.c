@@ -473,8 +473,8 @@ cl_int CL_API_CALL gn_clGetDeviceIDs(cl_platform_id platform, cl_device_type dev
     bool odd = device_type != CL_DEVICE_TYPE_ALL && (!device_type || (device_type & ~known));
     if (odd || (!num_entries && devices) || (!devices && !num_devices)) {
         cl_int result = gn_send_DeviceType(root->o.session, device_type, num_entries, devices != NULL, num_devices != NULL);
-        if (result || odd)
-            return result ? result : CL_DEVICE_NOT_FOUND;
+        if (result)
+            return result;
     }
     struct gn_cl_device *all[MAX_DEVICES];
     cl_uint best = 0;
