@@ -57,14 +57,49 @@ static int end_one(struct killing *k, const char *vgpu, const char *reason, stru
     return rc == -ENOENT || rc == -EREMOTEIO ? 0 : rc;
 }
 
+/* One reply of gantryd; NULL, and *rc: it failed. */
+static json_t *query(const struct killing *k, const char *name, int *rc, struct gn_error *err)
+{
+    char *text = gn_control_request(name);
+    json_t *reply = NULL;
+    *rc = text ? gn_ctl_ask_on(k->link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    free(text);
+    return reply;
+}
+
+/* This connection sees no vGPU of the tenant. 0: it sees the tenant, which has none; or -errno, and why. */
+static int check_tenant(const struct killing *k, const char *tenant, struct gn_error *err)
+{
+    json_t *t;
+    size_t i;
+    int rc;
+    bool listed = false;
+    json_t *reply = query(k, "tenants", &rc, err);
+    json_array_foreach(json_object_get(reply, "tenants"), i, t)
+    {
+        const char *name = json_string_value(json_object_get(t, "name"));
+        listed |= name && strcmp(name, tenant) == 0;
+    }
+    json_decref(reply);
+    if (rc || listed)
+        return rc;
+    /* gantryd shows its limits to connections that see every tenant. */
+    reply = query(k, "status", &rc, err);
+    const bool sees_all = json_is_object(json_object_get(json_object_get(reply, "gantryd"), "limits"));
+    json_decref(reply);
+    if (rc)
+        return rc;
+    return sees_all ? gn_fail(err, ENOENT, "gantry tenant ls lists them", "there is no tenant \"%.63s\"", tenant)
+                    : gn_fail(err, EACCES, "ask an operator to end them", "you see no vGPUs of the tenant \"%.63s\"", tenant);
+}
+
 /* All that this tenant has now, and this connection sees. */
 static int end_tenants(struct killing *k, const char *tenant, const char *reason, struct gn_error *err)
 {
-    char *text = gn_control_request("ls");
-    json_t *reply = NULL, *v;
+    json_t *v;
     size_t i;
-    int rc = text ? gn_ctl_ask_on(k->link, text, &reply, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
-    free(text);
+    int rc;
+    json_t *reply = query(k, "ls", &rc, err);
     json_array_foreach(json_object_get(reply, "vgpus"), i, v)
     {
         const char *name = json_string_value(json_object_get(v, "tenant")), *id = json_string_value(json_object_get(v, "id"));
@@ -72,7 +107,7 @@ static int end_tenants(struct killing *k, const char *tenant, const char *reason
             rc = end_one(k, id, reason, err);
     }
     json_decref(reply);
-    return rc;
+    return rc || k->n ? rc : check_tenant(k, tenant, err);
 }
 
 static int report(struct killing *k)

@@ -72,8 +72,15 @@ class Kill(CommandTest):
         for vgpu in blues:
             self.until(vgpu, "lost")
         self.until(other, "idle")
-        self.assertEqual(json.loads(self.kill("--tenant", "none-of-it", "--json").stdout)["kill"], [])
-        self.assertEqual(self.kill("--tenant", "none-of-it").stdout, 'the tenant "none-of-it" has no vGPUs\n')
+        self.ask("tenant-add", name="red")
+        self.assertEqual(json.loads(self.kill("--tenant", "red", "--json").stdout)["kill"], [])
+        self.assertEqual(self.kill("--tenant", "red").stdout, 'the tenant "red" has no vGPUs\n')
+
+    def test_no_such_tenant(self):
+        p = self.kill("--tenant", "green", status=1)
+        self.assertEqual((p.stdout, p.stderr), ("", 'gantry kill: there is no tenant "green"; gantry tenant ls lists them\n'))
+        said = json.loads(self.kill("--tenant", "green", "--json", status=1).stdout)
+        self.assertEqual(said["error"]["why"], 'there is no tenant "green"')
 
     def test_the_log_says_by_whose_wish(self):
         vgpu = self.attach()
@@ -117,6 +124,11 @@ class Kill(CommandTest):
         self.assertIn("only operators may, by gantryd's control socket", p.stderr)
         # In another tenant's eyes it is not there.
         self.ask("tenant-add", name="blue", uids=[NOBODY])
+        for tenant in ("default", "green"):
+            p = self.kill("--tenant", tenant, status=1, before=nobody, env={"GANTRY_TENANT": "blue"})
+            self.assertIn('you see no vGPUs of the tenant "{}"; ask an operator'.format(tenant), p.stderr)
+        p = self.kill("--tenant", "blue", before=nobody, env={"GANTRY_TENANT": "blue"})
+        self.assertEqual(p.stdout, 'the tenant "blue" has no vGPUs\n')
         p = self.kill(again, status=1, before=nobody, env={"GANTRY_TENANT": "blue"})
         self.assertIn('there is no vGPU "{}"'.format(again), p.stderr)
 
