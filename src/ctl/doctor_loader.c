@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "ctl/doctor.h"
 #include "link/address.h"
@@ -30,6 +32,7 @@ struct look {
     char why[256]; /* not loaded */
     char name[64], vendor[64], version[64];
     uint32_t n_platforms, n_gantry;
+    char line[512];    /* what Gantry's library wrote on stderr, without its "gantry: "; "": nothing */
     bool gantry_first; /* of the platforms, Gantry's is what a program takes that takes the first */
 };
 
@@ -59,10 +62,37 @@ static void ask_loader(void *loader, struct look *l)
     (void)info(LOADER_VERSION, sizeof l->version - 1, l->version, NULL);
 }
 
+/* The file takes what would be on this child's stderr: unlike a pipe it never fills up. -1: it cannot be had. */
+static int capture_stderr(void)
+{
+    int fd = memfd_create("gantry-doctor", MFD_CLOEXEC);
+    if (fd >= 0)
+        (void)dup2(fd, STDERR_FILENO);
+    setenv("GANTRY_LOG", "warn", 1);
+    return fd;
+}
+
+/* The first line of Gantry's, which may follow lines of drivers and of the loader. */
+static void find_line(int fd, struct look *l)
+{
+    static const char begin[] = "\ngantry: ";
+    char text[4096] = "\n";
+    const ssize_t n = fd >= 0 ? pread(fd, text + 1, sizeof text - 2, 0) : 0;
+    if (n <= 0)
+        return;
+    text[1 + n] = 0;
+    const char *line = strstr(text, begin);
+    if (line) {
+        line += sizeof begin - 1;
+        snprintf(l->line, sizeof l->line, "%.*s", (int)strcspn(line, "\n"), line);
+    }
+}
+
 static void look(void *arg, void *result)
 {
     const struct look_for *f = arg;
     struct look *l = result;
+    const int written = capture_stderr();
     void *platforms[MAX_PLATFORMS];
     set("OCL_ICD_VENDORS", f->vendors);
     set("OCL_ICD_FILENAMES", f->filenames);
@@ -87,6 +117,7 @@ static void look(void *arg, void *result)
             l->gantry_first |= i == 0;
         }
     }
+    find_line(written, l);
 }
 
 static bool tell_loader(struct gn_doctor *d, const struct look *l)
@@ -102,6 +133,23 @@ static bool tell_loader(struct gn_doctor *d, const struct look *l)
     return true;
 }
 
+/*
+ * Gantry's library is loaded and has no vGPU for the program: the line on stderr says why, and behind a "; " what to do. gantryd begins
+ * the advice of every limit on vGPUs with "end some"; a limit is no fault of the installation.
+ */
+static bool is_limit(const char *line)
+{
+    return strstr(line, "; end some ") != NULL;
+}
+
+static void tell_line(struct gn_doctor *d, const char *check, const char *line)
+{
+    const char *fix = strstr(line, "; ");
+    const int n = fix ? (int)(fix - line) : (int)strlen(line);
+    gn_doctor_add(d, check, is_limit(line) ? GN_DOCTOR_WARN : GN_DOCTOR_FAIL, fix ? fix + 2 : "see gantryd's log",
+                  "a program gets no vGPU now: %.*s", n, line);
+}
+
 /* As a program that `gantry run` starts. */
 static void check_gantry_run(struct gn_doctor *d, const struct look *l)
 {
@@ -112,6 +160,8 @@ static void check_gantry_run(struct gn_doctor *d, const struct look *l)
     else if (l->n_gantry)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "use a loader that knows OCL_ICD_VENDORS",
                       "programs see %u platforms, of which %u are Gantry's", l->n_platforms, l->n_gantry);
+    else if (l->line[0])
+        tell_line(d, check, l->line);
     else
         gn_doctor_add(d, check, GN_DOCTOR_FAIL, "see what gantry run -- clinfo -l finds", "the loader does not find Gantry");
 }
@@ -132,6 +182,8 @@ static void check_environment(struct gn_doctor *d)
                       l.gantry_first ? "" : ", of which one comes first: what takes the first platform goes past Gantry");
     else if (l.n_gantry)
         gn_doctor_add(d, check, GN_DOCTOR_OK, NULL, "programs started from here use Gantry by themselves");
+    else if (d->daemon_answers && is_limit(l.line))
+        tell_line(d, check, l.line);
     else if (d->daemon_refuses && l.n_platforms)
         gn_doctor_add(d, check, GN_DOCTOR_WARN, "see what is said of the daemon above",
                       "programs started from here see %u platform%s, and none of Gantry's", l.n_platforms, l.n_platforms == 1 ? "" : "s");

@@ -28,24 +28,6 @@
 
 static const char driver_fix[] = "install an OpenCL driver, for instance pocl-opencl-icd";
 
-/* Those that gantryd has found: it may have been started with another OCL_ICD_VENDORS than this. */
-static void tell_gantryds_drivers(struct gn_doctor *d, const json_t *drivers)
-{
-    size_t i;
-    json_t *o;
-    json_array_foreach(drivers, i, o)
-    {
-        const char *library = json_string_value(json_object_get(o, "library"));
-        int n = (int)json_integer_value(json_object_get(o, "devices"));
-        if (n)
-            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL, "%s serves %d device%s", library ? library : "?", n, n == 1 ? "" : "s");
-        else
-            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL,
-                          "%s serves no device: it has none, none is selected, or gantryd said why it left it out",
-                          library ? library : "?");
-    }
-}
-
 struct loading {
     bool ok;
     char why[512];
@@ -61,15 +43,42 @@ static void load(void *arg, void *result)
     }
 }
 
-static void try_driver(struct gn_doctor *d, char *library)
+/* False: it cannot be loaded, which is told. */
+static bool is_loadable(struct gn_doctor *d, const char *library)
 {
+    char path[GN_PLACE_BYTES];
     struct loading l;
-    if (!gn_doctor_try(load, library, &l, sizeof l))
+    snprintf(path, sizeof path, "%s", library);
+    if (!gn_doctor_try(load, path, &l, sizeof l))
         gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "reinstall that driver", "%s crashes or hangs when it is loaded", library);
     else if (!l.ok)
         gn_doctor_add(d, "driver", GN_DOCTOR_WARN, "install that driver again, or remove its .icd file", "%s cannot be loaded: %s", library,
                       l.why);
     else
+        return true;
+    return false;
+}
+
+/* Those that gantryd has found: it may have been started with another OCL_ICD_VENDORS than this. */
+static void tell_gantryds_drivers(struct gn_doctor *d, const json_t *drivers)
+{
+    size_t i;
+    json_t *o;
+    json_array_foreach(drivers, i, o)
+    {
+        const char *library = json_string_value(json_object_get(o, "library"));
+        int n = (int)json_integer_value(json_object_get(o, "devices"));
+        if (n)
+            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL, "%s serves %d device%s", library ? library : "?", n, n == 1 ? "" : "s");
+        else if (!library || is_loadable(d, library))
+            gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL,
+                          "%s serves no device: it has none, none is selected, or gantryd's log says why not", library ? library : "?");
+    }
+}
+
+static void try_driver(struct gn_doctor *d, const char *library)
+{
+    if (is_loadable(d, library))
         gn_doctor_add(d, "driver", GN_DOCTOR_OK, NULL, "%s is installed", library);
 }
 

@@ -13,7 +13,7 @@ import unittest
 
 from commands_harness import FAKE, CommandTest, FakeGantryd, Prefix, as_nobody
 
-from gantryd_harness import CONTROL, HELLO, Gantryd, beside, frame
+from gantryd_harness import ATTACHED, CONTROL, ERROR, HELLO, Gantryd, beside, frame
 
 POCL = "/etc/OpenCL/vendors/pocl.icd"
 HAS_LOADER = ctypes.util.find_library("OpenCL") is not None
@@ -83,6 +83,37 @@ class Doctor(CommandTest):
             self.one(found, "environment", "warn", "see Gantry, and 1 platform without it", "gantry run")
             found = self.doctor(address, 0, env={"OCL_ICD_VENDORS": self.prefix.vendors})
             self.one(found, "environment", "ok", "use Gantry by themselves")
+
+    def test_a_limit_on_vgpus(self):
+        """Gantry is found, and says itself why a program gets no vGPU; $GANTRY_LOG of the user changes nothing."""
+        if not HAS_LOADER:
+            self.skipTest("no OpenCL loader")
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "GANTRY_WORKER": os.environ["REAL_WORKER"]}) as g:
+            c = g.operator()
+            self.addCleanup(c.close)
+            c.control(b'{"version":1,"request":"tenant-set","name":"default","vgpu_limit":1}')
+            holder = g.client()
+            self.addCleanup(holder.close)
+            self.assertEqual(holder.attach().op, ATTACHED)
+            other = g.client()
+            self.addCleanup(other.close)
+            self.assertEqual(other.attach().op, ERROR)      # "limits" is a warning from here on
+            for env in ({"OCL_ICD_VENDORS": ""}, {"OCL_ICD_VENDORS": self.prefix.vendors, "GANTRY_LOG": "none"}):
+                found = self.doctor("unix:" + g.path, 0, env=env)
+                self.one(found, "gantry run", "warn", 'a program gets no vGPU now: the tenant "default" has', "end some of its programs")
+            self.one(found, "environment", "warn", 'a program gets no vGPU now: the tenant "default" has')
+
+    def test_a_driver_that_gantryd_cannot_load(self):
+        library = os.path.join(self.dir, "libgone.so")
+        self.driver("a.icd", FAKE)
+        self.driver("b.icd", library)
+        with Gantryd(env={"OCL_ICD_VENDORS": self.dir, "GANTRY_WORKER": os.environ["REAL_WORKER"]}) as g:
+            found = self.doctor("unix:" + g.path, None)["driver"]
+        self.assertEqual(sorted(f[0] for f in found), ["ok", "warn"])
+        finding, fix = [f[1:] for f in found if f[0] == "warn"][0]
+        self.assertIn(library + " cannot be loaded: ", finding)
+        self.assertIn("No such file", finding)
+        self.assertIn("remove its .icd file", fix)
 
     def test_ways_past_gantry(self):
         """ICD files of drivers that are not Gantry's, of the system and of the environment."""
