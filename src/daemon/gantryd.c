@@ -63,7 +63,7 @@ static const char help[] = "usage: gantryd [--config FILE] [--socket PATH] [--li
                            "\n"
                            "Drivers are found where OpenCL's loaders find them (OCL_ICD_VENDORS). GANTRY_LOG says\n"
                            "what is logged: none, error, warn (the default), info or debug. SIGTERM ends gantryd\n"
-                           "and its workers; SIGHUP is ignored.\n";
+                           "and its workers; SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM are ignored.\n";
 
 #define TCP_GRACE_MS    5000
 #define KERNEL_LIMIT_NS UINT64_C(60000000000)
@@ -101,6 +101,8 @@ static void signalled(struct gn_source *s, uint32_t events)
             gn_hosts_reap(d);
         else if (info.ssi_signo == SIGHUP)
             gn_log(GN_LOG_WARN, "SIGHUP is ignored: the configuration is read at the start alone; gantry tenant changes tenants now");
+        else if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2 || info.ssi_signo == SIGALRM)
+            gn_log(GN_LOG_WARN, "%s is ignored: SIGTERM ends gantryd", strsignal((int)info.ssi_signo));
         else
             end = true;
     }
@@ -136,6 +138,9 @@ static int watch_signals(struct gn_error *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
+    sigaddset(&set, SIGALRM);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);

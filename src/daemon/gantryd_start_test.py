@@ -191,12 +191,16 @@ class Starts(unittest.TestCase):
             with Gantryd(env={"OCL_ICD_VENDORS": vendors}) as g:
                 self.assertEqual(g.lines, ["ready unix:%s\n" % g.path])
 
-    def test_a_hang_up_ends_nothing(self):
+    def test_a_hang_up_and_other_signals_end_nothing(self):
         with Gantryd(env={"OCL_ICD_VENDORS": FAKE}) as g:
             c = g.client()
             self.assertEqual(c.attach().op, ATTACHED)
             os.kill(g.pid, signal.SIGHUP)
             self.assertIn("SIGHUP is ignored", g.process.stderr.readline().decode())
+            for number, text in ((signal.SIGUSR1, "User defined signal 1"), (signal.SIGUSR2, "User defined signal 2"),
+                                 (signal.SIGALRM, "Alarm clock")):
+                os.kill(g.pid, number)
+                self.assertIn(text + " is ignored", g.process.stderr.readline().decode())
             self.assertEqual(len(json.loads(c.control(b'{"version":1,"request":"ls"}'))["vgpus"]), 1)
             c.close()
             status, said = g.stop()

@@ -27,6 +27,17 @@ static _Noreturn void end(int status)
     _exit(status);
 }
 
+/*
+ * These end a process that expects none of them, and with it vGPUs; no part of Gantry sends them. Before a driver is loaded: one that
+ * installs a handler keeps it. What a driver executes ignores them, too.
+ */
+static void ignore_stray_signals(void)
+{
+    static const int stray[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
+    for (size_t i = 0; i < sizeof stray / sizeof stray[0]; i++)
+        signal(stray[i], SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
     int type;
@@ -34,6 +45,7 @@ int main(int argc, char **argv)
     if (argc < 2 || getsockopt(GN_WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_STREAM)
         return usage();
     gn_log_init("gantry-worker", GN_LOG_WARN);
+    ignore_stray_signals();
     /* gantryd's end is the end of everything below it, however it ends: also before this line. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct pollfd parent = {.fd = GN_WORKER_SOCKET};

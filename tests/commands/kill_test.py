@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import unittest
 
 from commands_harness import FAKE, CommandTest, as_nobody
 
-from gantryd_harness import ATTACHED, Client, Gantryd, beside
+from gantryd_harness import ATTACHED, Client, Gantryd, beside, children
 
 NOBODY = 65534
 
@@ -140,6 +141,30 @@ class Kill(CommandTest):
         p = subprocess.Popen([*nobody, "/usr/bin/python3", "-B", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(p.communicate)
         return p.stdout.readline().strip()
+
+
+class StraySignals(CommandTest):
+    def test_a_worker_and_its_template_ignore_them(self):
+        with Gantryd(env={"OCL_ICD_VENDORS": FAKE, "GANTRY_WORKER": os.environ["REAL_WORKER"]}) as g:
+            c = g.client()
+            self.addCleanup(c.close)
+            reply = c.attach()
+            self.assertEqual(reply.op, ATTACHED)
+            self.addCleanup(reply.close)
+            pids = children(g.pid)
+            pids += [pid for template in pids for pid in children(template)]
+            self.assertGreaterEqual(len(pids), 2)
+            for pid in pids:
+                for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+                    os.kill(pid, number)
+            # A template that were ended would take its workers along; another vGPU is there later than that.
+            other = g.client()
+            self.addCleanup(other.close)
+            self.assertEqual(other.attach().op, ATTACHED)
+            self.assertEqual([v["state"] for v in json.loads(c.control(b'{"version":1,"request":"ls"}'))["vgpus"]], ["idle", "idle"])
+            for pid in pids:
+                with open("/proc/{}/stat".format(pid), encoding="ascii", errors="replace") as f:
+                    self.assertNotIn(f.read().rsplit(")", 1)[1].split()[0], "XZ")
 
 
 if __name__ == "__main__":
