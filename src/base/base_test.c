@@ -60,6 +60,11 @@ static void texts_are_cleaned(void **state)
         {"\xe2\x80\xae", "???"},                  /* RIGHT-TO-LEFT OVERRIDE */
         {"\xe2\x81\xa6x\xe2\x81\xa9", "???x???"}, /* isolates */
         {"\xd8\x9c\xe2\x80\x8e\xe2\x80\xa8", "????????"},
+        {"a\xe2\x80\x8b"
+         "b\xef\xbb\xbf",
+         "a???b???"},                                     /* ZERO WIDTH SPACE, byte order mark */
+        {"\xf3\xa0\x80\x80\xf3\xa0\x81\xbf", "????????"}, /* the first and the last tag character */
+        {"\xc2\xad\xc2\xae\xef\xb8\x8f", "??\xc2\xae???"},
         {"\xc0\x8a \xe0\x80\x8a", "?? ???"}, /* newlines in more bytes than they need */
         {"\xed\xa0\x80", "???"},             /* half of a surrogate */
         {"\xf4\x90\x80\x80", "????"},        /* beyond the last character */

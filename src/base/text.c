@@ -25,12 +25,25 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
     return length;
 }
 
+/* Unicode's Default_Ignorable_Code_Point: a terminal draws nothing, so two texts that differ look the same. */
+static bool is_invisible(uint32_t c)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {{0xad, 0xad},     {0x34f, 0x34f},   {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5},  {0x180b, 0x180f},
+                  {0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfe00, 0xfe0f},  {0xfeff, 0xfeff},
+                  {0xffa0, 0xffa0}, {0xfff0, 0xfff8}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (c >= ranges[i].first && c <= ranges[i].last)
+            return true;
+    return false;
+}
+
 static bool is_shown(uint32_t c)
 {
     const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
-    const bool direction = c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
     const bool line = c == 0x2028 || c == 0x2029;
-    return !control && !direction && !line;
+    return !control && !line && !is_invisible(c);
 }
 
 void gn_text_clean(char *s, size_t n)

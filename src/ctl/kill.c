@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "control/control.h"
 #include "ctl/ctl.h"
 #include "link/link.h"
@@ -33,9 +34,12 @@ static void add(struct killing *k, const char *id, const char *result, const str
     json_array_append_new(k->results, o);
     if (k->args->json)
         return;
-    if (err)
-        fprintf(stderr, "gantry kill: %s%s%s\n", err->what, err->fix[0] ? "; " : "", err->fix);
-    else
+    if (err) {
+        char line[sizeof *err + 16];
+        snprintf(line, sizeof line, "gantry kill: %s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
+        gn_text_clean(line, strlen(line)); /* it quotes the command line */
+        fprintf(stderr, "%s\n", line);
+    } else
         printf("%s ended\n", id);
 }
 

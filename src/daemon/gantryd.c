@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "control/json_region.h"
 #include "daemon/crowd.h"
 #include "daemon/daemon.h"
@@ -76,7 +77,10 @@ static struct gn_daemon gantryd;
 
 static int die(int rc, const struct gn_error *err, int status)
 {
-    fprintf(stderr, "gantryd: %s%s%s\n", err->what, err->fix[0] ? "; " : "", err->fix);
+    char line[sizeof *err + 16];
+    snprintf(line, sizeof line, "gantryd: %s%s%s", err->what, err->fix[0] ? "; " : "", err->fix);
+    gn_text_clean(line, strlen(line)); /* it may quote the configuration */
+    fprintf(stderr, "%s\n", line);
     return status;
 }
 

@@ -88,6 +88,7 @@ class Refusals(unittest.TestCase):
         self.refused(1, "not a file", *at, "--config", self.dir)
         self.refused(1, "c:3: unknown key \"scoket\"", *at, "--config",
                      self.file("c", "# mine\n[gantryd]\nscoket = /x\n"))
+        self.refused(1, "e:1: malformed line \"a?[31m?\"", *at, "--config", self.file("e", "a\x1b[31m\x7f\n"))
         self.refused(1, "d:1: ", *at, "--config", self.file("d", "\x01\x02"))
         self.refused(1, "f:3: the floor of the tenant \"a\", 0.5, is above its cap, 0.25", *at, "--config",
                      self.file("f", "[tenant a]\nfloor = 50%\ncap = 25%\n"))
