@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "link/address.h"
 
 static int n_commands(void)
 {
@@ -73,7 +74,11 @@ int main(int argc, char **argv)
         args.json = json;
         return unknown(argv[1], &args);
     }
-    if (gn_ctl_parse(command, argc - 1, argv + 1, &args, &err)) {
+    struct gn_address address;
+    int rc = gn_ctl_parse(command, argc - 1, argv + 1, &args, &err);
+    if (rc == 0 && args.connect && !args.help)
+        rc = gn_address_parse(args.connect, &address, &err);
+    if (rc) {
         args.json = json;
         return gn_ctl_fail(&args, command->max_rest < 0 ? GN_EXIT_RUN_FAILED : GN_EXIT_USAGE, "wrong usage", &err);
     }

@@ -177,7 +177,9 @@ class NoDaemon(CommandTest):
     def test_addresses_that_are_none(self):
         for address, says in (("here", "is not an address"), ("unix:", "is not an address"), ("tcp:h", "is not an address"), ("tcp:h:x", "is not an address"),
                               ("unix:/" + "x" * 200, "too long")):
-            self.refused(1, says, "ls", "--connect", address)
+            self.refused(2, says, "ls", "--connect", address)
+            self.refused(125, says, "run", "--connect", address, "true")
+            self.refused(1, says, "ls", address=address)
         self.refused(1, "no gantryd listens", "ls", address="unix:" + self.file("s"))
 
     def test_the_users_own_daemon_is_found(self):
