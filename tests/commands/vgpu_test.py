@@ -53,6 +53,14 @@ class VGpu(unittest.TestCase):
         while any(v["pid"] in pids for v in self.ask("ls")):
             pass
 
+    def test_a_mode_that_is_none(self):
+        """It is remote; one line says so, and none is written for a mode that there is."""
+        for mode, line in (("bogus", "gantry: GANTRY_MODE=bogus is not a mode, so the program runs as remote; set it to remote or passthrough\n"),
+                           ("remote", ""), ("", "")):
+            p = subprocess.run([self.prefix.gantry, "run", "--", HOLDER], env=self.prefix.env(self.address, GANTRY_MODE=mode),
+                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "holding\n", line))
+
     def test_a_program_while_it_runs(self):
         self.add_tenant("team")
         p = self.hold("--weight", "7", "--tenant", "team", "--memory", "1G")

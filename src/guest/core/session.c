@@ -381,6 +381,16 @@ void gn_session_wishes(uint32_t *ret_weight, uint64_t *ret_memory_bytes)
     *ret_memory_bytes = env_size("GANTRY_MEMORY");
 }
 
+/* Of a mode that is none the program gets remote, which is told once a process. */
+static void check_mode(const char *mode)
+{
+    static _Atomic bool told;
+    if (!mode || !*mode || strcmp(mode, "remote") == 0 || strcmp(mode, "passthrough") == 0)
+        return;
+    if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
+        gn_say("GANTRY_MODE=%.32s is not a mode, so the program runs as remote; set it to remote or passthrough", mode);
+}
+
 static int map_all(struct gn_session *s, const struct gn_attached *a)
 {
     struct gn_segment data;
@@ -444,6 +454,7 @@ struct gn_session *gn_session_open(const struct gn_guest_api *api, uint32_t plat
         free(s);
         return NULL;
     }
+    check_mode(mode);
     s->link->on_host = gn_host_here_take_over;
     s->link->on_host_ctx = s;
     s->link->on_move = gn_session_move_word;
