@@ -89,15 +89,16 @@ int gn_ini_read(struct gn_ini *ini, const char *what)
     int rc = 0;
     int fd = gn_fd_open(ini->path, O_RDONLY | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) < 0)
-        rc = gn_fail(ini->err, errno, NULL, "cannot read the %s %s: %s", what, ini->path, strerror(errno));
+        rc = gn_fail(ini->err, errno, "name a file that this user can read", "cannot read the %s %s: %s", what, ini->path, strerror(errno));
     else if (!S_ISREG(st.st_mode) || st.st_size > (off_t)MAX_FILE_BYTES)
-        rc = gn_fail(ini->err, EBADMSG, NULL, "the %s %s is not a file of at most 1 MiB", what, ini->path);
+        rc = gn_fail(ini->err, EBADMSG, "name a plain file of that size", "the %s %s is not a file of at most 1 MiB", what, ini->path);
     else if (!(text = malloc((size_t)st.st_size + 1)))
         rc = gn_fail(ini->err, ENOMEM, NULL, "out of memory");
     while (rc == 0 && n < (size_t)st.st_size) {
         ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
         if (got < 0)
-            rc = gn_fail(ini->err, errno, NULL, "cannot read the %s %s: %s", what, ini->path, strerror(errno));
+            rc = gn_fail(ini->err, errno, "name a file that this user can read", "cannot read the %s %s: %s", what, ini->path,
+                         strerror(errno));
         if (got <= 0)
             break;
         n += (size_t)got;

@@ -492,6 +492,13 @@ static int take(const struct gn_ctl_command *command, char **argv, int *at, stru
     return o->set(args, value, err);
 }
 
+static int refuse_word(const struct gn_ctl_command *command, const char *word, struct gn_error *err)
+{
+    char fix[64];
+    snprintf(fix, sizeof fix, "gantry help %s shows what it takes", command->name);
+    return gn_fail(err, EINVAL, fix, "unexpected argument \"%.100s\"", word);
+}
+
 int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, struct gn_ctl_args *ret, struct gn_error *err)
 {
     const bool anywhere = command->options & GN_OPTION_ANYWHERE;
@@ -501,7 +508,7 @@ int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, st
     while (at < argc && (anywhere || (argv[at][0] == '-' && argv[at][1]))) {
         if (argv[at][0] != '-' || !argv[at][1]) {
             if (n_words == command->max_rest)
-                return gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at]);
+                return refuse_word(command, argv[at], err);
             ret->words[n_words++] = argv[at++];
             continue;
         }
@@ -514,7 +521,7 @@ int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, st
     }
     if (anywhere) {
         ret->rest = ret->words;
-        return at == argc || ret->help ? 0 : gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at]);
+        return at == argc || ret->help ? 0 : refuse_word(command, argv[at], err);
     }
     ret->rest = argv + at;
     if (ret->help || command->max_rest < 0)
@@ -522,6 +529,6 @@ int gn_ctl_parse(const struct gn_ctl_command *command, int argc, char **argv, st
     if (argc - at > command->max_rest && argv[at + command->max_rest][0] == '-')
         return gn_fail(err, EINVAL, NULL, "put the option %.100s before \"%.100s\"", argv[at + command->max_rest], argv[at]);
     if (argc - at > command->max_rest)
-        return gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", argv[at + command->max_rest]);
+        return refuse_word(command, argv[at + command->max_rest], err);
     return 0;
 }

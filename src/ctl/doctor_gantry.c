@@ -79,6 +79,11 @@ static unsigned long long limit_of(const json_t *limits, const char *key)
     return (unsigned long long)json_integer_value(json_object_get(limits, key));
 }
 
+static const char *plural(unsigned long long n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void check_limits(struct gn_doctor *d)
 {
     static const char check[] = "limits";
@@ -93,9 +98,10 @@ static void check_limits(struct gn_doctor *d)
     else
         gn_doctor_add(d, check, GN_DOCTOR_WARN,
                       "gantryd's log says whose; a tenant's limits, or gantryd's of open files (LimitNOFILE), may be too low",
-                      "since its start gantryd has refused %llu vGPUs and %llu allocations, closed %llu connections of too many, and "
-                      "dropped %llu lines of its log; it has descriptors for %llu vGPUs",
-                      vgpus, memory, closed, lines, limit_of(l, "vgpu_places"));
+                      "since its start gantryd has refused %llu vGPU%s and %llu allocation%s, closed %llu connection%s of too many, and "
+                      "dropped %llu line%s of its log; it has descriptors for %llu vGPUs",
+                      vgpus, plural(vgpus), memory, plural(memory), closed, plural(closed), lines, plural(lines),
+                      limit_of(l, "vgpu_places"));
 }
 
 /* What this user may do by `gantry`, whatever the user's programs may. */

@@ -150,6 +150,10 @@ int gn_ctl_run(const struct gn_ctl_args *args)
         gn_fail(&err, code, NULL, "there is no program %.300s", program);
         return gn_ctl_fail(args, GN_EXIT_RUN_NOT_FOUND, "", &err);
     }
-    gn_fail(&err, code, code == ENOENT ? "its interpreter may be missing" : NULL, "cannot run %.300s: %s", program, strerror(code));
+    const char *fix = code == ENOENT    ? "its interpreter may be missing"
+                      : code == EACCES  ? "make it executable (chmod +x) for this user, and its folders searchable"
+                      : code == ENOEXEC ? "name a program of this machine, or begin a script with #!"
+                                        : NULL;
+    gn_fail(&err, code, fix, "cannot run %.300s: %s", program, strerror(code));
     return gn_ctl_fail(args, GN_EXIT_RUN_NOT_EXECUTABLE, "", &err);
 }

@@ -151,7 +151,7 @@ static const struct verb {
 static int judge(const struct verb *verb, const char *name, const struct gn_control_change *c, struct gn_error *err)
 {
     if (!verb->what && name)
-        return gn_fail(err, EINVAL, NULL, "unexpected argument \"%.100s\"", name);
+        return gn_fail(err, EINVAL, "gantry help tenant shows what it takes", "unexpected argument \"%.100s\"", name);
     if (verb->what && !name)
         return gn_fail(err, EINVAL, "write gantry tenant add NAME, set NAME, rm NAME or ls", "no tenant is named");
     if (name && gn_ctl_check_tenant(name, err))

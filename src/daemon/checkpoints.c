@@ -354,7 +354,10 @@ struct gn_vgpu_record *gn_restore_awaits(struct gn_daemon *d, const struct gn_co
         if (v->id == wish->id && v->booted && v->conn)
             same = v;
     }
-    gn_fail(err, ESRCH, NULL,
+    gn_fail(err, ESRCH,
+            !same           ? "restore it at the gantryd where its program waits, or start the program anew"
+            : same->stopped ? "restore the later one"
+                            : "gantry checkpoint makes another one",
             !same           ? "no program waits for vGPU %08x: it has ended, or waits at another gantryd"
             : same->stopped ? "the program of vGPU %08x has gone on since, and waits for a later checkpoint"
                             : "the program of vGPU %08x has gone on since this checkpoint was made",
@@ -371,7 +374,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
         return -EBUSY;
     *ret_absent = !v || (!v->remote && v->hand_fd < 0);
     if (v && *ret_absent)
-        gn_fail(err, ESRCH, NULL, "the program of vGPU %08x does not wait for it yet", wish->id);
+        gn_fail(err, ESRCH, "try again in a moment", "the program of vGPU %08x does not wait for it yet", wish->id);
     if (*ret_absent)
         return -ESRCH;
     if (strcmp(wish->tenant, v->tenant->rules.name) != 0)

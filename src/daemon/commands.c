@@ -164,7 +164,8 @@ static int restore(void *ctx, const struct gn_control_restore *wish, bool *ret_a
     if (!v && w->c->role != GN_ROLE_CONTROL) {
         /* No more: others' vGPUs are not to be found out about. */
         *ret_absent = true;
-        return gn_fail(err, ESRCH, NULL, "no program waits for vGPU %08x: it has ended, or waits at another gantryd", wish->id);
+        return gn_fail(err, ESRCH, "restore it at the gantryd where its program waits, or start the program anew",
+                       "no program waits for vGPU %08x: it has ended, or waits at another gantryd", wish->id);
     }
     return gn_restore_start(w->c, w->c->request_seq, wish, ret_absent, err);
 }

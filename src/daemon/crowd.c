@@ -254,10 +254,11 @@ static int judge(struct gn_daemon *d, const struct gn_tenant *t, struct gn_error
     char fix[160];
     snprintf(fix, sizeof fix, "end some of its programs, or ask for more: gantry tenant set %.63s --vgpus N", t->rules.name);
     if (most && t->n_vgpus >= most && (t->n_vgpus >= most + DYING || n_living(d, t) >= most))
-        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPUs, and may have no more", t->rules.name, most);
+        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPU%s, and may have no more", t->rules.name, most,
+                       most == 1 ? "" : "s");
     if (!most && t->n_vgpus >= left && left)
-        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPUs, and there is room for %u more of all tenants", t->rules.name,
-                       t->n_vgpus, left);
+        return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPU%s, and there is room for %u more of all tenants", t->rules.name,
+                       t->n_vgpus, t->n_vgpus == 1 ? "" : "s", left);
     if (!left || !gn_crowd_make_room(d, GN_ROLE_PROGRAM, VGPU_BEGIN_FDS))
         return gn_fail(err, EMFILE, "end some programs, or raise gantryd's limit of open files (LimitNOFILE, ulimit -n)",
                        "gantryd has no descriptors left for another vGPU: it may have %u open", limit());

@@ -135,6 +135,14 @@ static void fill_stdio(void)
         close(fd);
 }
 
+static int cannot_start(int code, struct gn_error *err)
+{
+    const char *fix = code == EMFILE   ? "raise gantryd's limit of open files (LimitNOFILE, ulimit -n)"
+                      : code == ENFILE ? "raise the machine's limit of open files (fs.file-max)"
+                                       : NULL;
+    return gn_fail(err, code, fix, "cannot start: %s", strerror(code));
+}
+
 static int watch_signals(struct gn_error *err)
 {
     sigset_t set;
@@ -153,7 +161,7 @@ static int watch_signals(struct gn_error *err)
     gantryd.lease_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     gantryd.attach_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (gantryd.signals.fd < 0 || gantryd.grace.fd < 0 || gantryd.lease_timer.fd < 0 || gantryd.attach_timer.fd < 0)
-        return gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno));
+        return cannot_start(errno, err);
     return 0;
 }
 
@@ -165,7 +173,7 @@ static int end_signal_fd(struct gn_error *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno)) : fd;
+    return fd < 0 ? cannot_start(errno, err) : fd;
 }
 
 static int start_scheduler(struct gn_daemon *d, const struct gn_config *config, struct gn_error *err)
@@ -244,7 +252,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
     int end_fd;
     d->closed.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (d->closed.fd < 0)
-        return gn_fail(err, errno, NULL, "cannot start: %s", strerror(errno));
+        return cannot_start(errno, err);
     int rc = gn_quotas_init(&d->quotas, d->closed.fd, err);
     if (rc)
         return rc;
@@ -289,7 +297,7 @@ static int start(const struct gn_config *config, struct gn_error *err)
         rc = gn_hosts_init(d);
     gn_crowd_init(d);
     if (rc)
-        return gn_fail(err, -rc, NULL, "cannot start: %s", strerror(-rc));
+        return cannot_start(-rc, err);
     d->tcp_grace_ms = config->tcp_grace_ms ? config->tcp_grace_ms : TCP_GRACE_MS;
     d->insecure = config->insecure;
     d->start_limit_ms = config->start_limit_ms ? config->start_limit_ms : START_LIMIT_MS;

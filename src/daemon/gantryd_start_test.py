@@ -84,8 +84,8 @@ class Refusals(unittest.TestCase):
 
     def test_configurations_that_are_wrong(self):
         at = ["--socket", self.socket]
-        self.refused(1, "/nonexistent", *at, "--config", "/nonexistent")
-        self.refused(1, "not a file", *at, "--config", self.dir)
+        self.refused(1, "/nonexistent: No such file or directory; name a file that", *at, "--config", "/nonexistent")
+        self.refused(1, "is not a file of at most 1 MiB; name a plain file", *at, "--config", self.dir)
         self.refused(1, "c:3: unknown key \"scoket\"", *at, "--config",
                      self.file("c", "# mine\n[gantryd]\nscoket = /x\n"))
         self.refused(1, "e:1: malformed line \"a?[31m?\"", *at, "--config", self.file("e", "a\x1b[31m\x7f\n"))
@@ -118,6 +118,10 @@ class Refusals(unittest.TestCase):
         self.refused(1, 'no such device: "Voodoo"', *at, "--device", "Voodoo")
         self.refused(1, 'no such device: "Device" with that index', *at, "--device", "Device:2")
         self.refused(1, "GANTRY_WORKER", *at, env={"GANTRY_WORKER": "/nonexistent"})
+
+    def test_too_few_descriptors(self):
+        self.refused(1, "cannot start: Too many open files; raise gantryd's limit of open files", "--socket", self.socket,
+                     prefix=["prlimit", "--nofile=4:4"])
 
     def test_sockets_that_cannot_be(self):
         self.refused(1, "too long", "--socket", os.path.join(self.dir, "x" * 108))

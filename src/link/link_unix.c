@@ -37,7 +37,8 @@ int gn_link_lost(struct gn_error *err, int code)
     case -EBADF:
         return gn_fail(err, EBADF, "leave descriptors alone that it has not opened", "the program has closed descriptors of Gantry's");
     case -ENOKEY:
-        return gn_fail(err, EACCES, "set GANTRY_TLS_CERT and GANTRY_TLS_KEY, or GANTRY_TOKEN to a tenant's token",
+        return gn_fail(err, EACCES,
+                       "set GANTRY_TLS_CERT and GANTRY_TLS_KEY, or, at the port for programs, GANTRY_TOKEN to a tenant's token",
                        "gantryd wants a certificate");
     case -EKEYREJECTED:
         return gn_fail(err, EACCES, "set GANTRY_TLS_CERT and GANTRY_TLS_KEY to one that gantryd's --tls-client-authority has signed",

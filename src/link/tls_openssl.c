@@ -105,7 +105,10 @@ static void begin(void)
 /* The newest reason that OpenSSL has. */
 static const char *reason(void)
 {
-    unsigned long code = ERR_peek_last_error();
+    const unsigned long first = ERR_peek_error(), code = ERR_peek_last_error();
+    /* The last of a file that cannot be opened is "system lib"; the first has the errno. */
+    if (code && ERR_SYSTEM_ERROR(first) && ERR_GET_REASON(code) == ERR_R_SYS_LIB)
+        return strerror(ERR_GET_REASON(first));
     const char *text = code ? ERR_reason_error_string(code) : NULL;
     return text ? text : "no reason given";
 }

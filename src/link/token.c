@@ -33,7 +33,7 @@ int gn_token_read(const char *path, char ret[GN_LINK_TOKEN_BYTES], int *ret_shar
     int code = errno;
     gn_fd_close(fd);
     if (n < 0)
-        return gn_fail(err, code, NULL, "cannot read the token file %.200s: %s", path, strerror(code));
+        return gn_fail(err, code, "name a file that this user can read", "cannot read the token file %.200s: %s", path, strerror(code));
     while (n && strchr(" \t\r\n", text[n - 1]))
         n--;
     int rc =

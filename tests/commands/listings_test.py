@@ -277,7 +277,7 @@ class Usage(CommandTest):
         p = self.prefix.run()
         self.sentence(p, 2, "gantry", "no command is given")
         for args, says in ((["ls", "--jsno"], "did you mean --json?"), (["ls", "-j"], "unknown option -j"),
-                           (["ls", "x"], 'unexpected argument "x"'), (["ls", "--json=1"], "takes no value"),
+                           (["ls", "x"], 'unexpected argument "x"; gantry help ls shows what it takes'), (["ls", "--json=1"], "takes no value"),
                            (["devices", "--connect"], "needs a value"), (["doctor", "--weight", "1"], "unknown option --weight"),
                            (["help", "ls", "ls"], "unexpected argument")):
             p = self.prefix.run(*args)

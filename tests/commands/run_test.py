@@ -42,7 +42,7 @@ class Run(CommandTest):
                                       (127, "/nonexistent/x", "there is no program /nonexistent/x"),
                                       (127, "", "there is no program"),
                                       (126, self.dir, "Permission denied"),
-                                      (126, plain, "Permission denied"),
+                                      (126, plain, "Permission denied; make it executable (chmod +x)"),
                                       (126, headless, "its interpreter may be missing")):
             self.refused(status, says, "run", "--", program, address=self.address)
 

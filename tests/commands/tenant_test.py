@@ -128,7 +128,7 @@ class Tenants(CommandTest):
     def test_usage(self):
         token = self.file("token", "short")
         for args, says in (([], "no command is given; write gantry tenant add NAME"), (["make", "x"], 'there is no gantry tenant "make"'),
-                           (["add"], "no tenant is named"), (["add", "a/b"], "is not a tenant's name"), (["add", "a", "b"], 'unexpected argument "b"'),
+                           (["add"], "no tenant is named"), (["add", "a/b"], "is not a tenant's name"), (["add", "a", "b"], 'unexpected argument "b"; gantry help tenant shows'),
                            (["add", "x" * 64], "is not a tenant's name"), (["set", "blue"], "no change is given"),
                            (["rm", "blue", "--weight", "1"], "takes no settings"), (["ls", "blue"], 'unexpected argument "blue"'),
                            (["ls", "--weight", "1"], "takes no settings"), (["add", "a", "--weight", "0"], "is not a weight"),

@@ -114,7 +114,7 @@ class Refusals(TcpCase):
         self.start_refused("go together", *listen, "--tls-certificate", self.authority.path("server.pem"))
         self.start_refused("key values mismatch", *listen, "--tls-certificate", self.authority.path("server.pem"),
                            "--tls-key", self.authority.path("own.key"))
-        self.start_refused("cannot use the certificate", *listen, "--tls-certificate", "/nonexistent", "--tls-key", "/nonexistent")
+        self.start_refused("cannot use the certificate /nonexistent: No such file or directory", *listen, "--tls-certificate", "/nonexistent", "--tls-key", "/nonexistent")
 
     def test_who_is_refused(self):
         with self.gantry(*self.authority.server()) as gantry:
