@@ -94,7 +94,8 @@ class VGpu(unittest.TestCase):
         p = self.hold()
         worker = [v["worker_pid"] for v in self.ask("ls") if v["pid"] == p.pid]
         os.kill(worker[0], signal.SIGKILL)
-        while [v["state"] for v in self.ask("ls") if v["pid"] == p.pid] != ["lost"]:
+        # Listed as lost until the program notices.
+        while any(v["state"] != "lost" for v in self.ask("ls") if v["pid"] == p.pid):
             pass
         p.stdin.close()
         self.assertEqual(p.wait(PATIENCE), 0)

@@ -23,6 +23,8 @@ EXPECTED = re.compile(
     r"no vGPU|it has no worker any more|its program has ended|is being moved already|it is just handing over|"
     r"the program is just handing over a descriptor|a pipe, whose contents cannot be read|ended before|has ended|"
     r"is not there|it is on its way|no program waits for|the stream ends at byte|its worker has not ended an earlier move yet|"
+    # Between a restore that its program's end prevented and that end.
+    r"it is stopped, and in a file already|"
     r"forked from one that had loaded a driver|: the program ends;|"
     # What a driver in a program has included is not kept: docs/passthrough.md.
     r"the driver does not make it anew: Build gives -11 here and gave 0|"
