@@ -68,43 +68,48 @@ static void tell(struct gn_daemon *d, const struct gn_conn *c, const char *why)
     d->crowd.n_untold = 0;
 }
 
-/* The oldest that has not greeted, unless it has just come; else the oldest. NULL: all of the user's have vGPUs. */
-static struct gn_conn *idlest_of(struct gn_quota *q)
+/* The oldest that has not greeted, unless it has just come; else the oldest but `spared`. NULL: all others of the user's have vGPUs. */
+static struct gn_conn *idlest_of(struct gn_quota *q, const struct gn_conn *spared)
 {
     struct gn_conn *silent = gn_list_empty(&q->ungreeted) ? NULL : gn_list_first(&q->ungreeted, struct gn_conn, ungreeted);
     if (silent && gn_now_ns() - silent->since_ns > GREETING_NS)
         return silent;
     gn_list_for_each(c, &q->conns, struct gn_conn, of_quota)
     {
-        if (!c->vgpu)
+        if (!c->vgpu && c != spared)
             return c;
     }
     return NULL;
 }
 
 /* Of the user that holds most in this role. */
-static struct gn_conn *idlest_in(struct gn_daemon *d, enum gn_role role)
+static struct gn_conn *idlest_in(struct gn_daemon *d, enum gn_role role, const struct gn_conn *spared)
 {
     struct gn_conn *found = NULL;
     gn_list_for_each(q, &d->quotas.all, struct gn_quota, link)
     {
         const bool holds_more = q->role == role && (!found || q->n_fds > found->quota->n_fds);
-        struct gn_conn *c = holds_more ? idlest_of(q) : NULL;
+        struct gn_conn *c = holds_more ? idlest_of(q, spared) : NULL;
         found = c ? c : found;
     }
     return found;
 }
 
-bool gn_crowd_evict(struct gn_daemon *d, enum gn_role role)
+static bool evict(struct gn_daemon *d, enum gn_role role, const struct gn_conn *spared)
 {
     struct gn_conn *found = NULL;
     for (enum gn_role r = GN_ROLE_PROGRAM; r <= role && !found; r++)
-        found = idlest_in(d, r);
+        found = idlest_in(d, r, spared);
     if (!found)
         return false;
     tell(d, found, "there are too many connections");
     gn_conn_close(found);
     return true;
+}
+
+bool gn_crowd_evict(struct gn_daemon *d, enum gn_role role)
+{
+    return evict(d, role, NULL);
 }
 
 /* Those that wait to be closed are open still: beyond half of the reserve they count like others. */
@@ -114,16 +119,21 @@ static uint32_t n_taken(struct gn_daemon *d, uint32_t reserve)
     return n_used(d) + (closing > reserve / 2 ? closing - reserve / 2 : 0);
 }
 
-bool gn_crowd_make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds)
+static bool make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds, const struct gn_conn *spared)
 {
     const bool is_operator = role == GN_ROLE_CONTROL;
     const uint32_t files = limit(), reserve = reserve_of(d, files), stay_free = is_operator ? reserve / 2 : reserve;
     while (d->n_conns - d->crowd.n_with_vgpus >= MAX_IDLE || n_taken(d, reserve) + n_fds + stay_free > files)
-        if (!gn_crowd_evict(d, role)) {
+        if (!evict(d, role, spared)) {
             gn_quotas_await(&d->quotas);
             return is_operator;
         }
     return true;
+}
+
+bool gn_crowd_make_room(struct gn_daemon *d, enum gn_role role, uint32_t n_fds)
+{
+    return make_room(d, role, n_fds, NULL);
 }
 
 /* ---- what there is */
@@ -248,8 +258,10 @@ static uint32_t n_living(const struct gn_daemon *d, const struct gn_tenant *t)
     return n;
 }
 
-static int judge(struct gn_daemon *d, const struct gn_tenant *t, struct gn_error *err)
+/* The connection that asks loses no place to its own vGPU: it is refused instead. */
+static int judge(const struct gn_conn *asker, const struct gn_tenant *t, struct gn_error *err)
 {
+    struct gn_daemon *d = asker->daemon;
     const uint32_t most = t->rules.vgpus, left = places_left(d);
     char fix[160];
     snprintf(fix, sizeof fix, "end some of its programs, or ask for more: gantry tenant set %.63s --vgpus N", t->rules.name);
@@ -259,7 +271,7 @@ static int judge(struct gn_daemon *d, const struct gn_tenant *t, struct gn_error
     if (!most && t->n_vgpus >= left && left)
         return gn_fail(err, EDQUOT, fix, "the tenant \"%s\" has %u vGPU%s, and there is room for %u more of all tenants", t->rules.name,
                        t->n_vgpus, t->n_vgpus == 1 ? "" : "s", left);
-    if (!left || !gn_crowd_make_room(d, GN_ROLE_PROGRAM, VGPU_BEGIN_FDS))
+    if (!left || !make_room(d, GN_ROLE_PROGRAM, VGPU_BEGIN_FDS, asker))
         return gn_fail(err, EMFILE, "end some programs, or raise gantryd's limit of open files (LimitNOFILE, ulimit -n)",
                        "gantryd has no descriptors left for another vGPU: it may have %u open", limit());
     return 0;
@@ -267,7 +279,7 @@ static int judge(struct gn_daemon *d, const struct gn_tenant *t, struct gn_error
 
 int gn_crowd_admit_vgpu(struct gn_conn *c, struct gn_tenant *t, struct gn_error *err)
 {
-    const int rc = judge(c->daemon, t, err);
+    const int rc = judge(c, t, err);
     if (!rc)
         return 0;
     t->n_refused_vgpus++;
