@@ -57,6 +57,12 @@ def where(pid):
     return found
 
 
+def tells_of_loss(said):
+    """Each call that a program names has failed as it does after a loss. Gantry itself may have told why there is no platform."""
+    answers = [line for line in said if not line.startswith("gantry: ")]
+    return bool(answers) and all(line.endswith(TOLD) for line in answers)
+
+
 class Load:
     """One program under way; `lost`: something that it needs was killed, and when; `may_lose`: or perhaps it was."""
 
@@ -81,8 +87,7 @@ class Load:
             return True
         if self.lost is None and not self.may_lose:
             raise Wrong("{} was hit by nothing and ended with status {}: {}".format(p.name, status, said))
-        answers = [line for line in said if not line.startswith("gantry: ")]   # which tells why there is no platform
-        if status != 1 or not answers or not all(line.endswith(TOLD) for line in answers):
+        if status != 1 or not tells_of_loss(said):
             raise Wrong("{} lost its vGPU and ended with status {}: {}".format(p.name, status, said))
         return True
 

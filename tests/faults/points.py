@@ -17,7 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../edges"))
 
-from campaign import LOST_S, NO_LEAKS, TOLD, counted  # noqa: E402
+from campaign import LOST_S, NO_LEAKS, tells_of_loss, counted  # noqa: E402
 from gantry import Gantry, LeftBehind, Wrong, built_tree, descendants, gone, wait_until  # noqa: E402
 
 
@@ -40,7 +40,7 @@ class Point:
         while p._read():
             pass
         status, said = p.process.wait(60), p.errors.decode(errors="replace").splitlines()
-        if status != 1 or not said or not all(line.endswith(TOLD) for line in said):
+        if status != 1 or not tells_of_loss(said):
             raise Wrong("the program ended with status {}: {}".format(status, said))
         return time.monotonic() - began
 
