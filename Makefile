@@ -14,7 +14,7 @@ SYSCONF = $(if $(filter /usr,$(PREFIX)),$(DESTDIR)/etc,$(DESTDIR)$(PREFIX)/etc)
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all help deps stage install test test-quick test-programs fuzz soak bench bench-fairness bench-move demo clean format check-format
+.PHONY: all help deps stage install test test-quick test-programs fuzz soak bench bench-fairness bench-move results demo clean format check-format
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -45,9 +45,10 @@ help:
 	@echo 'make test-programs    the real programs, natively and through Gantry; PROGRAM=ffmpeg-unsharp for one'
 	@echo 'make soak             kill processes at KILLS=500 random points under load, migrate programs MIGRATIONS=1000 times by each route, then scribble for SCRIBBLE_SECONDS=600, and end programs ENDS=1000 times; SEED=1'
 	@echo 'make fuzz             every decoder with libFuzzer, FUZZ_SECONDS=60 each; TARGET=frame for one'
-	@echo 'make bench            measure; results in $(BUILD)/bench/'
-	@echo 'make bench-fairness   the papers'"'"' experiments on shares of the device; FAIRNESS="--quick --only fig8" for a part; in $(BUILD)/bench/fairness/'
-	@echo 'make bench-move       the papers'"'"' figures of moves; MOVES="--quick --only speed" for a part; in $(BUILD)/bench/moves/figures/'
+	@echo 'make bench            measure, into docs/results; BENCH="--quick --sections ring" for a part (quick: into $(BUILD)/bench/results)'
+	@echo 'make bench-fairness   the papers'"'"' experiments on shares of the device, likewise; FAIRNESS="--quick --only fig8" for a part'
+	@echo 'make bench-move       the papers'"'"' figures of migrations, likewise; MOVES="--quick --only speed" for a part'
+	@echo 'make results          write docs/results/*.md and the list in docs/benchmarks.md again from the JSON files'
 	@echo 'make clean            remove all build folders'
 	@echo
 	@echo 'One suite: meson test -C $(BUILD) --suite SUITE; one test: meson test -C $(BUILD) NAME -v. See docs/testing.md.'
@@ -112,7 +113,7 @@ fuzz:
 
 bench: stage
 	@tools/deps.sh --ask build bench
-	@$(MESON) test -C $(BUILD) --benchmark --no-rebuild --verbose
+	@bench/run.py --build $(BUILD) $(BENCH)
 
 bench-fairness: stage
 	@tools/deps.sh --ask build figures
@@ -121,6 +122,9 @@ bench-fairness: stage
 bench-move: stage
 	@tools/deps.sh --ask build bench
 	@bench/moves/run.py --build $(BUILD) $(MOVES)
+
+results:
+	@bench/results.py
 
 demo:
 	@tools/deps.sh --ask build demo

@@ -7,15 +7,18 @@ import os
 import subprocess
 import time
 
+from harness.figures import chart, curve, curves, limit, series
+from harness.rows import figure, paper
 from harness.targets import BenchError
 
 from . import measures as m
 from .machine import SETTLE_NS, Scene
 from .mix import Mix
 from .programs import LOADS
-from .rows import bar, figure
+from .rows import bar
 
-PAPER = {"matrixMul": "3 %", "BlackScholes": "1 %", "scan": "3 %", "convolutionSeparable": "2 %"}
+# FairGV's table 2: the error in percent.
+PAPER = {"matrixMul": 3, "BlackScholes": 1, "scan": 3, "convolutionSeparable": 2}
 
 
 class Accounting:
@@ -54,9 +57,19 @@ class Accounting:
 
     def rows(self, result):
         for name, r in result.items():
-            yield bar(f"{name}: the worker's device time over profiled, less 1", r["told"], -0.03, 0.03, PAPER[name])
-            yield figure(f"{name}: charged over profiled, less 1", r["charged"])
+            yield bar(f"{name}: the worker's device time over profiled, less 1", percent(r["told"]), -3, 3, unit="%",
+                      paper=paper("FairGV, table 2", PAPER[name]))
+            yield figure(f"{name}: charged over profiled, less 1", percent(r["charged"]), "%")
             yield bar(f"{name}: part charged over part used", r["share"], 0.97, 1.03)
+
+    def figures(self, by_policy):
+        yield chart("bars", "", self.title, "error, %", [
+            *(series(policy, {name: [abs(v) for v in percent(r["told"])] for name, r in result.items()}) for policy, result in by_policy),
+            series("FairGV", PAPER, paper=True)], [limit(3, "at most 3 %")])
+
+
+def percent(values):
+    return [100 * v for v in values]
 
 
 class AccountingCost:
@@ -77,6 +90,11 @@ class AccountingCost:
     def rows(self, result):
         for label, r in result.items():
             yield bar(f"{label}: overhead", r["overhead"], at_most=self.sizes[label][1])
+
+    def figures(self, by_policy):
+        yield chart("points", "", self.title, "aggregated overhead", [
+            series(policy, {label: r["overhead"] for label, r in result.items()}) for policy, result in by_policy],
+            [limit(1.01, "at most 1.01 (1.03 at 32 rows)")])
 
 
 def cpu_ns(pid):
@@ -124,8 +142,12 @@ class Decisions:
 
     def rows(self, r):
         for n in r["costs"][0]:
-            yield figure(f"a decision among {n} vGPUs, ns", [c[n] for c in r["costs"]])
+            yield figure(f"a decision among {int(n):,} vGPUs", [c[n] for c in r["costs"]], "ns")
         growth = [c["10000"] / c["10"] for c in r["costs"]]
         yield bar("10,000 vGPUs over 10 (the logarithm grows 4 times)", growth, at_most=math.log(10000) / math.log(10))
         yield bar("gantryd, three busy programs: part of a core", r["busy"], at_most=0.05)
         yield bar("gantryd, three idle programs: part of a core", r["idle"], at_most=0.0001)
+
+    def figures(self, by_policy):
+        yield curves("", "What a decision takes", "vGPUs", "ns", [
+            curve(policy, [(int(n), [c[n] for c in r["costs"]]) for n in r["costs"][0]]) for policy, r in by_policy], log_x=True)

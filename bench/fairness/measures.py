@@ -95,26 +95,6 @@ def aggregated_overhead(measured, alone):
     return 1 / sum(shares(measured, alone))
 
 
-def quantile(values, q):
-    """By linear interpolation between the nearest ranks, as numpy's default."""
-    v = sorted(values)
-    at = q * (len(v) - 1)
-    low = int(at)
-    return v[low] + (v[min(low + 1, len(v) - 1)] - v[low]) * (at - low)
-
-
-def spread(values):
-    return {"median": statistics.median(values), "p25": quantile(values, 0.25), "p75": quantile(values, 0.75),
-            "min": min(values), "max": max(values), "n": len(values)}
-
-
-def meets(values, at_least=None, at_most=None):
-    """A bar is missed when three quarters of the runs are past it: noise alone does not miss one, nor a lucky run meet it."""
-    if at_least is not None and quantile(values, 0.75) < at_least:
-        return False
-    return at_most is None or quantile(values, 0.25) <= at_most
-
-
 def sliding_shares(runs, alone, window_ns, step_ns, settle_ns=0):
     """Each program's part of the device in every window of that length, by steps: a list of lists."""
     begin, end = common_window(runs, settle_ns)

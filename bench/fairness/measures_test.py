@@ -121,19 +121,5 @@ class Alone(unittest.TestCase):
         self.assertEqual([b / a for a, b in got], [1.5] * 4)
 
 
-class Bars(unittest.TestCase):
-    def test_quantile(self):
-        self.assertEqual(m.quantile([4, 1, 3, 2], 0.5), 2.5)
-        self.assertEqual(m.quantile([1, 2, 3, 4, 5], 0.25), 2)
-        self.assertEqual(m.quantile([7], 0.25), 7)
-
-    def test_one_bad_run_misses_nothing_and_one_good_one_meets_nothing(self):
-        self.assertTrue(m.meets([0.99, 0.99, 0.99, 0.5], at_least=0.98))
-        self.assertFalse(m.meets([0.9, 0.9, 0.9, 0.9, 0.99], at_least=0.98))
-        self.assertTrue(m.meets([1.0, 1.0, 1.0, 1.5], at_most=1.02))
-        self.assertFalse(m.meets([1.1, 1.1, 1.1, 1.1, 1.0], at_most=1.02))
-        self.assertFalse(m.meets([2.2, 2.2, 2.2], at_least=1.9, at_most=2.1))
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -2,25 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The papers' experiments on shares of the device, on this machine: `make bench-fairness`. See docs/fairness.md.
 
-Results of each experiment and policy are kept in a file of their own, so a long campaign may be run in pieces; every run ends with the
-tables of all that is there. Status 0 when everything asked for was measured, 1 when not, 2 for a usage error.
+Each experiment's result goes into docs/results as soon as it is measured, so a long campaign may be run in parts. Status 0 when
+everything asked for was measured, 1 when not, 2 for a usage error.
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from fairness import report  # noqa: E402
 from fairness.experiments import EXPERIMENTS  # noqa: E402
 from fairness.machine import Cores  # noqa: E402
 from fairness.programs import LOADS  # noqa: E402
+from harness.campaign import Campaign, add_options  # noqa: E402
+from harness.rows import Findings, Group  # noqa: E402
 from harness.targets import BenchError  # noqa: E402
+
+
+PAIRS, SECONDS = 11, 2.0
 
 
 class Context:
@@ -31,7 +33,7 @@ class Context:
         self.quick = o.quick
         self.quick_pairs = 2
         self.pairs = o.pairs
-        self.seconds = o.seconds or (0.6 if o.quick else 2.0)
+        self.seconds = o.seconds or (0.6 if o.quick else SECONDS)
         self.loads = o.loads
         self.native = not o.no_native
         self.cores = Cores(o.device_core, o.program_cores)
@@ -48,24 +50,19 @@ def words(text):
 
 def parse(arguments):
     p = argparse.ArgumentParser(description="Rerun the papers' experiments on shares of the device.")
-    p.add_argument("--build", default="build", help="the build folder (default: build)")
+    add_options(p, "2 pairs of 0.6 s")
     p.add_argument("--stage", help="the staged tree (default: BUILD/stage)")
-    p.add_argument("--out", help="where results and figures go (default: BUILD/bench/fairness)")
     p.add_argument("--only", type=words, default=list(EXPERIMENTS), help="experiments, separated by commas: " + ", ".join(EXPERIMENTS))
     p.add_argument("--policy", type=words, default=["fair"], help="policies, separated by commas (default: fair)")
     p.add_argument("--loads", type=words, help="fewer loads, where an experiment goes over several")
-    p.add_argument("--pairs", type=int, default=11, help="pairs of runs (default: 11)")
+    p.add_argument("--pairs", type=int, default=PAIRS, help="pairs of runs (default: 11)")
     p.add_argument("--seconds", type=float, help="length of one run (default: 2)")
-    p.add_argument("--quick", action="store_true", help="2 pairs of 0.6 s: a look, not a result")
     p.add_argument("--no-native", action="store_true", help="nothing natively: a third faster, without the noise beside it")
-    p.add_argument("--slice", type=int, metavar="MS", help="gantryd's --slice, to see what it does; better kept apart by --out")
+    p.add_argument("--slice", type=int, metavar="MS", help="gantryd's --slice, to see what it does")
     p.add_argument("--device-core", type=int, help="the core that is the device (default: the first)")
     p.add_argument("--program-cores", type=lambda s: [int(c) for c in s.split(",")], help="the programs' cores (default: the others)")
-    p.add_argument("--json", metavar="FILE", help="write all figures there, too")
-    p.add_argument("--report", action="store_true", help="run nothing; tables and figures of what is there")
     o = p.parse_args(arguments)
     o.stage = o.stage or os.path.join(o.build, "stage")
-    o.out = o.out or os.path.join(o.build, "bench/fairness")
     for name in o.only:
         if name not in EXPERIMENTS:
             p.error(f"no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
@@ -74,48 +71,52 @@ def parse(arguments):
             p.error(f"no load {name!r}; there are {', '.join(LOADS)}")
     if o.pairs < 1 or (o.seconds is not None and o.seconds <= 0):
         p.error("--pairs and --seconds want positive numbers")
-    if not o.report and not os.path.exists(os.path.join(o.stage, "bin/gantryd")):
+    if not os.path.exists(os.path.join(o.stage, "bin/gantryd")):
         p.error(f"{o.stage} holds no bin/gantryd: run `make stage` first")
     return o
 
 
-def measure(o, context):
-    """Runs what is asked for; what could not be measured."""
-    failures = []
-    for policy in o.policy:
-        for name in o.only:
-            context.label = f"{name}, {policy}"
-            print(context.label, file=sys.stderr, flush=True)
-            start = time.time()
-            kept = {"experiment": name, "policy": policy, "quick": o.quick, "command": sys.argv, "seconds": context.seconds,
-                    "pairs": context.quick_pairs if o.quick else o.pairs, "load_before": os.getloadavg()[0]}
-            try:
-                kept["result"] = EXPERIMENTS[name].run(context, policy)
-            except BenchError as e:
-                failures.append(f"{context.label}: {e}")
-                print(f"NOT MEASURED: {failures[-1]}", file=sys.stderr, flush=True)
-                kept["error"] = str(e)
-            kept["took_s"] = time.time() - start
-            report.keep(o.out, kept)
-            print(f"{context.label}: took {kept['took_s']:.0f} s", file=sys.stderr, flush=True)
-    return failures
+def differs_by(o):
+    """How this run departs from what the experiments measure by themselves."""
+    if "fair" not in o.policy:
+        yield f"policies {', '.join(o.policy)}"
+    if o.pairs < PAIRS:
+        yield f"{o.pairs} pairs instead of {PAIRS}"
+    if o.seconds is not None and o.seconds != SECONDS:
+        yield f"runs of {o.seconds:g} s instead of {SECONDS:g}"
+    if o.no_native:
+        yield "nothing natively"
+    if o.slice:
+        yield f"slices of {o.slice} ms"
+
+
+def measure(context, name, policies):
+    """The experiment under each policy; one that fails leaves the others'."""
+    experiment = EXPERIMENTS[name]
+    groups, by_policy = [], []
+    for policy in policies:
+        context.label = f"{name}, {policy}"
+        try:
+            result = experiment.run(context, policy)
+        except BenchError as e:
+            groups.append(Group(f"`{policy}`", error=str(e)))
+            continue
+        by_policy.append((policy, result))
+        groups.append(Group(f"`{policy}`", list(experiment.rows(result))))
+    return Findings(experiment.title, groups, list(experiment.figures(by_policy)) if by_policy else [], raw=dict(by_policy))
 
 
 def main():
     o = parse(sys.argv[1:])
-    os.makedirs(o.out, exist_ok=True)
-    failures = []
-    if not o.report:
-        with tempfile.TemporaryDirectory(prefix="gantry-fairness-cache-") as cache:
-            context = Context(o, {"POCL_CACHE_DIR": cache, "POCL_MAX_PTHREAD_COUNT": "1"})
-            failures = measure(o, context)
-    text, figures = report.write(o.out, o.only, o.policy)
-    print(text)
-    if o.json:
-        with open(o.json, "w") as f:
-            json.dump({"version": 1, "failures": failures, **figures}, f, indent=1)
-            f.write("\n")
-    return 1 if failures else 0
+    with tempfile.TemporaryDirectory(prefix="gantry-fairness-cache-") as cache:
+        context = Context(o, {"POCL_CACHE_DIR": cache, "POCL_MAX_PTHREAD_COUNT": "1"})
+        cores = context.cores
+        campaign = Campaign("fairness", o, EXPERIMENTS, o.only, context.quick_pairs if o.quick else context.pairs, context.seconds,
+                            [f"core {cores.of_device} is the device, {', '.join(map(str, cores.programs))} the programs'"], differs_by(o))
+        for name in o.only:
+            some = [f"loads {', '.join(o.loads)}"] if o.loads and getattr(EXPERIMENTS[name], "by_load", False) else []
+            campaign.measure(name, lambda of=name: measure(context, of, o.policy), some)
+    return campaign.end()
 
 
 if __name__ == "__main__":

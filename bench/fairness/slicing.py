@@ -5,16 +5,32 @@ The program cuts its own launches (`spin --pieces`), alone on Gantry, so that ev
 cut kernels, and what others gain by it, is `long`'s. Two kernels stand for the paper's two matrices: the same groups, shorter and longer.
 """
 
+from harness.figures import curve, curves, limit
+from harness.rows import figure, paper
+
 from . import measures as m
 from .machine import SETTLE_NS, Scene
-from .rows import bar, figure
+from .rows import bar
 
 GROUPS = 96_000
 PIECES = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
 KERNELS = {"short": 250, "long": 1000}
 LEAST = 1500
-# Groups of a piece: slower by so many percent, for 600 and 900 rows; the piece nearest in size.
-PAPER = {6000: "0.0 / 0.0", 3000: "1.0 / 0.0", 1500: "4.3 / 0.2", 750: "11.8 / 6.2", 375: "23.9 / 17.5", 187: "47.8 / 44.5", 93: "71 / -"}
+# FairGV's table 4, by its matrices' rows: groups of a piece, slower by so many percent.
+PAPER = {600: {5625: 0.0, 2813: 1.0, 1407: 4.3, 704: 11.8, 352: 23.9, 176: 47.8, 118: 71.1, 74: 94.6},
+         900: {6329: 0.0, 3165: 0.0, 1583: 0.2, 792: 6.2, 396: 17.5, 264: 30.7, 166: 44.5}}
+# How much a piece may differ in size from the paper's to be compared with it.
+LIKE = 1.34
+
+
+def paper_at(groups):
+    """FairGV's slowdowns for the piece nearest in size, of both matrices."""
+    found = []
+    for rows, slower in PAPER.items():
+        nearest = min(slower, key=lambda g: abs(g - groups))
+        if max(nearest / groups, groups / nearest) < LIKE:
+            found.append(f"{slower[nearest]:g} % ({rows} rows)")
+    return paper("FairGV, table 4", ", ".join(found)) if found else None
 
 
 class Slicing:
@@ -46,6 +62,16 @@ class Slicing:
     def rows(self, result):
         for name, by_groups in result.items():
             for groups, slower in by_groups.items():
-                what = f"{name} kernel, {groups} groups a launch: time over whole"
-                paper = PAPER.get(int(groups), "")
-                yield bar(what, slower, at_most=1.05, paper=paper) if int(groups) >= LEAST else figure(what, slower, paper)
+                what = f"{name} kernel, {groups} groups a launch: slower than whole"
+                percent = [100 * (s - 1) for s in slower]
+                of_paper = paper_at(int(groups))
+                yield (bar(what, percent, at_most=5, unit="%", paper=of_paper) if int(groups) >= LEAST
+                       else figure(what, percent, "%", paper=of_paper))
+
+    def figures(self, by_policy):
+        for policy, result in by_policy:
+            yield curves("" if len(by_policy) == 1 else policy, f"{self.title}: {policy}", "work-groups a launch", "slower by, %", [
+                *(curve(f"{name} kernel", [(int(n), [100 * (s - 1) for s in slower]) for n, slower in by_groups.items()])
+                  for name, by_groups in result.items()),
+                *(curve(f"FairGV, {rows} rows", sorted(slower.items()), paper=True) for rows, slower in PAPER.items())],
+                [limit(5, "at most 5 % from 1,500 groups")], log_x=True)

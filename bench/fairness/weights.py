@@ -3,12 +3,20 @@
 
 import time
 
+from harness.figures import chart, limit, series
+from harness.rows import figure, paper
+
 from . import measures as m
+from .accounts import percent
 from .machine import SETTLE_NS, Scene
 from .mix import PIECE_S, Mix
+from .mixed import of_both, shares_chart
 from .native_turns import NativeTurns
 from .programs import IN_TURNS, LOADS
-from .rows import bar, figure, noise
+from .rows import bar, noise
+
+
+OVERHEAD = 1.02
 
 
 class Weights:
@@ -37,10 +45,13 @@ class Weights:
 
     def rows(self, result):
         for name, r in result.items():
-            yield bar(f"{name}: MMR", r["mmr"], at_least=self.mmr, paper=self.paper[0])
-            yield bar(f"{name}: overhead", r["overhead"], at_most=1.02, paper=self.paper[1])
-            # What the device itself loses by turns, without Gantry: results of before lack it.
-            turns = r.get("native_turns")
+            of_paper = name in self.paper["loads"]
+            yield bar(f"{name}: MMR", r["mmr"], at_least=self.mmr,
+                      paper=paper(self.paper["source"], f"at least {self.paper['mmr']}") if of_paper else None)
+            yield bar(f"{name}: overhead", r["overhead"], at_most=OVERHEAD,
+                      paper=paper(self.paper["source"], f"at most {self.paper['overhead']}") if of_paper else None)
+            # What the device itself loses by turns, without Gantry.
+            turns = r["native_turns"]
             if turns:
                 yield figure(f"{name}: turns natively: MMR", [t["mmr"] for t in turns])
                 yield figure(f"{name}: turns natively: overhead", [t["overhead"] for t in turns])
@@ -51,6 +62,18 @@ class Weights:
                 yield bar(f"{name}: alone over native", r["alone_over_native"][0], at_least=0.98)
             for row in noise(r):
                 yield row | {"what": f"{name}: {row['what']}"}
+
+    def figures(self, by_policy):
+        loads = list(dict.fromkeys(load for _, r in by_policy for load in r))
+        compared = {load: self.paper for load in loads if load in self.paper["loads"]}
+        for key, name, at in (("mmr", "min-max ratio", limit(self.mmr, f"at least {self.mmr}")),
+                              ("overhead", "aggregated overhead", limit(OVERHEAD, f"at most {OVERHEAD}"))):
+            natively = {load: [t[key] for t in r["native_turns"]] for _, result in by_policy for load, r in result.items()}
+            yield chart("points", key, f"{self.title}: {name}", name, [
+                *(series(policy, {load: r[key] for load, r in result.items()}) for policy, result in by_policy),
+                *([series("turns natively, without Gantry", natively)] if any(natively.values()) else []),
+                *([series(f"FairGV, {'at least' if key == 'mmr' else 'at most'}",
+                          {load: values[key] for load, values in compared.items()}, paper=True)] if compared else [])], [at])
 
 
 class Crowd:
@@ -69,6 +92,9 @@ class Crowd:
         yield bar("1 process: part of what both had", [1 - x for x in many], 0.5 * 0.97, 0.5 * 1.03)
         yield figure("the 8 among themselves: least over greatest", [min(s[:8]) / max(s[:8]) for s in r["shares"]])
         yield figure("aggregated overhead", r["overhead"])
+
+    def figures(self, by_policy):
+        yield shares_chart(self.title, by_policy, ("8 processes", "1 process"), lambda s: of_both([sum(s[:8]), s[8]]), "part of what both had")
 
 
 class Lag:
@@ -108,9 +134,14 @@ class Lag:
         return {"second": second, "ten": ten, "charged": charged}
 
     def rows(self, r):
-        yield bar("over any 1 s: worst distance, of the device", r["second"], at_most=0.03)
-        yield bar("over any 10 s: worst distance, of the tenant's part", r["ten"], at_most=0.03)
+        yield bar("over any 1 s: worst distance, of the device", percent(r["second"]), at_most=3, unit="%")
+        yield bar("over any 10 s: worst distance, of the tenant's part", percent(r["ten"]), at_most=3, unit="%")
         yield figure("what was charged, by weight, least over greatest", r["charged"])
+
+    def figures(self, by_policy):
+        yield chart("bars", "", self.title, "worst distance, %", [
+            series(policy, {"any 1 s, of the device": percent(r["second"]), "any 10 s, of its part": percent(r["ten"])})
+            for policy, r in by_policy], [limit(3, "at most 3 %")])
 
 
 class Cap:
@@ -159,3 +190,8 @@ class Cap:
     def rows(self, r):
         yield bar("alone: part of the device", r["alone"], 0.25 * 0.98, 0.25 * 1.02)
         yield bar("beside one of equal weight: part of the device", r["beside"], at_most=0.25 * 1.02)
+
+    def figures(self, by_policy):
+        yield chart("points", "", self.title, "part of the device", [
+            series(policy, {"alone": r["alone"], "beside one of equal weight": r["beside"]}) for policy, r in by_policy],
+            [limit(0.25 * 1.02, "at most 0.255"), limit(0.25 * 0.98, "at least 0.245 (alone)")])

@@ -4,11 +4,13 @@ second."""
 
 import os
 import select
+import statistics
 import subprocess
 import sys
 
+from .figures import chart, limit, series
+from .rows import Findings, Group, barred, figure
 from .stats import abba, ratios
-from .table import Table, ns, ratio
 from .targets import BenchError, clean_environment, run_json
 
 LOADS = ["matrixMul", "BlackScholes", "hotspot"]
@@ -43,14 +45,12 @@ class Storm:
 
 
 def run(context):
-    table = Table(f"Attacks: time of a round beside attackers over alone, {context.pairs} pairs of {context.seconds:g} s",
-                  ["alone", "attacked", "min..max", "alone again", "min..max"])
     if context.gantry is None:
         raise BenchError("needs a staged tree")
     subprocess.run([os.path.join(context.gantry.stage, "bin/gantry"), "tenant", "add", TENANT, "--uid", str(os.getuid()), "--connect", context.gantry.address],
                    env=clean_environment(), check=True)
     program = os.path.join(context.build, "bench/loads/gantry-load")
-    results = []
+    attacked_over, alone_over, times = {}, {}, []
     for load in LOADS:
         size = run_json(context.gantry, [program, load, "--json", "--check", "--iterations", "1"])["size"]
         command = [program, load, "--json", "--no-profile", "--size", str(size), "--seconds", str(context.seconds)]
@@ -63,10 +63,12 @@ def run(context):
             with Storm(context):
                 return alone()
 
-        r = {"load": load, "attacked": ratios(abba(context.pairs, alone, attacked)), "alone": ratios(abba(context.pairs, alone, alone))}
-        results.append(r)
-        value = r["attacked"]["median"]
-        table.row(load, ns(r["attacked"]["pairs"][0][0]), ratio(value), f"{r['attacked']['min']:.2f}..{r['attacked']['max']:.2f}",
-                  ratio(r["alone"]["median"]), f"{r['alone']['min']:.2f}..{r['alone']['max']:.2f}", bar=f"at most {BAR}", met=value <= BAR)
-        context.progress(f"{load}: {value:.3f}")
-    return table, results
+        pairs = abba(context.pairs, alone, attacked)
+        attacked_over[load], alone_over[load] = ratios(pairs), ratios(abba(context.pairs, alone, alone))
+        times.append(figure(f"{load}: a round alone", [a for a, _ in pairs], "ns"))
+        context.progress(f"{load}: {statistics.median(attacked_over[load]):.3f}")
+    rows = [barred(load, attacked_over[load], at_most=BAR, beside=alone_over[load]) for load in LOADS]
+    drawn = chart("points", "", "A round beside attackers over alone", "over alone", [
+        series("beside attackers", attacked_over), series("alone over alone", alone_over)], [limit(BAR, f"at most {BAR}")])
+    return Findings("Attacks: time of a round beside attackers over alone",
+                    [Group(rows=rows, beside="alone over alone"), Group("Times", times)], [drawn])

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single calls by bench-calls, native and Gantry in turn; the median over the turns of each figure."""
+"""Single calls by bench-calls, native and Gantry in turn; a figure is the median of each run's calls."""
 
 import os
 import statistics
 
+from .figures import chart, series
+from .rows import Findings, Group, barred, figure
 from .stats import abba
-from .table import Table, ns
 from .targets import run_json
 
 ENQUEUE_BAR_NS = 500
@@ -26,20 +27,29 @@ def label(figure):
 
 
 def by_figure(runs, key):
-    """{(name, bytes): median over the runs}"""
+    """{(name, bytes): each run's}"""
     collected = {}
     for run_ in runs:
         for f in run_["figures"]:
             collected.setdefault((f["name"], f["bytes"]), []).append(f[key])
-    return {k: statistics.median(v) for k, v in collected.items()}
+    return collected
+
+
+def row_of(of, native_ns, gantry_ns, wake_ns):
+    name, columns = label(of), {"unit": "ns", "beside": native_ns}
+    native = statistics.median(native_ns)
+    if of[0] == "enqueue":
+        return barred(name, gantry_ns, at_most=ENQUEUE_BAR_NS, **columns)
+    if of[0] == "launch":
+        return barred(name, gantry_ns, at_most=native + LAUNCH_BAR_NS, text="at most native + 3 us", **columns)
+    if of[0] == "launch_parked":
+        return barred(name, gantry_ns, at_most=native + wake_ns, text="at most native + one wake across cores", **columns)
+    return figure(name, gantry_ns, **columns)
 
 
 def run(context):
     command = [os.path.join(context.build, "bench/calls/bench-calls"), "--json"]
-    table = Table(f"Calls: medians, {context.turns} turns each", ["native", "gantry", "p10..p90 on gantry"])
-
     wake = run_json(context.native, [os.path.join(context.build, "bench/calls/bench-wake"), "--json"])
-    wake_ns = wake["across_cores_ns"]
 
     def on(target):
         return lambda: run_json(target, command)
@@ -48,20 +58,13 @@ def run(context):
         native_runs, gantry_runs = [on(context.native)() for _ in range(context.turns)], []
     else:
         native_runs, gantry_runs = zip(*abba(context.turns, on(context.native), on(context.gantry)))
-    native = by_figure(native_runs, "median_ns")
-    gantry = by_figure(gantry_runs, "median_ns")
-    low, high = by_figure(gantry_runs, "p10_ns"), by_figure(gantry_runs, "p90_ns")
-    for figure, native_ns in native.items():
-        value = gantry.get(figure)
-        bar, met = "", None
-        if figure[0] == "enqueue":
-            bar, met = f"at most {ENQUEUE_BAR_NS} ns", None if value is None else value <= ENQUEUE_BAR_NS
-        elif figure[0] == "launch":
-            bar, met = "native + 3 us", None if value is None else value <= native_ns + LAUNCH_BAR_NS
-        elif figure[0] == "launch_parked":
-            bar, met = f"native + one wake ({ns(wake_ns)})", None if value is None else value <= native_ns + wake_ns
-        spread = f"{ns(low[figure])}..{ns(high[figure])}" if figure in low else "-"
-        table.row(label(figure), ns(native_ns), ns(value), spread, bar=bar, met=met)
-    table.row("one wake of a sleeping process, across cores", ns(wake_ns))
-    table.row("the same on one core", ns(wake["same_core_ns"]))
-    return table, {"wake": wake, "native": [*native_runs], "gantry": [*gantry_runs]}
+    native, gantry = by_figure(native_runs, "median_ns"), by_figure(gantry_runs, "median_ns")
+    rows = [row_of(of, native[of], gantry.get(of), wake["across_cores_ns"]) for of in native]
+    drawn = chart("bars", "", "Single calls", "ns", [
+        series("Gantry", {row["what"]: row for row in rows if row["values"]}),
+        series("native", {row["what"]: row["beside"] for row in rows})], log=True)
+    wakes = [figure("one wake of a sleeping process, across cores", wake["across_cores_ns"], "ns"),
+             figure("the same on one core", wake["same_core_ns"], "ns")]
+    return Findings("Calls: what one costs in the program", [Group(rows=rows, beside="native"), Group("Wakes", wakes)], [drawn],
+                    [f"Native and Gantry in turn, {context.turns} runs of bench-calls each; a figure is the median of a run's calls."],
+                    {"wake": wake, "native": [*native_runs], "gantry": [*gantry_runs]})

@@ -4,8 +4,9 @@
 import os
 
 from .calls import by_figure
+from .figures import chart, limit, series
+from .rows import Findings, Group, barred, figure
 from .stats import abba, ratios
-from .table import Table, ratio
 from .targets import BenchError, run_json
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -26,20 +27,25 @@ def run(context):
     command = [os.path.join(context.build, "bench/calls/bench-calls"), "--data", "--json"]
 
     def figures(target):
-        return by_figure([run_json(target, command)], "median_ns")
+        return {k: v[0] for k, v in by_figure([run_json(target, command)], "median_ns").items()}
 
     pairs = abba(context.pairs, lambda: figures(context.native), lambda: figures(context.gantry))
     noise = abba(context.pairs, lambda: figures(context.native), lambda: figures(context.native))
-    table = Table(f"Data: bandwidth over native, {context.pairs} pairs", ["native", "gantry", "min..max", "native/native"])
-    results = []
+    rows, rates, drawn = [], [], {name: {} for name in LABELS}
     for name, size in pairs[0][0]:
         # A time of native's over one of Gantry's is a bandwidth of Gantry's over native's.
-        r = ratios([(gantry[name, size], native[name, size]) for native, gantry in pairs])
+        over = ratios([(gantry[name, size], native[name, size]) for native, gantry in pairs])
         same = ratios([(b[name, size], a[name, size]) for a, b in noise])
-        gb_per_s = size / sorted(native[name, size] for native, _ in pairs)[len(pairs) // 2]
-        least = bar_of(name, size)
-        table.row(f"{LABELS[name]}, {size // KIB} KiB", f"{gb_per_s:.1f} GB/s", ratio(r["median"]),
-                  f"{r['min']:.2f}..{r['max']:.2f}", ratio(same["median"]),
-                  bar=f"at least {least}" if least else "", met=r["median"] >= least if least else None)
-        results.append({"name": name, "bytes": size, "gantry": r, "native": same})
-    return table, results
+        what, least = f"{LABELS[name]}, {size // KIB} KiB", bar_of(name, size)
+        rows.append(barred(what, over, at_least=least, beside=same) if least else figure(what, over, beside=same))
+        rates.append(figure(what, [size / native[name, size] for native, _ in pairs], "GB/s"))
+        drawn[name][f"{size // KIB} KiB"] = over
+    return Findings("Data: bandwidth over native", [Group(rows=rows, beside="native over native"), Group("Native bandwidth", rates)],
+                    [chart("bars", "", "Bandwidth of transfers over native", "over native",
+                           [series(LABELS[name], values) for name, values in drawn.items()],
+                           [limit(0.9, "at least 0.9 (reads, writes from 4 MiB)")])],
+                    raw={"pairs": [[named(side) for side in pair] for pair in pairs]})
+
+
+def named(side):
+    return {f"{name} {size}": ns for (name, size), ns in side.items()}

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loads, native against Gantry in pairs, and native against native beside it: the second is the noise.
 
-What is compared is the time of a round inside the program; starting it and compiling its kernels are not in it.
+What is compared is the time of a round inside the program, without its start and its kernels' compilation.
 """
 
 import os
+import statistics
 
+from .figures import chart, limit, series
+from .rows import Findings, Group, barred, figure
 from .stats import abba, geometric_mean, ratios
-from .table import Table, ns, ratio
 from .targets import run_json
 
 DEFAULT = ["matrixMul@21", "matrixMul", "matrixMul@1600", "BlackScholes", "scan", "histogram",
@@ -16,6 +18,7 @@ DEFAULT = ["matrixMul@21", "matrixMul", "matrixMul@1600", "BlackScholes", "scan"
 LONG_NS = 100_000
 # (geometric mean at most, each at most) for kernels of LONG_NS and more, and for shorter ones
 BARS = {True: (1.02, 1.05), False: (1.05, 1.15)}
+NOISE = "native over native"
 
 
 def prepare(program, spec, native, calibrate):
@@ -38,44 +41,43 @@ def measure_load(context, spec):
         done = run_json(target, command)
         return done["wall_ns"] / done["iterations"]
 
-    result = {"load": spec, "size": first["size"], "kernel_ns": first["kernel_ns"],
-              "async_per_10ms": first["async_per_10ms"], "sync_per_10ms": first["sync_per_10ms"]}
+    result = {"load": spec, "gantry": [], "native_ns": []} | {
+        key: first[key] for key in ("size", "kernel_ns", "async_per_10ms", "sync_per_10ms")}
     if context.gantry is not None:
         # Checked, and not measured: fills Gantry's kernel cache too.
         run_json(context.gantry, [program, name, "--json", "--check", "--iterations", "1", "--size", str(first["size"])])
         result["gantry"] = ratios(abba(context.pairs, lambda: once(context.native), lambda: once(context.gantry)))
-    result["native"] = ratios(abba(context.pairs, lambda: once(context.native), lambda: once(context.native)))
-    return result
+    pairs = abba(context.pairs, lambda: once(context.native), lambda: once(context.native))
+    return result | {"native": ratios(pairs), "native_ns": [ns for pair in pairs for ns in pair]}
 
 
-def bar_rows(table, results):
-    for is_long in (True, False):
+def bar_rows(results):
+    """Geometric mean and worst, of the loads' medians."""
+    for is_long, what in ((True, "kernels of 100 us and more"), (False, "shorter kernels")):
         group = [r for r in results if (r["kernel_ns"] >= LONG_NS) == is_long]
         if not group:
             continue
-        what = "kernels of 100 us and more" if is_long else "shorter kernels"
         mean_bar, each_bar = BARS[is_long]
-        noise = geometric_mean([r["native"]["median"] for r in group])
-        measured = [r["gantry"]["median"] for r in group if "gantry" in r]
-        mean = geometric_mean(measured) if measured else None
-        worst = max(measured) if measured else None
-        table.row(f"{what}: geometric mean", "", "", ratio(mean), "", ratio(noise), "", bar=f"at most {mean_bar}",
-                  met=None if mean is None else mean <= mean_bar)
-        table.row(f"{what}: worst", "", "", ratio(worst), "", ratio(max(r["native"]["median"] for r in group)), "",
-                  bar=f"at most {each_bar}", met=None if worst is None else worst <= each_bar)
+        noise = [statistics.median(r["native"]) for r in group]
+        measured = [statistics.median(r["gantry"]) for r in group if r["gantry"]]
+        mean, worst = (geometric_mean(measured), max(measured)) if measured else (None, None)
+        yield barred(f"{what}: geometric mean", mean, at_most=mean_bar, beside=geometric_mean(noise))
+        yield barred(f"{what}: worst", worst, at_most=each_bar, beside=max(noise))
 
 
 def run(context):
-    table = Table(f"Loads: time of a round over native, {context.pairs} pairs of {context.seconds:g} s",
-                  ["kernel", "async/sync in 10 ms", "gantry", "min..max", "native", "min..max"])
     results = []
     for spec in context.loads or DEFAULT:
-        r = measure_load(context, spec)
-        results.append(r)
-        cells = [ns(r["kernel_ns"]), f"{r['async_per_10ms']:.1f}/{r['sync_per_10ms']:.1f}"]
-        for side in ("gantry", "native"):
-            cells += [ratio(r[side]["median"]), f"{r[side]['min']:.2f}..{r[side]['max']:.2f}"] if side in r else ["-", "-"]
-        table.row(spec, *cells)
-        context.progress(f"{spec}: " + ", ".join(f"{s} {r[s]['median']:.3f}" for s in ("gantry", "native") if s in r))
-    bar_rows(table, results)
-    return table, results
+        results.append(measure_load(context, spec))
+        context.progress(f"{spec}: " + ", ".join(f"{s} {statistics.median(results[-1][s]):.3f}"
+                                                 for s in ("gantry", "native") if results[-1][s]))
+    ratio_rows = [figure(r["load"], r["gantry"], beside=r["native"]) for r in results]
+    about = [row for r in results for row in (
+        figure(f"{r['load']}: a kernel", r["kernel_ns"], "ns"), figure(f"{r['load']}: a round", r["native_ns"], "ns"),
+        figure(f"{r['load']}: asynchronous calls in 10 ms", r["async_per_10ms"], "calls"),
+        figure(f"{r['load']}: synchronous calls in 10 ms", r["sync_per_10ms"], "calls"))]
+    drawn = chart("points", "", "Time of a round over native", "over native", [
+        series("Gantry", {r["load"]: r["gantry"] for r in results}), series(NOISE, {r["load"]: r["native"] for r in results})],
+        [limit(BARS[True][1], f"at most {BARS[True][1]} (kernels of 100 us and more)")])
+    return Findings("Loads: time of a round over native", [
+        Group(rows=[*bar_rows(results), *ratio_rows], beside=NOISE), Group("The loads natively", about)], [drawn], raw=results)

@@ -1,16 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine of moves by bench-pages: the filter before the hash, hashing and sending at once, the loads' own pages."""
+"""The engine that finds changed pages, by bench-pages: the filter before the hash, hashing and sending at
+once, the loads' own pages."""
 
 import os
 
-from .table import Table
+from .figures import chart, limit, series
+from .rows import Findings, Group, barred, figure, paper
 from .targets import BenchError, run_json
 
 LOADS = ["hotspot", "srad", "cfd", "nw", "scan", "histogram", "lavaMD", "pathfinder"]
+MIX_BAR, ANY_BAR = 0.8, 1.02
+STOP_BAR, PRECOPY_BAR = 1.1, 1.02
 
 
-def ns(value):
-    return f"{value:.0f}"
+def filter_rows(rows):
+    for row in rows:
+        name, over = row["name"], row["ratio"]
+        if "always" in name:
+            yield figure(name, over)
+        elif name.startswith("paper"):
+            of_paper = paper("gMig, figure 11", 353.5 / 468.6) if name == "paper" else None
+            yield barred(name.replace("paper", "gMig's mix"), over, at_most=MIX_BAR, paper=of_paper)
+        else:
+            yield barred(f"{name} changed", over, at_most=ANY_BAR)
+
+
+def line_of(row):
+    return f"{row['gbit_per_s']:g} Gbit/s" if row["gbit_per_s"] else "memory's speed"
+
+
+def overlap_groups(overlap):
+    rows = []
+    for row in overlap["stop"]:
+        rows.append(barred(f"{line_of(row)}: at once over the longer of hashing and sending", row["ratio"], at_most=STOP_BAR,
+                           paper=paper("gMig, figure 15", 1054.3 / 772.8) if row["gbit_per_s"] == 10 else None))
+        rows.append(figure(f"{line_of(row)}: one after the other over the longer", row["sequential"]))
+    yield Group("The round that stops, over a modelled line", rows)
+    rows = []
+    for row in overlap["precopy"]:
+        what = f"{line_of(row)}: sent and hashed over sent alone"
+        rows.append(barred(what, row["ratio"], at_most=PRECOPY_BAR) if row["gbit_per_s"] else figure(what, row["ratio"]))
+    yield Group("Pre-copy", rows)
+
+
+def load_rows(loads):
+    for load in loads:
+        s = load["samples"][0]
+        changed = s["sampled"] + s["missed"]
+        yield figure(f"{load['load']}: changed, of {s['pages']} pages", 100 * changed / s["pages"], "%")
+        if changed:
+            yield figure(f"{load['load']}: of these told by the first byte", 100 * s["sampled"] / changed, "%")
 
 
 def run(context):
@@ -19,35 +58,21 @@ def run(context):
         raise BenchError(f"{program} is not built")
     pairs = ["--pairs", str(context.pairs)]
     size = ["--mib", "64"] if context.quick else []
-    figures = {"hash": run_json(context.native, [program, "hash"]),
-               "filter": run_json(context.native, [program, "filter", *pairs, *size]),
-               "overlap": run_json(context.native, [program, "overlap", *pairs, *size]),
-               "loads": [run_json(context.native, [program, "load", name]) for name in LOADS]}
-    table = Table(f"Pages of a move, ns a page (4 KiB); ratios: medians of {context.pairs} interleaved pairs",
-                  ["without", "with", "ratio", "p90"])
-    for row in figures["filter"]["rows"]:
-        ratio = row["ratio"]
-        cells = (ns(row["off_ns"]), ns(row["on_ns"]), f"{ratio['median']:.3f}", f"{ratio['p90']:.3f}")
-        if "always" in row["name"]:
-            table.row(f"filter: {row['name']}", *cells)
-        elif row["name"].startswith("paper"):
-            table.row(f"filter: {row['name']}", *cells, bar="at most 0.8", met=ratio["median"] <= 0.8)
-        else:
-            table.row(f"filter: {row['name']} changed", *cells, bar="at most 1.02", met=ratio["median"] <= 1.02)
-    for row in figures["overlap"]["stop"]:
-        line = f"{row['gbit_per_s']:g} Gbit/s" if row["gbit_per_s"] else "memory"
-        table.row(f"stop over {line}: longer of hash, send; both", ns(max(row["hash_ns"], row["send_ns"])), ns(row["overlapped_ns"]),
-                  f"{row['ratio']['median']:.3f}", f"{row['ratio']['p90']:.3f}", bar="at most 1.1", met=row["ratio"]["median"] <= 1.1)
-        table.row("  one after the other", "", ns(row["sequential_ns"]), f"{row['sequential']['median']:.3f}",
-                  f"{row['sequential']['p90']:.3f}")
-    for row in figures["overlap"]["precopy"]:
-        line = f"{row['gbit_per_s']:g} Gbit/s" if row["gbit_per_s"] else "memory"
-        bar = {"bar": "at most 1.02", "met": row["ratio"]["median"] <= 1.02} if row["gbit_per_s"] else {}
-        table.row(f"pre-copy over {line}: sent; and hashed", ns(row["send_ns"]), ns(row["hashed_ns"]), f"{row['ratio']['median']:.3f}",
-                  f"{row['ratio']['p90']:.3f}", **bar)
-    for load in figures["loads"]:
-        s = load["samples"][0]
-        changed = s["sampled"] + s["missed"]
-        table.row(f"{load['load']}: {s['pages']} pages, {changed} changed (side by side: {load['run']:.0f}), told by the first byte",
-                  "", "", f"{s['sampled'] / changed:.3f}" if changed else "-", "")
-    return table, figures
+    raw = {"hash": run_json(context.native, [program, "hash"]),
+           "filter": run_json(context.native, [program, "filter", *pairs, *size]),
+           "overlap": run_json(context.native, [program, "overlap", *pairs, *size]),
+           "loads": [run_json(context.native, [program, "load", name]) for name in LOADS]}
+    rows = list(filter_rows(raw["filter"]["rows"]))
+    times = [figure(f"{row['name']}: {what}", row[key], "ns") for row in raw["filter"]["rows"]
+             for what, key in (("hashing all", "off_ns"), ("with the filter", "on_ns"))]
+    drawn = [chart("points", "", "Verifying a page with the filter over hashing all", "over hashing all", [
+        series("here", {row["what"]: row for row in rows}),
+        series("gMig", {row["what"]: row["paper"]["value"] for row in rows if "paper" in row}, paper=True)],
+        [limit(MIX_BAR, f"at most {MIX_BAR} at gMig's mix")]),
+        chart("points", "overlap", "Hashing and sending at once over the longer of the two", "over the longer", [
+            series("at once", {line_of(row): row["ratio"] for row in raw["overlap"]["stop"]}),
+            series("one after the other", {line_of(row): row["sequential"] for row in raw["overlap"]["stop"]}),
+            series("gMig, at once", {"10 Gbit/s": 1054.3 / 772.8}, paper=True)], [limit(STOP_BAR, f"at most {STOP_BAR}")])]
+    return Findings("Pages: the engine that finds what has changed", [
+        Group("The filter before the hash: time of a page over hashing all", rows), Group("Times of a page of 4 KiB", times),
+        *overlap_groups(raw["overlap"]), Group("The loads' own pages", list(load_rows(raw["loads"])))], drawn, raw=raw)

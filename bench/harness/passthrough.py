@@ -7,11 +7,13 @@ Everything is tracked as it is elsewhere, so that the vGPU could be moved: that 
 import math
 import os
 import re
+import statistics
 import subprocess
 
-from .loads import DEFAULT, prepare
+from .figures import chart, limit, series
+from .loads import DEFAULT, NOISE, prepare
+from .rows import Findings, Group, barred, figure
 from .stats import abba, geometric_mean, ratios
-from .table import Table, ns, ratio
 from .targets import BenchError, Gantry, run, run_json
 
 MEAN_BAR, EACH_BAR = 1.01, 1.03
@@ -64,7 +66,7 @@ def measure_clpeak(context, target):
         clpeak(where)  # compiles its kernels
     passthrough, figures = clpeak_ratios(abba(context.pairs, lambda: clpeak(context.native), lambda: clpeak(target)))
     native, native_figures = clpeak_ratios(abba(context.pairs, lambda: clpeak(context.native), lambda: clpeak(context.native)))
-    return {"load": CLPEAK, "size": None, "kernel_ns": None, "passthrough": passthrough, "native": native,
+    return {"load": CLPEAK, "passthrough": passthrough, "native": native,
             "figures": {name: {"passthrough": figures[name], "native": native_figures[name]} for name in figures}}
 
 
@@ -86,30 +88,28 @@ def measure(context, target, spec):
             "native": ratios(abba(context.pairs, lambda: once(context.native), lambda: once(context.native)))}
 
 
-def sides(figure):
-    """The cells of a figure's ratios."""
-    return [cell for side in ("passthrough", "native")
-            for cell in (ratio(figure[side]["median"]), f"{figure[side]['min']:.2f}..{figure[side]['max']:.2f}")]
+def summary_rows(results, mean_bar=MEAN_BAR, each_bar=EACH_BAR, paper_mean=None, paper_worst=None):
+    """Geometric mean and worst, of the medians."""
+    medians = {side: [statistics.median(r[side]) for r in results] for side in ("passthrough", "native")}
+    yield barred("geometric mean", geometric_mean(medians["passthrough"]), at_most=mean_bar,
+                 beside=geometric_mean(medians["native"]), paper=paper_mean)
+    yield barred("worst", max(medians["passthrough"]), at_most=each_bar, beside=max(medians["native"]), paper=paper_worst)
 
 
 def run_section(context):
     if context.stage is None:
         raise BenchError("it needs a staged tree")
-    table = Table(f"Passthrough: time of a round over native, {context.pairs} pairs of {context.seconds:g} s",
-                  ["kernel", "passthrough", "min..max", "native", "min..max"])
     results = []
     with Passthrough(context.stage, context.driver) as target:
         for spec in context.loads or [*DEFAULT, CLPEAK]:
-            r = measure(context, target, spec)
-            results.append(r)
-            table.row(spec, ns(r["kernel_ns"]) if r["kernel_ns"] else "-", *sides(r))
-            for name, figure in r.get("figures", {}).items():
-                table.row(f"  {name}", "-", *sides(figure))
-            context.progress(f"{spec}: " + ", ".join(f"{s} {r[s]['median']:.3f}" for s in ("passthrough", "native")))
-    mean = geometric_mean([r["passthrough"]["median"] for r in results])
-    worst = max(r["passthrough"]["median"] for r in results)
-    table.row("geometric mean", "", ratio(mean), "", ratio(geometric_mean([r["native"]["median"] for r in results])), "",
-              bar=f"at most {MEAN_BAR}", met=mean <= MEAN_BAR)
-    table.row("worst", "", ratio(worst), "", ratio(max(r["native"]["median"] for r in results)), "",
-              bar=f"at most {EACH_BAR}", met=worst <= EACH_BAR)
-    return table, results
+            results.append(measure(context, target, spec))
+            context.progress(f"{spec}: " + ", ".join(f"{s} {statistics.median(results[-1][s]):.3f}" for s in ("passthrough", "native")))
+    groups = [Group(rows=[*summary_rows(results), *(figure(r["load"], r["passthrough"], beside=r["native"]) for r in results)],
+                    beside=NOISE)]
+    parts = [figure(name, f["passthrough"], beside=f["native"]) for r in results for name, f in r.get("figures", {}).items()]
+    if parts:
+        groups.append(Group("What clpeak prints, as times", parts, NOISE))
+    drawn = chart("points", "", "Passthrough: time of a round over native", "over native", [
+        series("passthrough", {r["load"]: r["passthrough"] for r in results}),
+        series(NOISE, {r["load"]: r["native"] for r in results})], [limit(EACH_BAR, f"at most {EACH_BAR}")])
+    return Findings("Passthrough: time of a round over native", groups, [drawn], raw=results)

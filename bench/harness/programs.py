@@ -3,10 +3,10 @@
 
 import re
 import shutil
-import statistics
 
+from .figures import chart, series
+from .rows import Findings, Group, figure
 from .stats import abba, ratios
-from .table import Table, ratio
 from .targets import run
 
 # name, command, {figure: pattern with one group}; a figure is compared as Gantry over native
@@ -33,25 +33,22 @@ def once(target, command, patterns):
 
 
 def run_section(context):
-    table = Table(f"Whole programs, {context.turns} turns each", ["native", "gantry", "gantry/native", "min..max"])
-    results = []
+    rows, notes, raw, drawn = [], [], [], {}
     for name, command, patterns in PROGRAMS:
         if shutil.which(command[0]) is None:
-            table.row(name, "not installed")
+            notes.append(f"{name} is not installed.")
             continue
         if context.gantry is None:
-            pairs = [(once(context.native, command, patterns), None) for _ in range(context.turns)]
+            pairs = [(once(context.native, command, patterns), {}) for _ in range(context.turns)]
         else:
             pairs = abba(context.turns, lambda: once(context.native, command, patterns),
                          lambda: once(context.gantry, command, patterns))
-        for figure in ["seconds", *patterns]:
-            natives = [a[figure] for a, _ in pairs if figure in a]
-            both = [(a[figure], b[figure]) for a, b in pairs if b is not None and figure in a and figure in b]
-            over = ratios(both) if both else None
-            table.row(f"{name}: {figure}", f"{statistics.median(natives):.3g}" if natives else "-",
-                      f"{statistics.median(b for _, b in both):.3g}" if both else "-",
-                      ratio(over["median"]) if over else "-",
-                      f"{over['min']:.2f}..{over['max']:.2f}" if over else "-")
-        results.append({"program": name, "command": command, "pairs": [list(p) for p in pairs]})
+        for part in ["seconds", *patterns]:
+            what = f"{name}: {part}"
+            drawn[what] = ratios([(a[part], b[part]) for a, b in pairs if part in a and part in b])
+            rows.append(figure(what, drawn[what], beside=[a[part] for a, _ in pairs if part in a]))
+        raw.append({"program": name, "command": command, "pairs": pairs})
         context.progress(name)
-    return table, results
+    return Findings("Whole programs: Gantry over native", [Group(rows=rows, beside="native, itself")],
+                    [chart("bars", "", "Whole programs: Gantry over native", "over native", [series("Gantry over native", drawn)])],
+                    [f"{context.turns} turns each.", *notes], raw)

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 
-from .table import Table
+from .rows import Findings, Group, barred, figure
 from .targets import BenchError, Gantry, run
 
 KINDS = ["image_formats", "create_sampler", "work_group_info", "event_status", "finish_idle", "enqueue", "launch", "read",
@@ -61,11 +61,18 @@ def per_call(few, many, calls):
     return {k: v for k, v in each.items() if abs(v) >= NONE}, sum(each.values())
 
 
-def shown(total, each):
-    if abs(total) < NONE:
-        return "0"
-    worst = max(each, key=lambda k: abs(each[k]), default=None)
-    return f"{total:.3f}" + (f" ({worst})" if worst else "")
+SIDES = {"program": "program", "host": "gantryd and worker"}
+
+
+def side_row(kind, side, sides):
+    """sides: what was counted natively ("native") and, unless there is no staged tree, on each side."""
+    counted = sides.get(side, {"total": None, "each": {}})
+    most = max(counted["each"], key=lambda k: abs(counted["each"][k]), default=None)
+    name = f"{kind}: {SIDES[side]}" + (f" (most: {most})" if most else "")
+    beside = sides["native"]["total"] if side == "program" else None
+    if side in BARS.get(kind, ()):
+        return barred(name, counted["total"], at_least=-NONE, at_most=NONE, text="none", beside=beside)
+    return figure(name, counted["total"], beside=beside)
 
 
 def run_section(context):
@@ -73,9 +80,7 @@ def run_section(context):
         raise BenchError("strace is not installed")
     program = os.path.join(context.build, "bench/calls/bench-calls")
     few, many = 1000, 11_000 if context.quick else 101_000
-    table = Table(f"System calls per call, over {many - few} calls (most frequent one)",
-                  ["native", "program", "gantryd and worker"])
-    results = []
+    rows, raw = [], []
     for target in (context.native, context.gantry):
         if target is not None:
             run(target, [program, "--count", "1"])  # compiling belongs to neither count
@@ -94,16 +99,11 @@ def run_section(context):
                 continue
             small = count(context, program, kind, low, groups[0], on_gantry)
             large = count(context, program, kind, high, groups[1], on_gantry)
-            for i, side in enumerate(("program", "host") if on_gantry else ("native",)):
+            for i, side in enumerate(SIDES if on_gantry else ("native",)):
                 each, total = per_call(small[i], large[i], high - low)
                 sides[side] = {"total": total, "each": each}
-        cells = [shown(sides[s]["total"], sides[s]["each"]) if s in sides else "-" for s in ("native", "program", "host")]
-        bar, met = "", None
-        if kind in BARS:
-            bar = "none on either side"
-            if "host" in sides:
-                met = all(abs(sides[s]["total"]) < NONE for s in BARS[kind])
-        table.row(kind, *cells, bar=bar, met=met)
-        results.append({"kind": kind, "calls": high - low} | sides)
-        context.progress(f"{kind}: " + ", ".join(cells))
-    return table, results
+        rows += [side_row(kind, side, sides) for side in SIDES]
+        raw.append({"kind": kind, "calls": high - low} | sides)
+        context.progress(f"{kind}: " + ", ".join(f"{s} {sides[s]['total']:.3f}" for s in sides))
+    return Findings("System calls of one OpenCL call", [Group(rows=rows, beside="native program")],
+                    notes=[f"Counted by strace over {many - few:,} calls; below {NONE} counts as none."], raw=raw)

@@ -7,8 +7,9 @@ import os
 import statistics
 import subprocess
 
+from .figures import chart, limit, series
+from .rows import Findings, Group, barred, figure
 from .stats import abba, ratios
-from .table import Table, ns
 from .targets import BenchError, Gantry, clean_environment, run_json
 
 SYNC_BAR_NS = 60_000
@@ -73,7 +74,7 @@ class Far(Gantry):
         return super().environment() | {"GANTRY_CONNECT": f"tcp:127.0.0.1:{self.port}"} | identity
 
 
-def figure(target, context, name, count, bytes_=0, group=None):
+def median_ns(target, context, name, count, bytes_=0, group=None):
     command = [*on(HERE), os.path.join(context.build, "bench/calls/bench-calls"), "--json", "--only", name, "--count", str(count)]
     command += ["--data", "--bytes", str(bytes_)] if bytes_ else []
     command += ["--group", str(group)] if group else []
@@ -108,35 +109,32 @@ def measure(context, far, secure, delay_us, children):
 
     def link():
         target = far.at(link_port)
-        return {"sync_ns": figure(target, context, "work_group_info", trips),
-                "enqueue_ns": figure(target, context, "enqueue", 2000),
-                "write_ns": figure(target, context, "write", 5, BULK_BYTES),
-                "read_ns": figure(target, context, "read", 5, BULK_BYTES)}
+        return {"sync_ns": median_ns(target, context, "work_group_info", trips),
+                "enqueue_ns": median_ns(target, context, "enqueue", 2000),
+                "write_ns": median_ns(target, context, "write", 5, BULK_BYTES),
+                "read_ns": median_ns(target, context, "read", 5, BULK_BYTES)}
 
     pairs = abba(context.pairs, plain, link)
 
-    def median(side, key):
-        return statistics.median(pair[side][key] for pair in pairs)
-
-    return {"plain": {k: median(0, k) for k in ("trip_ns", "write_ns", "read_ns")},
-            "link": {k: median(1, k) for k in ("sync_ns", "enqueue_ns", "write_ns", "read_ns")},
-            "ratio": {k: ratios([(link[k], plain[k]) for plain, link in pairs]) for k in ("write_ns", "read_ns")}, "pairs": pairs}
+    return {"plain": {k: [pair[0][k] for pair in pairs] for k in ("trip_ns", "write_ns", "read_ns")},
+            "link": {k: [pair[1][k] for pair in pairs] for k in ("sync_ns", "enqueue_ns", "write_ns", "read_ns")},
+            # A time of plain sockets over one of the link is a bandwidth of the link's over theirs.
+            "over": {k: ratios([(link[k], plain[k]) for plain, link in pairs]) for k in ("write_ns", "read_ns")}}
 
 
-def rows(table, title, m):
+def rows_of(title, m):
     plain, link = m["plain"], m["link"]
-    table.row(f"{title}: a call that is answered", ns(plain["trip_ns"]), ns(link["sync_ns"]),
-              bar=f"round trip + {ns(SYNC_BAR_NS)}", met=link["sync_ns"] <= plain["trip_ns"] + SYNC_BAR_NS)
-    table.row(f"{title}: enqueue without waiting", "-", ns(link["enqueue_ns"]), bar=f"at most {ns(ENQUEUE_BAR_NS)}",
-              met=link["enqueue_ns"] <= ENQUEUE_BAR_NS)
+    trip = statistics.median(plain["trip_ns"])
+    yield barred(f"{title}: a call that is answered", link["sync_ns"], at_most=trip + SYNC_BAR_NS,
+                 text=f"at most the round trip + {SYNC_BAR_NS // 1000} us", unit="ns", beside=plain["trip_ns"])
+    yield barred(f"{title}: enqueue without waiting", link["enqueue_ns"], at_most=ENQUEUE_BAR_NS, unit="ns")
     for way in ("write", "read"):
-        ratio = m["ratio"][way + "_ns"]["median"]
-        table.row(f"{title}: {way} {BULK_BYTES >> 20} MiB", f"{BULK_BYTES / plain[way + '_ns']:.2f} GB/s",
-                  f"{BULK_BYTES / link[way + '_ns']:.2f} GB/s ({ratio:.2f})", bar=f"at least {BULK_BAR}", met=ratio >= BULK_BAR)
+        yield barred(f"{title}: {way} {BULK_BYTES >> 20} MiB, bandwidth over plain sockets", m["over"][way + "_ns"], at_least=BULK_BAR)
+        yield figure(f"{title}: {way} {BULK_BYTES >> 20} MiB", [BULK_BYTES / ns for ns in link[way + "_ns"]], "GB/s",
+                     beside=[BULK_BYTES / ns for ns in plain[way + "_ns"]])
 
 
 def run(context):
-    table = Table(f"The tcp link: medians, {context.pairs} pairs", ["plain sockets", "link"])
     results = {}
     if context.stage is None:
         raise BenchError("there is no staged tree")
@@ -151,5 +149,8 @@ def run(context):
                 finally:
                     for child in children:
                         child.end()
-                rows(table, title, results[title])
-    return table, results
+    drawn = chart("points", "", f"Bandwidth of {BULK_BYTES >> 20} MiB over plain sockets", "over plain sockets", [
+        series(way, {title: m["over"][way + "_ns"] for title, m in results.items()}) for way in ("write", "read")],
+        [limit(BULK_BAR, f"at least {BULK_BAR}")])
+    return Findings("The tcp link beside plain sockets", [Group(rows=[row for title, m in results.items() for row in rows_of(title, m)],
+                                                                beside="plain sockets")], [drawn], raw=results)

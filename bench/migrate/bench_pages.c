@@ -71,21 +71,13 @@ void bench_hashes(void)
     free(memory);
 }
 
-static double ratio_order(const void *v)
+/* Each pair's; bench/harness makes medians and quartiles of them. */
+static void print_pairs(const char *name, const double *values, unsigned n)
 {
-    return *(const double *)v;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    return (ratio_order(a) > ratio_order(b)) - (ratio_order(a) < ratio_order(b));
-}
-
-static void print_ratios(const char *name, double *ratios, unsigned n)
-{
-    qsort(ratios, n, sizeof *ratios, by_size);
-    printf("\"%s\": {\"median\": %.4f, \"min\": %.4f, \"p90\": %.4f, \"max\": %.4f}", name, ratios[n / 2], ratios[0],
-           ratios[(unsigned)(0.9 * (n - 1) + 0.5)], ratios[n - 1]);
+    printf("\"%s\": [", name);
+    for (unsigned i = 0; i < n; i++)
+        printf("%s%.4f", i ? ", " : "", values[i]);
+    printf("]");
 }
 
 /* Time a page, verified on one thread and sent nowhere. */
@@ -115,10 +107,12 @@ static void filter_row(struct pages *p, const char *name, struct mix mix, enum g
     page_ns(r, p, place, &s);
     printf("{\"name\": \"%s\", \"changed\": %.3f, \"told\": %.3f, \"sampled\": %.3f, ", name, mix.changed, mix.told,
            (double)s.verify.sampled / (double)p->n);
-    print_ratios("ratio", ratios, pairs);
-    qsort(off, pairs, sizeof *off, by_size);
-    qsort(on, pairs, sizeof *on, by_size);
-    printf(", \"off_ns\": %.1f, \"on_ns\": %.1f}%s", off[pairs / 2], on[pairs / 2], after);
+    print_pairs("ratio", ratios, pairs);
+    printf(", ");
+    print_pairs("off_ns", off, pairs);
+    printf(", ");
+    print_pairs("on_ns", on, pairs);
+    printf("}%s", after);
     gn_rounds_destroy(r);
 }
 
@@ -190,9 +184,9 @@ static void overlap_row(struct pages *p, uint64_t bytes_per_s, unsigned pairs, c
     printf(
         "{\"gbit_per_s\": %.1f, \"sent\": %.3f, \"hash_ns\": %.1f, \"send_ns\": %.1f, \"overlapped_ns\": %.1f, \"sequential_ns\": %.1f, ",
         (double)bytes_per_s / 125e6, (double)s.sent_pages / (double)p->n, sum[0], sum[1], sum[2], sum[3]);
-    print_ratios("ratio", ratios, pairs);
+    print_pairs("ratio", ratios, pairs);
     printf(", ");
-    print_ratios("sequential", sequential, pairs);
+    print_pairs("sequential", sequential, pairs);
     printf("}%s", after);
     free(line.buffer);
     gn_rounds_destroy(one);
@@ -219,7 +213,7 @@ static void precopy_row(struct pages *p, struct pages *unhashed, uint64_t bytes_
         ratios[i] = t[1] / t[0];
     }
     printf("{\"gbit_per_s\": %.1f, \"send_ns\": %.1f, \"hashed_ns\": %.1f, ", (double)bytes_per_s / 125e6, sum[0], sum[1]);
-    print_ratios("ratio", ratios, pairs);
+    print_pairs("ratio", ratios, pairs);
     printf("}%s", after);
     free(line.buffer);
     gn_rounds_destroy(one);

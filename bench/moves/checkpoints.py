@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../tests/programs"))
 sys.path.insert(0, os.path.join(HERE, ".."))
 from daemon import Daemon, stage_ready  # noqa: E402
-from harness.stats import abba, ratios  # noqa: E402
+from harness.stats import abba, ratios, spread  # noqa: E402
 
 TIMEOUT_S = 240
 PIECE = 1 << 20
@@ -85,10 +85,9 @@ def measure_folder(daemon, folder, pairs, piece):
     n_bytes = said[0]["bytes"]
     plain(path, n_bytes, piece)
     said.clear()
-    result = ratios([(a, b) for b, a in abba(pairs, lambda: plain(path, n_bytes, piece), ours)])
-    ours_s = statistics.median(a for a, _ in result["pairs"])
-    plain_s = statistics.median(b for _, b in result["pairs"])
-    return {"ratio": result, "bytes": n_bytes, "ours_s": ours_s, "plain_s": plain_s,
+    times = abba(pairs, ours, lambda: plain(path, n_bytes, piece))
+    ours_s, plain_s = (statistics.median(side) for side in zip(*times))
+    return {"ratio": spread(ratios(times)), "bytes": n_bytes, "ours_s": ours_s, "plain_s": plain_s,
             "downtime_ms": statistics.median(s["downtime_ns"] for s in said) / 1e6,
             "sync_ms": statistics.median(s["phases_ns"]["sync"] for s in said) / 1e6}
 

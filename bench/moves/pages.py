@@ -1,17 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gMig's figures 5 to 7 and 9 to 16: the engine that finds and sends changed pages, by bench-pages, on made-up pages and on the loads' own."""
+"""gMig's figures 5 to 7 and 9 to 16: the engine that finds and sends changed pages, by
+bench-pages, on made-up pages and on the loads' own. bench-pages runs several times for each
+figure: its spread is the error bar."""
 
 import os
 
-from harness.plot import bars, curves
+from harness.figures import chart, curve, curves, limit, series
+from harness.rows import barred, figure, paper
 from harness.targets import BenchError, run_json
 
-from .rows import row
-
 LOADS = ["hotspot", "srad", "cfd", "nw", "scan", "lavaMD", "pathfinder", "BlackScholes"]
-HASHES = {"xor256": "XOR256", "xxh3": "XXH3", "nh": "NH", "md5": "MD5", "sha1": "SHA-1", "sha256": "SHA-256", "sha512": "SHA-512"}
-TYPES = ("skipped", "unchanged", "sampled", "missed")
-TYPE_NAMES = ("new, or of the host: not verified", "unchanged: hashed", "told by the sample", "missed by it: hashed")
+HASHES = {"xor256": "XOR256", "xxh3": "XXH3", "nh": "NH", "md5": "MD5", "sha1": "SHA-1",
+          "sha256": "SHA-256",
+          "sha512": "SHA-512"}
+STOP_HASHES = {"none": "basic", "xor256": "XOR256", "xxh3": "XXH3"}
+PLACES = ("head", "tail", "spread")
+TYPES = {"skipped": "new or host's: not verified", "unchanged": "unchanged: hashed",
+         "sampled": "found by the sample",
+         "missed": "missed by the sample: hashed"}
+GBITS = (5, 7.5, 10)
+
+# gMig's figure 5, over SHA-1.
+PAPER_HASHES = {"XOR256": 141, "XXH3": 28, "MD5": 141 / 80}
+# gMig's figure 9, Tropics, in percent of the pages.
+PAPER_TYPES = dict(zip(TYPES, (18.9, 38.4, 37.8, 4.8)))
+# gMig's figures 11 and 15, ns a page.
+PAPER_FILTER = {"hashing all": 468.6, "with samples": 353.5}
+PAPER_COURSE = {"sequential": 1218.9, "overlapped": 1054.3, "ideal": 772.8}
+FILTER_BAR = 20
 
 
 def bench_pages(context, *words):
@@ -22,165 +38,266 @@ def bench_pages(context, *words):
     return run_json(context.native, [program, *words])
 
 
-def loads_of(context):
-    return LOADS[:2] if context.quick else LOADS
+def repeat(context, *words):
+    return [bench_pages(context, *words) for _ in range(context.turns)]
+
+
+def of_loads(context, part):
+    """{load: its runs}"""
+    return {load: repeat(context, part, load) for load in (LOADS[:1] if context.quick else LOADS)}
+
+
+def each(data, function):
+    """{load: function of each run}; a run of which function makes None is left out."""
+    values = {load: [function(run) for run in runs] for load, runs in data.items()}
+    return {load: [v for v in found if v is not None] for load, found in values.items()}
 
 
 class Hashes:
-    title = "Hashes of pages of 4 KiB"
-    figures = ("gMig 5",)
+    title = "Hashes of pages of 4 KiB (gMig figure 5)"
     staged = False
 
     def run(self, context):
-        return {name: gb for name, gb in bench_pages(context, "hash").items() if name in HASHES}
+        runs = repeat(context, "hash")
+        return {HASHES[key]: [run[key] for run in runs] for key in HASHES if key in runs[0]}
+
+    @staticmethod
+    def over(d, first, second):
+        return [a / b for a, b in zip(d[first], d[second])]
 
     def rows(self, d):
-        yield row("gMig 5", "XOR256 over SHA-1", "141", f"{d['xor256'] / d['sha1']:.1f}")
-        yield row("gMig 5", "xxHash over SHA-1", "28", f"{d['xxh3'] / d['sha1']:.1f}")
-        yield row("gMig 5", "XOR256 over MD5", "80", f"{d['xor256'] / d['md5']:.1f}")
+        for first, second, value in (("XOR256", "SHA-1", 141), ("XXH3", "SHA-1", 28),
+                                     ("XOR256", "MD5", 80)):
+            yield figure(f"{first} over {second}", self.over(d, first, second),
+                         paper=paper("gMig, figure 5", value))
+        for name, rates in d.items():
+            yield figure(f"{name}: speed", rates, "GB/s")
 
-    def scripts(self, d):
-        yield "gmig-05", bars("gMig figure 5: hashes", "GB/s", list(HASHES.values()),
-                              [("here", {HASHES[k]: v for k, v in d.items()})])
+    def figures(self, d):
+        yield chart("bars", "", "Speed of hashes over SHA-1 (gMig figure 5)", "over SHA-1", [
+            series("here", {name: self.over(d, name, "SHA-1") for name in d if name != "SHA-1"}),
+            series("gMig", PAPER_HASHES, paper=True)], log=True)
 
 
 class Stops:
-    """A model of the line: what is sent is copied once, then waits for its time."""
+    """The line is a model: a page that is sent is copied once, then waits for its time on the
+    line."""
 
-    title = "The round that stops, over a modelled line"
-    figures = ("gMig 6", "gMig 7", "gMig 16")
+    title = "The round that stops, over a modelled line (gMig figures 6, 7 and 16)"
     staged = False
 
     def run(self, context):
-        return {name: bench_pages(context, "stops", name) for name in loads_of(context)}
+        return of_loads(context, "stops")
 
     @staticmethod
-    def of(load, hash_name, gbit):
-        return next(s for s in load["stops"] if s["hash"] == hash_name and s["gbit_per_s"] == gbit)
+    def of(run, hash_name, gbit):
+        return next(s for s in run["stops"] if s["hash"] == hash_name and s["gbit_per_s"] == gbit)
 
-    def fewer(self, load, hash_name):
-        return 1 - self.of(load, hash_name, 10)["sent"] / max(1, self.of(load, "none", 10)["sent"])
+    def ms(self, d, hash_name, gbit):
+        return each(d, lambda run: self.of(run, hash_name, gbit)["ns"] / 1e6)
 
-    def slower(self, load, hash_name):
-        return self.of(load, hash_name, 5)["ns"] / self.of(load, hash_name, 10)["ns"] - 1
+    def fewer(self, d, hash_name):
+        """Percent of the pages that the stop does not send."""
+        def of_run(run):
+            sent, basic = (self.of(run, name, 10)["sent"] for name in (hash_name, "none"))
+            return 100 * (1 - sent / max(1, basic))
+        return each(d, of_run)
+
+    def longer(self, d, hash_name):
+        """By how many percent the stop takes longer on the slower line."""
+        def of_run(run):
+            slow, fast = (self.of(run, hash_name, gbit)["ns"] for gbit in (5, 10))
+            return 100 * (slow / fast - 1)
+        return each(d, of_run)
+
+    @staticmethod
+    def overlap(d, key):
+        return each(d, lambda run: run["overlap"][key + "_ns"])
+
+    @staticmethod
+    def gain(d):
+        def of_run(run):
+            return 100 * (1 - run["overlap"]["overlapped_ns"] / run["overlap"]["sequential_ns"])
+        return each(d, of_run)
 
     def rows(self, d):
         for name in ("xor256", "xxh3"):
-            yield row("gMig 6", f"pages in the stop by {HASHES[name]}, fewer than basic, mean of {len(d)} loads", "80 %",
-                      f"{100 * sum(self.fewer(x, name) for x in d.values()) / len(d):.0f} %")
-        for load, x in d.items():
-            yield row("gMig 6", f"{load}, 10 Gbit/s: stands for, basic; XOR256; XXH3 (ms)", "",
-                      "; ".join(f"{self.of(x, h, 10)['ns'] / 1e6:.2f}" for h in ("none", "xor256", "xxh3")))
-        yield row("gMig 7", "stands longer at 5 than at 10 Gbit/s, basic, least and most", "42 % to over 90 %",
-                  "{:.0f} % to {:.0f} %".format(*(100 * f(self.slower(x, "none") for x in d.values()) for f in (min, max))))
-        yield row("gMig 7", "the same by XXH3", "", "{:.0f} % to {:.0f} %".format(
-            *(100 * f(self.slower(x, "xxh3") for x in d.values()) for f in (min, max))))
-        gains = {name: 1 - x["overlap"]["overlapped_ns"] / x["overlap"]["sequential_ns"] for name, x in d.items()}
-        yield row("gMig 16", "overlapped, less time a page than sequential, least and most", "11.0 % to 13.5 %",
-                  f"{100 * min(gains.values()):.1f} % to {100 * max(gains.values()):.1f} %")
+            means = [sum(values) / len(values) for values in zip(*self.fewer(d, name).values())]
+            yield figure(f"pages in the stop by {HASHES[name]}, fewer than basic, "
+                         f"mean of {len(d)} loads", means, "%", paper=paper("gMig, figure 6", 80))
+        for load in d:
+            for name, text in STOP_HASHES.items():
+                yield figure(f"{load}: stop at 10 Gbit/s, {text}", self.ms(d, name, 10)[load], "ms")
+        for load in d:
+            yield figure(f"{load}: longer at 5 than at 10 Gbit/s, basic",
+                         self.longer(d, "none")[load], "%",
+                         paper=paper("gMig, figure 7", "42 % to over 90 %"))
+            yield figure(f"{load}: longer at 5 than at 10 Gbit/s, XXH3",
+                         self.longer(d, "xxh3")[load], "%")
+        for load, values in self.gain(d).items():
+            yield figure(f"{load}: overlapped, less time a page than sequential", values, "%",
+                         paper=paper("gMig, figure 16", "11.0 % to 13.5 %"))
 
-    def scripts(self, d):
-        names = {"none": "basic", "xor256": "XOR256", "xxh3": "XXH3"}
-        yield "gmig-06-downtime", bars("gMig figure 6: the stop by hash, 10 Gbit/s", "ms", list(d), [
-            (text, {load: self.of(x, h, 10)["ns"] / 1e6 for load, x in d.items()}) for h, text in names.items()])
-        yield "gmig-06-pages", bars("gMig figure 6: pages sent in the stop", "pages", list(d), [
-            (text, {load: self.of(x, h, 10)["sent"] for load, x in d.items()}) for h, text in names.items()])
-        yield "gmig-07", bars("gMig figure 7: the stop by the line's speed, basic", "ms", list(d), [
-            (f"{g:g} Gbit/s", {load: self.of(x, "none", g)["ns"] / 1e6 for load, x in d.items()}) for g in (5, 7.5, 10)])
-        yield "gmig-16", bars("gMig figure 16: hashing and sending at once, 10 Gbit/s", "ns a page", list(d), [
-            (how, {load: x["overlap"][how + "_ns"] for load, x in d.items()}) for how in ("sequential", "overlapped", "ideal")])
+    def figures(self, d):
+        yield chart("bars", "", "The stop by hash, 10 Gbit/s (gMig figure 6)", "ms", [
+            series(text, self.ms(d, name, 10)) for name, text in STOP_HASHES.items()])
+        yield chart("bars", "pages", "Pages in the stop, fewer than basic (gMig figure 6)", "%", [
+            *(series(HASHES[name], self.fewer(d, name)) for name in ("xor256", "xxh3")),
+            series("gMig, mean of its loads", {"gMig": 80}, paper=True)])
+        yield chart("bars", "line", "The stop by speed of the line, basic (gMig figure 7)", "ms", [
+            series(f"{gbit:g} Gbit/s", self.ms(d, "none", gbit)) for gbit in GBITS])
+        yield chart("bars", "overlap", "Hashing and sending at once, 10 Gbit/s (gMig figure 16)",
+                    "ns a page", [
+            series(how, self.overlap(d, how)) for how in ("sequential", "overlapped", "ideal")])
+        yield chart("points", "gain",
+                    "Hashing and sending at once: less time a page (gMig figure 16)", "%", [
+            series("here", self.gain(d)),
+            series("gMig, its least and its most", {"gMig, least": 11.0, "gMig, most": 13.5},
+                   paper=True)])
 
 
 class Samples:
-    title = "The filter before the hash, on the loads' own pages"
-    figures = ("gMig 9", "gMig 10", "gMig 12", "gMig 13", "gMig 14")
+    title = "The filter before the hash, on the loads' own pages (gMig figures 9, 10 and 12 to 14)"
     staged = False
 
     def run(self, context):
-        return {name: bench_pages(context, "load", name) for name in loads_of(context)}
+        return of_loads(context, "load")
 
     @staticmethod
-    def of(load, place, length):
-        return next(s for s in load["samples"] if s["place"] == place and s["bytes"] == length)
+    def of(run, place, length):
+        return next(s for s in run["samples"] if s["place"] == place and s["bytes"] == length)
 
-    @staticmethod
-    def parts(sample):
-        return [sample[t] / max(1, sample["pages"]) for t in TYPES]
+    def part(self, d, kind, place="head", length=1):
+        """Percent of the pages."""
+        def of_run(run):
+            sample = self.of(run, place, length)
+            return 100 * sample[kind] / max(1, sample["pages"])
+        return each(d, of_run)
 
-    @staticmethod
-    def missed(sample):
-        changed = sample["sampled"] + sample["missed"]
-        return sample["missed"] / changed if changed else None
+    def missed(self, d):
+        """Percent of the changed pages that the first byte does not find; nothing where no page
+        has changed."""
+        def of_run(run):
+            sample = self.of(run, "head", 1)
+            changed = sample["sampled"] + sample["missed"]
+            return 100 * sample["missed"] / changed if changed else None
+        return each(d, of_run)
+
+    def ns(self, d, place, length):
+        return each(d, lambda run: self.of(run, place, length)["ns"])
+
+    def gain(self, d, length):
+        return each(d, lambda run: 100 * (1 - self.of(run, "head", length)["ns"] / run["off_ns"]))
 
     def rows(self, d):
-        for load, x in d.items():
-            first = self.of(x, "head", 1)
-            yield row("gMig 9, 10", f"{load}: " + "; ".join(TYPE_NAMES), "18.9; 38.4; 37.8; 4.8 % (Tropics)",
-                      "; ".join(f"{100 * p:.1f}" for p in self.parts(first)) + " %")
-            missed = self.missed(first)
-            if missed is not None:
-                yield row("gMig 9", f"{load}: changed pages that the first byte does not tell", "11.4 % (Tropics)", f"{100 * missed:.1f} %")
-        for length in (1, 2, 4):
-            gains = [1 - self.of(x, "head", length)["ns"] / x["off_ns"] for x in d.values()]
-            yield row("gMig 12", f"{length} bytes of the head: less time a page, least and most", "up to 37.1 %" if length == 1 else "",
-                      f"{100 * min(gains):.1f} % to {100 * max(gains):.1f} %")
-        gains = [1 - x["auto_ns"] / x["off_ns"] for x in d.values()]
-        yield row("gMig 12", "chosen at run time: less time a page, least and most", "", f"{100 * min(gains):.1f} % to {100 * max(gains):.1f} %")
-        best = [min(("head", "tail", "spread"), key=lambda p, x=x: self.of(x, p, 1)["ns"]) for x in d.values()]
-        yield row("gMig 13, 14", "the place that takes least time, a byte", "head, always",
-                  ", ".join(f"{place} {best.count(place)}" for place in dict.fromkeys(best)))
+        for load in d:
+            for kind, text in TYPES.items():
+                yield figure(f"{load}: {text}", self.part(d, kind)[load], "%",
+                             paper=paper("gMig, figure 9, Tropics", PAPER_TYPES[kind]))
+            if self.missed(d)[load]:
+                yield figure(f"{load}: changed pages that the first byte does not find",
+                             self.missed(d)[load], "%",
+                             paper=paper("gMig, figure 9, Tropics", 11.4))
+        for load in d:
+            for length in (1, 2, 4):
+                yield figure(f"{load}: {length} B of the head, less time a page",
+                             self.gain(d, length)[load], "%",
+                             paper=paper("gMig, figure 12", "up to 37.1 %") if length == 1
+                             else None)
+            yield figure(f"{load}: chosen at run time, less time a page",
+                         each(d, lambda run: 100 * (1 - run["auto_ns"] / run["off_ns"]))[load], "%")
+        for load in d:
+            for place in PLACES[1:]:
+                over = [a / b for a,
+                        b in zip(self.ns(d, place, 1)[load], self.ns(d, "head", 1)[load])]
+                yield figure(f"{load}: a byte at `{place}` over a byte at `head`, time a page",
+                             over,
+                             paper=paper("gMig, figures 13 and 14", "above 1: the head is fastest"))
 
-    def scripts(self, d):
-        def types(chosen):
-            return [(text, {label: self.parts(s)[i] for label, s in chosen.items()}) for i, text in enumerate(TYPE_NAMES)]
+    def types(self, chosen):
+        """chosen: {label: (load's runs, place, length)}. gMig's figure is a column beside them."""
+        return [series(text, {label: self.part({label: runs}, kind, place, length)[label]
+                              for label, (runs, place, length) in chosen.items()}
+                              | {"gMig, Tropics": PAPER_TYPES[kind]})
+                for kind, text in TYPES.items()]
 
-        first = {load: self.of(x, "head", 1) for load, x in d.items()}
-        yield "gmig-09", bars("gMig figure 9: pages in the stop, by what is done to them", "part", list(first), types(first), stacked=True)
-        by_length = {f"{load} {n} B": self.of(x, "head", n) for load, x in d.items() for n in (1, 2, 4)}
-        yield "gmig-10", bars("gMig figure 10: the same by length of the sample", "part", list(by_length), types(by_length), stacked=True)
-        by_place = {f"{load} {p} {n} B": self.of(x, p, n) for load, x in list(d.items())[:4] for p in ("head", "tail", "spread") for n in (1, 4)}
-        yield "gmig-13", bars("gMig figure 13: the same by place and length", "part", list(by_place), types(by_place), stacked=True)
-        yield "gmig-12", bars("gMig figure 12: verifying a page, samples of the head", "ns a page", list(d), [
-            ("hashing all", {load: x["off_ns"] for load, x in d.items()})] + [
-            (f"{n} B", {load: self.of(x, "head", n)["ns"] for load, x in d.items()}) for n in (1, 2, 4)])
-        yield "gmig-14", bars("gMig figure 14: verifying a page, by place of a byte", "ns a page", list(d), [
-            ("hashing all", {load: x["off_ns"] for load, x in d.items()})] + [
-            (p, {load: self.of(x, p, 1)["ns"] for load, x in d.items()}) for p in ("head", "tail", "spread")])
+    def figures(self, d):
+        some = list(d.items())[:4]
+        yield chart("stacked", "", "Pages in the stop by kind, a byte of the head (gMig figure 9)",
+                    "% of the pages",
+                    self.types({load: (runs, "head", 1) for load, runs in d.items()}))
+        yield chart("stacked", "lengths",
+                    "Pages in the stop by length of the sample (gMig figure 10)", "% of the pages",
+                    self.types({f"{load} {n} B": (runs, "head", n) for load, runs in d.items()
+                                for n in (1, 2, 4)}))
+        yield chart("stacked", "places",
+                    "Pages in the stop by place of the sample (gMig figure 13)", "% of the pages",
+                    self.types({f"{load} {p} {n} B": (runs, p, n) for load, runs in some
+                                for p in PLACES for n in (1, 4)}))
+        all_of = series("hashing all", each(d, lambda run: run["off_ns"]))
+        yield chart("bars", "times", "Verifying a page by length of the sample (gMig figure 12)",
+                    "ns a page", [
+            all_of, *(series(f"{n} B of the head", self.ns(d, "head", n)) for n in (1, 2, 4))])
+        yield chart("bars", "place-times", "Verifying a page by place of a byte (gMig figure 14)",
+                    "ns a page", [
+            all_of, *(series(place, self.ns(d, place, 1)) for place in PLACES)])
 
 
 class Filter:
-    title = "The filter at gMig's mix of pages"
-    figures = ("gMig 11",)
+    title = "The filter before the hash at gMig's mix of pages (gMig figure 11)"
     staged = False
+    keys = {"hashing all": "off_ns", "with samples": "on_ns"}
 
     def run(self, context):
-        rows = bench_pages(context, "filter", "--pairs", str(context.pairs), "--mib", "8" if context.quick else "256")["rows"]
+        size = "8" if context.quick else "256"
+        rows = bench_pages(context, "filter", "--pairs", str(context.pairs), "--mib", size)["rows"]
         return next(r for r in rows if r["name"] == "paper")
 
     def rows(self, d):
-        yield row("gMig 11", "verifying a page: hashing all; with samples (ns)", "468.6; 353.5", f"{d['off_ns']:.0f}; {d['on_ns']:.0f}")
-        yield row("gMig 11", "less time", "24.5 %", f"{100 * (1 - d['ratio']['median']):.1f} %", bar="at least 20 %",
-                  met=d["ratio"]["median"] <= 0.8)
+        yield barred("less time a page", [100 * (1 - r) for r in d["ratio"]], at_least=FILTER_BAR,
+                     unit="%",
+                     paper=paper("gMig, figure 11", 100 * (1 - 353.5 / 468.6)))
+        for text, key in self.keys.items():
+            yield figure(f"a page, {text}", d[key], "ns",
+                         paper=paper("gMig, figure 11", PAPER_FILTER[text]))
 
-    def scripts(self, d):
-        yield "gmig-11", bars("gMig figure 11: verifying a page at gMig's mix", "ns a page", ["gMig", "here"], [
-            ("hashing all", {"gMig": 468.6, "here": d["off_ns"]}), ("with samples", {"gMig": 353.5, "here": d["on_ns"]})])
+    def figures(self, d):
+        yield chart("bars", "", "Verifying a page at gMig's mix (gMig figure 11)",
+                    "over hashing all", [
+            series("here", {"with samples": d["ratio"]}),
+            series("gMig", {"with samples": 353.5 / 468.6}, paper=True)],
+            [limit(1 - FILTER_BAR / 100, f"at least {FILTER_BAR} % less")])
+        yield chart("bars", "times", "Verifying a page at gMig's mix (gMig figure 11)", "ns a page",
+                    [
+            series("here", {text: d[key] for text, key in self.keys.items()}),
+            series("gMig", PAPER_FILTER, paper=True)])
 
 
 class Course:
-    title = "One round that stops in its course, 10 Gbit/s, gMig's mix of pages"
-    figures = ("gMig 15",)
+    title = "A round that stops in its course, 10 Gbit/s, gMig's mix of pages (gMig figure 15)"
     staged = False
-    names = ("sequential", "overlapped", "ideal")
 
     def run(self, context):
-        return {k: v for k, v in bench_pages(context, "course", "--mib", "16" if context.quick else "256").items() if k in self.names}
+        runs = repeat(context, "course", "--mib", "16" if context.quick else "256")
+        return {name: [run[name] for run in runs] for name in PAPER_COURSE}
+
+    @staticmethod
+    def means(runs):
+        return [sum(ns for _, ns in points) / max(1, len(points)) for points in runs]
 
     def rows(self, d):
-        mean = {name: sum(ns for _, ns in d[name]) / max(1, len(d[name])) for name in self.names}
-        for name, paper in zip(self.names, ("1218.9", "1054.3", "772.8")):
-            yield row("gMig 15", f"{name}, ns a page", paper, f"{mean[name]:.0f}")
-        yield row("gMig 15", "overlapped over ideal", "1.36", f"{mean['overlapped'] / mean['ideal']:.2f}")
+        for name, value in PAPER_COURSE.items():
+            yield figure(f"{name}, a page", self.means(d[name]), "ns",
+                         paper=paper("gMig, figure 15", value))
+        yield figure("overlapped over ideal",
+                     [a / b for a, b in zip(self.means(d["overlapped"]), self.means(d["ideal"]))],
+                     paper=paper("gMig, figure 15", 1054.3 / 772.8))
 
-    def scripts(self, d):
-        yield "gmig-15", curves("gMig figure 15: a page in the course of the stop", "page", "ns a page", [(n, d[n]) for n in self.names])
+    def figures(self, d):
+        by_page = {name: [(points[0][0], [ns for _, ns in points]) for points in zip(*runs)]
+                   for name, runs in d.items()}
+        yield curves("", "A page in the course of the stop (gMig figure 15)", "page", "ns a page",
+                     [curve(name, points) for name, points in by_page.items()])
+        yield chart("bars", "means", "A page of the stop, mean (gMig figure 15)", "ns a page", [
+            series("here", {name: self.means(runs) for name, runs in d.items()}),
+            series("gMig", PAPER_COURSE, paper=True)])

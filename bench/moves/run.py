@@ -1,33 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The papers' figures of moves, on this machine: `make bench-move`. See docs/moves.md.
+"""The papers' figures of migrations, on this machine: `make bench-move`. See docs/moves.md.
 
-gMig's figures 5 to 16 and Crane's 5 to 8, drawn (gnuplot; SVG and PNG) and in a table beside the papers' numbers. What an experiment gave is kept in a
-file of its own, so a campaign may be run in pieces; every run ends with the table of all that is there. Status 0 when everything asked for
-was measured, 1 when not, 2 for a usage error.
+gMig's figures 5 to 16 and Crane's 5 to 8. Each experiment's result goes into docs/results as
+soon as it is measured, so a campaign may be run in parts. Status 0 when everything asked for was
+measured, 1 when not, 2 for a usage error.
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from fairness.machine import Cores  # noqa: E402
-from harness import plot  # noqa: E402
-from harness.machine import processor  # noqa: E402
-from harness.table import MET, MISSED  # noqa: E402
-from harness.targets import BenchError, Native  # noqa: E402
-from moves.crane import Frames, Switches, Tracking  # noqa: E402
-from moves.pages import Course, Filter, Hashes, Samples, Stops  # noqa: E402
-from moves.speed import Speed  # noqa: E402
+from harness.campaign import Campaign, add_options  # noqa: E402
+from harness.rows import Findings, Group  # noqa: E402
+from harness.targets import Native  # noqa: E402
+from moves.experiments import EXPERIMENTS  # noqa: E402
 
-EXPERIMENTS = {"hashes": Hashes(), "stops": Stops(), "speed": Speed(), "samples": Samples(), "filter": Filter(), "course": Course(),
-               "tracking": Tracking(), "switches": Switches(), "frames": Frames()}
+PAIRS, SECONDS, BANDWIDTH = 11, 1.0, "512M"
 
 
 class Context:
@@ -37,7 +31,8 @@ class Context:
         self.driver = driver
         self.native = Native(driver)
         self.quick = o.quick
-        self.pairs = 1 if o.quick else o.pairs
+        self.pairs = 2 if o.quick else o.pairs
+        self.turns = 2 if o.quick else 5
         self.seconds = 0.2 if o.quick else o.seconds
         self.calibrate = False
         self.bandwidth = "64M" if o.quick else o.bandwidth
@@ -50,18 +45,17 @@ class Context:
 
 
 def parse(arguments):
-    p = argparse.ArgumentParser(description="Redraw the papers' figures of moves.")
-    p.add_argument("--build", default="build", help="the build folder, with a staged tree in it (default: build)")
-    p.add_argument("--out", help="where results and figures go (default: BUILD/bench/moves/figures)")
-    p.add_argument("--only", type=lambda s: s.split(","), default=list(EXPERIMENTS), help="experiments, by commas: " + ", ".join(EXPERIMENTS))
-    p.add_argument("--pairs", type=int, default=11, help="pairs of runs, where there are pairs (default: 11)")
-    p.add_argument("--seconds", type=float, default=1.0, help="length of one run of a load (default: 1)")
-    p.add_argument("--bandwidth", default="512M", help="of what is sent ahead, in figure 8 (default: 512M)")
-    p.add_argument("--quick", action="store_true", help="little of each: that it works, not a result")
-    p.add_argument("--json", metavar="FILE", help="write the table there, too")
-    p.add_argument("--report", action="store_true", help="run nothing; table and figures of what is there")
+    p = argparse.ArgumentParser(description="Measure the papers' figures of migrations.")
+    add_options(p, "2 pairs, fewer loads, less memory")
+    p.add_argument("--only", type=lambda s: s.split(","), default=list(EXPERIMENTS),
+                   help="experiments, separated by commas: " + ", ".join(EXPERIMENTS))
+    p.add_argument("--pairs", type=int, default=PAIRS,
+                   help="pairs of runs, where there are pairs (default: 11)")
+    p.add_argument("--seconds", type=float, default=SECONDS,
+                   help="length of one run of a load (default: 1)")
+    p.add_argument("--bandwidth", default=BANDWIDTH,
+                   help="of what `speed` sends ahead, a second (default: 512M)")
     o = p.parse_args(arguments)
-    o.out = o.out or os.path.join(o.build, "bench/moves/figures")
     for name in o.only:
         if name not in EXPERIMENTS:
             p.error(f"no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
@@ -69,77 +63,44 @@ def parse(arguments):
         p.error("--pairs and --seconds want positive numbers")
     if not (o.bandwidth[:-1].isdigit() and o.bandwidth[-1] == "M" and int(o.bandwidth[:-1])):
         p.error("--bandwidth wants mebibytes a second: 512M")
-    if not o.report and any(EXPERIMENTS[name].staged for name in o.only) and not os.path.exists(os.path.join(o.build, "stage/bin/gantryd")):
+    if any(EXPERIMENTS[name].staged
+           for name in o.only) and not os.path.exists(os.path.join(o.build, "stage/bin/gantryd")):
         p.error(f"{o.build}/stage holds no bin/gantryd: run `make stage` first")
     return o
 
 
-def path_of(out, name):
-    return os.path.join(out, name + ".json")
+def differs_by(o):
+    """How this run departs from what the experiments measure by themselves."""
+    if o.pairs < PAIRS:
+        yield f"{o.pairs} pairs instead of {PAIRS}"
+    if o.seconds != SECONDS:
+        yield f"runs of {o.seconds:g} s instead of {SECONDS:g}"
 
 
-def measure(o):
-    """Runs what is asked for; what could not be measured."""
-    failures = []
-    with tempfile.TemporaryDirectory(prefix="gn-bench-moves-cache-") as cache:
-        context = Context(o, {"POCL_CACHE_DIR": cache, "POCL_MAX_PTHREAD_COUNT": "1"})
-        for name in o.only:
-            context.label = name
-            start = time.time()
-            try:
-                result = EXPERIMENTS[name].run(context)
-            except BenchError as e:
-                failures.append(f"{name}: {e}")
-                print(f"NOT MEASURED: {failures[-1]}", file=sys.stderr, flush=True)
-                continue
-            kept = {"experiment": name, "quick": o.quick, "took_s": time.time() - start, "load_before": os.getloadavg()[0], "result": result}
-            with open(path_of(o.out, name) + ".new", "w") as f:
-                json.dump(kept, f)
-            os.replace(path_of(o.out, name) + ".new", path_of(o.out, name))
-    return failures
-
-
-def report(out, names):
-    """The table and the figures of what is there; (Markdown, rows)."""
-    lines = [f"On {processor()}, {os.cpu_count()} cores.", ""]
-    rows, scripts = [], []
-    for name in names:
-        try:
-            with open(path_of(out, name)) as f:
-                kept = json.load(f)
-        except (OSError, ValueError):
-            continue
-        experiment = EXPERIMENTS[name]
-        lines += [f"### {experiment.title}" + (" (a quick look, not a result)" if kept["quick"] else ""), "",
-                  "| figure | | the paper | here | bar | |", "| --- | --- | --- | --- | --- | --- |"]
-        for r in experiment.rows(kept["result"]):
-            verdict = "" if r["met"] is None else MET if r["met"] else f"**{MISSED}**"
-            lines.append(f"| {r['figure']} | {r['what']} | {r['paper']} | {r['here']} | {r['bar']} | {verdict} |")
-            rows.append(r)
-        lines.append("")
-        scripts += experiment.scripts(kept["result"])
-    files, complaint = plot.draw(out, scripts)
-    if files:
-        lines += ["Figures: " + ", ".join(os.path.relpath(f, out) for f in files) + f" in {out}.", ""]
-    if complaint:
-        lines += [complaint, ""]
-    text = "\n".join(lines)
-    with open(os.path.join(out, "report.md"), "w") as f:
-        f.write(text)
-    return text, rows
+def measure(context, name):
+    context.label = name
+    experiment = EXPERIMENTS[name]
+    data = experiment.run(context)
+    return Findings(experiment.title,
+                    [Group(rows=list(experiment.rows(data)),
+                           beside=getattr(experiment, "beside", ""))],
+                    list(experiment.figures(data)),
+                    [f"Where there are no pairs, each figure is of {context.turns} runs."],
+                    raw=data)
 
 
 def main():
     o = parse(sys.argv[1:])
-    os.makedirs(o.out, exist_ok=True)
-    failures = [] if o.report else measure(o)
-    text, rows = report(o.out, o.only)
-    print(text)
-    if o.json:
-        with open(o.json, "w") as f:
-            json.dump({"version": 1, "failures": failures, "rows": rows}, f, indent=1)
-            f.write("\n")
-    return 1 if failures else 0
+    with tempfile.TemporaryDirectory(prefix="gn-bench-moves-cache-") as cache:
+        context = Context(o, {"POCL_CACHE_DIR": cache, "POCL_MAX_PTHREAD_COUNT": "1"})
+        campaign = Campaign("moves", o, EXPERIMENTS, o.only, context.pairs, context.seconds,
+                            ["PoCL threads: 1"], differs_by(o))
+        for name in o.only:
+            differs = []
+            if name == "speed" and o.bandwidth != BANDWIDTH:
+                differs = [f"sent ahead at {o.bandwidth}/s instead of {BANDWIDTH}"]
+            campaign.measure(name, lambda of=name: measure(context, of), differs)
+    return campaign.end()
 
 
 if __name__ == "__main__":
