@@ -36,7 +36,7 @@
 struct gn_tcp_listener {
     struct gn_daemon *daemon;
     struct gn_source socket, timer, news;
-    struct gn_list greetings;
+    struct gn_list greetings, shuttles;
     struct gn_handshakes *handshakes; /* NULL: there is no TLS */
     bool insecure;
     bool control;            /* for operators, by certificates alone */
@@ -232,7 +232,7 @@ static void shook_hands(struct greeting *g)
     peer.control = l->control;
     peer.role = l->control && is_operator(&l->config, peer.subject) ? GN_ROLE_CONTROL : GN_ROLE_PROGRAM;
     memcpy(peer.address, g->peer, sizeof peer.address);
-    if (gn_tls_shuttle_start(l->daemon, &tcp, &peer, &c))
+    if (gn_tls_shuttle_start(l->daemon, &l->shuttles, &tcp, &peer, &c))
         refuse_line(l, g->peer, "no memory or no descriptors");
     pass_on(g, c);
     leave(g);
@@ -484,6 +484,7 @@ int gn_tcp_listener_start(struct gn_daemon *d, const struct gn_config *config, b
     l->insecure = config->insecure && !control;
     l->control = control;
     gn_list_init(&l->greetings);
+    gn_list_init(&l->shuttles);
     gn_strangers_init(&l->strangers);
     l->timer.fd = l->news.fd = -1;
     l->socket.fd = -1;
@@ -518,6 +519,7 @@ void gn_tcp_listener_stop(struct gn_tcp_listener *l)
         return;
     gn_list_for_each(g, &l->greetings, struct greeting, link) leave(g);
     gn_handshakes_stop(l->handshakes);
+    gn_tls_shuttles_stop(&l->shuttles);
     gn_loop_close(&l->daemon->loop, &l->socket);
     gn_loop_close(&l->daemon->loop, &l->news);
     gn_loop_close(&l->daemon->loop, &l->timer);

@@ -20,6 +20,7 @@ struct way {
 
 struct shuttle {
     struct gn_corpse corpse;
+    struct gn_list link; /* among its listener's */
     struct gn_daemon *daemon;
     struct gn_source outside, inside;
     struct gn_tcp tcp;
@@ -35,6 +36,7 @@ static void end(struct shuttle *s)
 {
     if (s->inside.fd < 0)
         return;
+    gn_list_remove(&s->link);
     gn_loop_close(&s->daemon->loop, &s->inside);
     if (s->tcp.tls)
         gn_tls_free(s->tcp.tls);
@@ -118,7 +120,8 @@ static void inside_ready(struct gn_source *source, uint32_t events)
     move(gn_container_of(source, struct shuttle, inside));
 }
 
-int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct gn_remote_peer *peer, struct gn_conn **ret)
+int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_list *all, struct gn_tcp *tcp, const struct gn_remote_peer *peer,
+                         struct gn_conn **ret)
 {
     int ends[2];
     struct shuttle *s = calloc(1, sizeof *s);
@@ -133,6 +136,7 @@ int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct g
     s->tcp = *tcp;
     s->outside.fd = tcp->fd;
     s->inside.fd = ends[0];
+    gn_list_append(all, &s->link);
     int rc = gn_loop_add(&d->loop, &s->outside, EPOLLIN, outside_ready);
     if (!rc)
         rc = gn_loop_add(&d->loop, &s->inside, EPOLLIN, inside_ready);
@@ -145,4 +149,13 @@ int gn_tls_shuttle_start(struct gn_daemon *d, struct gn_tcp *tcp, const struct g
     /* The first request may have come with the handshake's last bytes. */
     move(s);
     return 0;
+}
+
+void gn_tls_shuttles_stop(struct gn_list *all)
+{
+    gn_list_for_each(s, all, struct shuttle, link)
+    {
+        move(s);
+        end(s);
+    }
 }

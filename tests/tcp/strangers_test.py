@@ -3,6 +3,7 @@
 """Strangers at a tcp port with a certificate of its own and none asked for: bounded in number and time until their greeting is admitted, and
 never in the way of anybody else."""
 
+import collections
 import os
 import select
 import shutil
@@ -68,7 +69,7 @@ class Strangers(TokenCase):
             # Its kernel cache is closed a moment after it.
             self.until(lambda: not any(".kept.lock" in name for name in descriptors(gantry.process.pid).values()),
                        "the kernel cache is not closed")
-            before = sorted(descriptors(gantry.process.pid).values())
+            before = collections.Counter(descriptors(gantry.process.pid).values())
             silent, half, claims = (self.stranger(gantry) for _ in range(3))
             half.sendall(greeting[:100])
             claims.sendall(greeting)
@@ -76,7 +77,8 @@ class Strangers(TokenCase):
             for s in (silent, half, claims):
                 self.assertTrue(self.is_closed(s))
             self.until(lambda: gantry.log().count("it did not greet in time") == 3, "no line in the log")
-            self.until(lambda: sorted(descriptors(gantry.process.pid).values()) == before, "descriptors are left")
+            # gantryd's own, of the vGPU before, may close meanwhile.
+            self.until(lambda: not collections.Counter(descriptors(gantry.process.pid).values()) - before, "descriptors are left")
             self.is_served(gantry)
 
     def test_a_flood_is_bounded_and_its_address_gives_way(self):
