@@ -167,6 +167,8 @@ void gn_log_writer_stop(int timeout_ms)
     /* One that hangs in a write is left to the end of the process. */
     if (done)
         pthread_join(w.thread, NULL);
+    else
+        pthread_detach(w.thread);
     w.runs = false;
 }
 
