@@ -152,6 +152,8 @@ class Faults(StopsCase):
         relay, address = self.relay(a.tcp_address.rsplit(":", 1)[1])
         for told, in_time in ((False, False), (True, False), (True, True)):
             with self.subTest(told=told, in_time=in_time):
+                # The file of the one before may be there for a moment still, and this one is held when its own is there.
+                self.assertTrue(wait_until(lambda: not self.left(), TIMEOUT_S))
                 program = self.at_first(a, GANTRY_CONNECT=address)
                 vgpu = a.vgpus()[0]
                 save = subprocess.Popen(command(a, "checkpoint", vgpu["id"], self.file, "--stop"), stdout=subprocess.DEVNULL,
