@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What hangs while a vGPU is started: a driver's template, and a driver in its worker.
 
-Nobody waits for longer than --start-limit, and who has a vGPU keeps it. Wants GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the
+Nothing waits for longer than --start-limit, and programs with a vGPU keep it. Wants GANTRYD, GANTRY_WORKER and FAKE_VENDOR_LIBRARY in the
 environment.
 """
 import os

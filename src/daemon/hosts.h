@@ -21,7 +21,7 @@ struct gn_host {
 
 int gn_hosts_init(struct gn_daemon *d);
 void gn_hosts_fini(struct gn_daemon *d);
-/* Asks for v's worker, who is told what lies in worker_fd. From then on it is spawning. */
+/* Asks for v's worker, which gets what lies in worker_fd. From then on it is spawning. */
 int gn_host_spawn(struct gn_vgpu_record *v, struct gn_error *err);
 /* After SIGCHLD. */
 void gn_hosts_reap(struct gn_daemon *d);

@@ -65,7 +65,7 @@ char *gn_move_figures(const struct gn_move *m, const char *to, uint64_t now_ns, 
 
 /* away.c, for moves.c: all has been written, m may be gone after; nothing comes of it, which v's program hears later. */
 void gn_away_saved(struct gn_move *m);
-/* Its program has not said in time where it goes on: who asked is told so, and m stays as it is. */
+/* Its program has not said in time where it goes on: the asker is told so, and m stays as it is. */
 void gn_away_unanswered(struct gn_move *m);
 void gn_away_called_off(struct gn_vgpu_record *v, uint32_t number, const struct gn_error *err);
 

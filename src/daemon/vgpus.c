@@ -244,7 +244,7 @@ static void give_up_start(struct gn_vgpu_record *v)
                 "the worker has not started the driver within %u s", limit_s);
         refuse(v, ETIMEDOUT, &err);
     }
-    gn_vgpus_kill(v); /* and who waits for it otherwise hears of its end */
+    gn_vgpus_kill(v); /* and the others that wait for it hear of its end */
 }
 
 void gn_vgpus_grace(struct gn_source *timer, uint32_t events)

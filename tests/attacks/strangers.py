@@ -240,7 +240,7 @@ def stuck_files(a):
 
 
 def stuck_cache(a):
-    """A file system that answers nothing, in the place of its owner's kernel cache: his own start waits, for so long, and nobody else."""
+    """A file system that answers nothing, in the place of its owner's kernel cache: only the owner's program waits, for so long."""
     if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
         raise Skip("a file system of our own needs the superuser and /dev/fuse")
     work = os.path.join(a.work, "second")

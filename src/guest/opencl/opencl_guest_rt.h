@@ -50,7 +50,7 @@ struct gn_cl_device {
     struct gn_cl_root *root;
     char name[GN_CL_DEVICE_NAME]; /* of a root device */
     cl_device_type type;
-    cl_uint rank;                       /* who does not choose has the one with the least */
+    cl_uint rank;                       /* the default device is the one with the least */
     _Atomic cl_version command_buffers; /* gn_command_buffers_of */
     cl_device_svm_capabilities svm;     /* of a root device, once the session's svm_opened is set */
     uint64_t svm_largest;

@@ -424,7 +424,7 @@ static void an_argument_is_a_buffer_at_that_address(void **state)
     assert_int_equal(gn_svm_set_arg(v, NULL, 0, window + 9, &held), CL_SUCCESS);
     assert_ptr_equal(driver.host, (void *)(uintptr_t)(window + 9));
     assert_true(held && driver.argument == held && driver.n_buffers == 1);
-    /* Where nothing lives, too: whoever looks there is the kernel. */
+    /* Where nothing lives, too: only a kernel looks there. */
     assert_int_equal(gn_svm_set_arg(v, NULL, 0, window + 64, &held), CL_SUCCESS);
     assert_int_equal(driver.n_buffers, 1);
     assert_int_equal(gn_svm_set_arg(v, NULL, 0, 0, &held), CL_SUCCESS);
