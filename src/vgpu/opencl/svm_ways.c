@@ -236,9 +236,18 @@ int32_t gn_submit_SvmCopy(struct gn_vgpu *v, struct gn_command *c, cl_command_qu
     return gn_cl(v)->clEnqueueSVMMemcpy(queue, CL_FALSE, dst, src, w->size, n_waits, waits, event);
 }
 
+static void CL_CALLBACK free_pattern(cl_event event, cl_int status, void *pattern)
+{
+    (void)event;
+    (void)status;
+    free(pattern);
+}
+
 /*
- * By the driver's copies, each of all that is there already: PoCL 8 crashes when it fills what it has not allocated, though it says
- * that any pointer will do. The pattern lies in the command, which lasts until its event is over.
+ * By the driver's copies, each of all that is there already: PoCL 8 crashes when it fills what it has
+ * not allocated, though it says that any pointer will do. The driver reads the pattern when it runs the
+ * first copy; nothing keeps the command until then, so the pattern is copied, and freed at that copy's
+ * end.
  */
 static int32_t fill_by_copies(struct gn_vgpu *v, cl_command_queue queue, char *dst, const void *pattern, size_t pattern_size, size_t size,
                               cl_uint n_waits, const cl_event *waits, cl_event *event)
@@ -246,7 +255,19 @@ static int32_t fill_by_copies(struct gn_vgpu *v, cl_command_queue queue, char *d
     const cl_icd_dispatch *cl = gn_cl(v);
     cl_event last = NULL, next;
     size_t done = pattern_size < size ? pattern_size : size;
-    cl_int result = cl->clEnqueueSVMMemcpy(queue, CL_FALSE, dst, pattern, done, n_waits, waits, &last);
+    void *lasting = malloc(pattern_size);
+    if (!lasting)
+        return CL_OUT_OF_HOST_MEMORY;
+    memcpy(lasting, pattern, pattern_size);
+    cl_int result = cl->clEnqueueSVMMemcpy(queue, CL_FALSE, dst, lasting, done, n_waits, waits, &last);
+    if (result) {
+        free(lasting);
+        return result;
+    }
+    if (cl->clSetEventCallback(last, CL_COMPLETE, free_pattern, lasting)) {
+        cl->clWaitForEvents(1, &last);
+        free(lasting);
+    }
     while (!result && done < size) {
         const size_t more = done < size - done ? done : size - done;
         result = cl->clEnqueueSVMMemcpy(queue, CL_FALSE, dst + done, dst, more, 1, &last, &next);
