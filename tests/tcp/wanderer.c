@@ -7,6 +7,7 @@
  *     bulk N      N times 8 MiB there and back, blocking
  *     writes N M  N times M MiB that nobody waits for, into a buffer, which is then read back
  *     reads N M   the same the other way
+ *     made N      a buffer of N MiB, for the next writes, reads or gated
  *     gated N M   as writes, all behind a user event that is set at the end or at the first error, which is the answer
  *     buffers N M N buffers of M MiB at a time, each written and read back
  *     query       one call that is answered
@@ -119,12 +120,22 @@ static cl_int one_bulk(int round)
     return r;
 }
 
+static cl_mem made; /* for many_transfers; NULL: it makes its buffer itself */
+
+static cl_int make(size_t mib)
+{
+    cl_int r;
+    made = clCreateBuffer(context, CL_MEM_READ_WRITE, mib << 20, NULL, &r);
+    return r;
+}
+
 static cl_int many_transfers(int n, size_t mib, bool writes, bool gated)
 {
     const size_t bytes = mib << 20;
     unsigned char *in = malloc(bytes), *out = calloc(1, bytes);
     cl_int r = in && out ? 0 : CL_OUT_OF_HOST_MEMORY, end;
-    cl_mem m = r ? NULL : clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &r);
+    cl_mem m = r || made ? made : clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, &r);
+    made = NULL;
     cl_event user = r || !gated ? NULL : clCreateUserEvent(context, &r);
     for (size_t i = 0; in && i < bytes; i++)
         in[i] = (unsigned char)(i * 31u + i / 253u);
@@ -311,6 +322,8 @@ static cl_int command(char *line)
     } else if (!strcmp(word, "bulk")) {
         for (int i = 0; i < n && !r; i++)
             r = one_bulk(i);
+    } else if (!strcmp(word, "made")) {
+        r = make((size_t)n);
     } else if (!strcmp(word, "writes") || !strcmp(word, "reads") || !strcmp(word, "gated")) {
         r = many_transfers(n, (size_t)mib, strcmp(word, "reads") != 0, !strcmp(word, "gated"));
     } else if (!strcmp(word, "buffers")) {
