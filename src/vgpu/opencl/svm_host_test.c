@@ -199,6 +199,13 @@ static cl_int CL_API_CALL exec_info(cl_kernel kernel, cl_kernel_exec_info name, 
     return CL_SUCCESS;
 }
 
+/* Its commands are over when they are taken. */
+static cl_int CL_API_CALL set_callback(cl_event event, cl_int status, void(CL_CALLBACK *over)(cl_event, cl_int, void *), void *data)
+{
+    over(event, status, data);
+    return CL_SUCCESS;
+}
+
 /* ---- a vGPU on it */
 
 static cl_icd_dispatch table = {
@@ -214,6 +221,7 @@ static cl_icd_dispatch table = {
     .clEnqueueSVMMap = map,
     .clEnqueueSVMUnmap = unmap,
     .clReleaseEvent = release_event,
+    .clSetEventCallback = set_callback,
     .clFinish = finish,
     .clReleaseCommandQueue = release_queue,
     .clReleaseContext = release_context,
