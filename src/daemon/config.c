@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration file: what sections and keys there are. */
 #include "daemon/config.h"
-#include "daemon/walls.h"
+#include "daemon/vgpu/worker_walls.h"
 
 #include "link/address.h"
 

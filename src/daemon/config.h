@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "daemon/selector.h"
-#include "daemon/tenant_rules.h"
+#include "daemon/tenants/selector.h"
+#include "daemon/tenants/tenant_rules.h"
 #include "wall/wall.h"
 
 #define GN_CONFIG_MAX_DEVICES   64

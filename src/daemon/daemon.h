@@ -6,20 +6,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/breaches.h"
-#include "daemon/caches.h"
+#include "daemon/tenants/fault_throttle.h"
+#include "daemon/vgpu/kernel_caches.h"
 #include "daemon/devices.h"
 #include "daemon/loop.h"
-#include "daemon/owner.h"
-#include "daemon/quota.h"
-#include "daemon/refusals.h"
-#include "daemon/scheduler.h"
-#include "daemon/sockets.h"
-#include "daemon/strangers.h"
-#include "daemon/tenants.h"
-#include "daemon/tracing.h"
-#include "daemon/walls.h"
-#include "daemon/worker_log.h"
+#include "daemon/tenants/vgpu_owner.h"
+#include "daemon/net/quota.h"
+#include "daemon/tenants/refusals.h"
+#include "daemon/schedule/scheduler.h"
+#include "daemon/net/sockets.h"
+#include "daemon/net/strangers.h"
+#include "daemon/tenants/tenants.h"
+#include "daemon/schedule/tracing.h"
+#include "daemon/vgpu/worker_walls.h"
+#include "daemon/vgpu/worker_log.h"
 #include "link/frame.h"
 #include "link/link_wire.h"
 #include "link/tls.h"
@@ -63,7 +63,7 @@ struct gn_conn {
     bool greeted;
     bool closing; /* once the queue is out */
     bool stuck;   /* not listened to: gn_quota_is_stuck() */
-    bool waits;   /* turns.c: its frame does */
+    bool waits;   /* connection_turns.c: its frame does */
     struct gn_list turn;
     struct gn_frame frame;
     bool control_only; /* it asks and attaches to nothing */
@@ -94,13 +94,13 @@ struct gn_conn {
     struct gn_tenant *held_for;
     int file_fd; /* what the next control request is about; -1: nothing */
     uint64_t held_until_ns;
-    /* crowd.c */
+    /* connection_limits.c */
     struct gn_list of_quota, ungreeted;
     uint64_t since_ns;
     uint32_t held_fds;
     bool counts_as_vgpus;
     size_t held_bytes;
-    struct gn_late_attach *late; /* attaches.c; NULL: none */
+    struct gn_late_attach *late; /* attach.c; NULL: none */
 };
 
 struct gn_vgpu_record {
@@ -147,13 +147,13 @@ struct gn_vgpu_record {
     struct gn_frame_reader reader;
     struct gn_frame_writer writer;
 
-    /* A move (moves.c). `move`: of the vGPU; `takes_from`: of a record that only stands for the worker that is to take over. */
+    /* A move (transaction.c). `move`: of the vGPU; `takes_from`: of a record that only stands for the worker that is to take over. */
     struct gn_move *move;
     bool leaving; /* its worker has been asked to save, and has not said yet how that went: no other move before */
     struct gn_vgpu_record *takes_from;
-    struct gn_arrival *arrival; /* it is on its way from another gantryd (arrivals.h); NULL: it is here */
+    struct gn_arrival *arrival; /* it is on its way from another gantryd (inbound.h); NULL: it is here */
 
-    /* checkpoints.c. Its program waits, and whoever shows the key may give it a worker again. */
+    /* checkpoint.c. Its program waits, and whoever shows the key may give it a worker again. */
     bool stopped;
     unsigned char stop_key[GN_LINK_STOP_KEY_BYTES];
     uint32_t wait_seq; /* of the program's WAIT */
@@ -189,27 +189,27 @@ struct gn_daemon {
     struct gn_source closed; /* eventfd: of what was to be closed some is */
     struct gn_list conns, vgpus;
     uint32_t n_conns;
-    struct { /* crowd.c; counts that are shown grow for ever */
+    struct { /* connection_limits.c; counts that are shown grow for ever */
         uint32_t n_own_fds, n_fds, n_with_vgpus, n_vgpus;
         uint64_t n_bytes, told_ns;
         uint32_t n_untold, n_peak;
         uint64_t n_evicted, n_refused_vgpus;
     } crowd;
-    uint64_t full_told_ns; /* conns.c */
+    uint64_t full_told_ns; /* connections.c */
     struct gn_sockets sockets;
     struct gn_source signals;
     struct gn_source grace;                    /* timerfd, armed only while a vGPU is on its way out */
     struct gn_tcp_listener *tcp, *tcp_control; /* NULL: none */
     uint64_t grace_at_ns;                      /* 0: not armed */
     uint32_t tcp_grace_ms, start_limit_ms;
-    uint64_t watch_at_ns; /* hosted_vgpus.c; 0: nobody is to be watched */
+    uint64_t watch_at_ns; /* passthrough.c; 0: nobody is to be watched */
     bool insecure;        /* whoever comes over tcp without credentials may use the tenant `default` */
     struct gn_tenants tenants;
     struct gn_source lease_timer; /* timerfd, armed only while somebody waits for memory */
     uint64_t lease_timer_ns;      /* what it is set to; 0: nothing */
     uint32_t n_held;              /* replies */
     struct gn_refusals refusals;
-    /* attaches.c */
+    /* attach.c */
     uint64_t breach_pause_ns;
     struct gn_breaches breaches;
     struct gn_list late_attaches;
@@ -220,13 +220,13 @@ struct gn_daemon {
     struct gn_source late; /* eventfd: the scheduler waits for holders of devices */
     bool stopping;
     bool draining;           /* no program gets a vGPU that has none */
-    struct gn_list arrivals; /* arrivals.c */
+    struct gn_list arrivals; /* inbound.c */
 };
 
 /* listener.c: tells the service manager, if there is one (NOTIFY_SOCKET). */
 void gn_notify_ready(void);
 
-/* conns.c */
+/* connections.c */
 /* Of a struct gn_socket. */
 void gn_conns_accept(struct gn_source *source, uint32_t events);
 /* A connected Unix socket that does not block; gantryd's from now on. */
@@ -235,7 +235,7 @@ void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_ten
 struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer);
 void gn_conn_close(struct gn_conn *c);
 void gn_conns_close(struct gn_daemon *d);
-/* Its frame's turn has come (turns.h). */
+/* Its frame's turn has come (connection_turns.h). */
 void gn_conn_serve(struct gn_conn *c);
 /* The closer has closed some descriptors: whoever was not listened to because of them may be now. */
 void gn_conns_closed_some(struct gn_source *news, uint32_t events);
@@ -246,7 +246,7 @@ int gn_conn_no_room(struct gn_error *err); /* the error for a descriptor that th
 /* A control request's reply. */
 void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text);
 
-/* attaches.c: false for a malformed one. An attach that waits is forgotten with its connection. */
+/* attach.c: false for a malformed one. An attach that waits is forgotten with its connection. */
 bool gn_attach_take(struct gn_conn *c, const struct gn_frame *f);
 void gn_attach_forget(struct gn_conn *c);
 void gn_attaches_timer(struct gn_source *timer, uint32_t events);
@@ -262,10 +262,10 @@ void gn_memory_timer(struct gn_source *timer, uint32_t events);
 void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *reply);
 void gn_memory_drop_held(struct gn_conn *c);
 
-/* new_vgpus.c: a vGPU for the program at c's end, whose attach is answered later. 0 or -errno, and then it has none. */
+/* create.c: a vGPU for the program at c's end, whose attach is answered later. 0 or -errno, and then it has none. */
 int gn_vgpus_start(struct gn_conn *c, struct gn_tenant *tenant, uint32_t seq, const struct gn_link_attach *a, const int *stdio,
                    struct gn_error *err);
-/* vgpus.c: the life of a vGPU, seen from outside its worker. Killing a hosted one is its program's end. */
+/* lifecycle.c: the life of a vGPU, seen from outside its worker. Killing a hosted one is its program's end. */
 void gn_vgpus_kill(struct gn_vgpu_record *v);
 /*
  * What was to be said to its worker could not be, -errno. A program that has closed its end has let
@@ -282,7 +282,7 @@ int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struc
 /* The program is gone: the vGPU ends, its worker within the grace. */
 void gn_vgpus_leave(struct gn_vgpu_record *v);
 void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd);
-/* Its program has done what counts against its user (breaches.h). */
+/* Its program has done what counts against its user (fault_throttle.h). */
 void gn_vgpus_note_breach(const struct gn_vgpu_record *v);
 /* How the worker ended, as from waitpid. After the pidfd has told that it did, or before. */
 void gn_vgpus_ended(struct gn_vgpu_record *v, int status);
@@ -297,24 +297,24 @@ void gn_vgpus_grace(struct gn_source *timer, uint32_t events);
 const char *gn_vgpus_state(const struct gn_vgpu_record *v);
 /* It has commands that are not complete. */
 bool gn_vgpus_is_busy(const struct gn_vgpu_record *v);
-/* new_vgpus.c: it lives elsewhere, and its worker here is only waited for: another may have its id. */
+/* create.c: it lives elsewhere, and its worker here is only waited for: another may have its id. */
 void gn_vgpus_give_up_id(struct gn_vgpu_record *v);
 struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id);
 
-/* For moves.c. worker_boot.c: a worker for this record. What is its alone is made (control socket, boot message); ring_fd, counters_fd and
- * the grants' descriptors are there. `program`: its connection, whose user the worker becomes. */
+/* For transaction.c. worker_boot.c: a worker for this record. What is its alone is made (control socket, boot message); ring_fd,
+ * counters_fd and the grants' descriptors are there. `program`: its connection, whose user the worker becomes. */
 int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, struct gn_error *err);
-/* vgpus.c: from now on v's worker is n's, and n's is v's. 0, or -EBUSY and nothing has changed. */
+/* lifecycle.c: from now on v's worker is n's, and n's is v's. 0, or -EBUSY and nothing has changed. */
 int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n);
-/* new_vgpus.c: a record for a worker that is to take the place of this one's. NULL: no memory, and a sentence. */
+/* create.c: a record for a worker that is to take the place of this one's. NULL: no memory, and a sentence. */
 struct gn_vgpu_record *gn_vgpus_blank(const struct gn_vgpu_record *like, struct gn_error *err);
 
-/* loads.c: the devices of the platform, as bits, that it has made a queue for, by its worker's word. */
+/* device_load.c: the devices of the platform, as bits, that it has made a queue for, by its worker's word. */
 uint64_t gn_loads_of(const struct gn_vgpu_record *v);
 /* In which order these devices, given as bits, are offered to a vGPU that is about to start. */
 void gn_loads_rank(struct gn_daemon *d, uint32_t platform, uint64_t devices, uint8_t ranks[static GN_WORKER_MAX_DEVICES]);
 
-/* moves.c: a vGPU from its worker to a new one. The answer to `c` comes later. 0 or -errno. */
+/* transaction.c: a vGPU from its worker to a new one. The answer to `c` comes later. 0 or -errno. */
 struct gn_control_wish;
 enum gn_move_to {
     GN_MOVE_TO_LOCAL,       /* a new worker, wherever it was */
@@ -325,7 +325,7 @@ enum gn_move_to {
 extern const char *const gn_move_names[GN_MOVE_TO_N];
 int gn_move_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, enum gn_move_to to, const struct gn_control_wish *wish,
                   struct gn_error *err);
-/* away.c: to another gantryd, whose ticket the wish brings, through the socket that came with the request. */
+/* outbound.c: to another gantryd, whose ticket the wish brings, through the socket that came with the request. */
 int gn_away_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, const struct gn_control_wish *wish, struct gn_error *err);
 /* Could it go, were there a place? 0 or -errno: -ENOENT: its program has ended. */
 int gn_away_may_begin(const struct gn_vgpu_record *v, struct gn_error *err);
@@ -350,7 +350,7 @@ void gn_move_forget(struct gn_daemon *d, const struct gn_conn *c);
 uint64_t gn_move_deadline(struct gn_daemon *d);
 void gn_move_expire(struct gn_daemon *d, uint64_t now_ns);
 
-/* checkpoints.c: a vGPU into a file, and back. Answers come later, as of a move; a restore's at once (*ret_absent) when nobody waits. */
+/* checkpoint.c: a vGPU into a file, and back. Answers come later, as of a move; a restore's at once (*ret_absent) when nobody waits. */
 struct gn_control_restore;
 int gn_checkpoint_start(struct gn_conn *c, uint32_t seq, struct gn_vgpu_record *v, bool stop, uint32_t drain_timeout_ms,
                         struct gn_error *err);
@@ -365,7 +365,7 @@ int gn_restore_start(struct gn_conn *c, uint32_t seq, const struct gn_control_re
 int gn_program_waits(struct gn_conn *c, uint32_t seq, const struct gn_link_wait *w, int fds[static GN_LINK_WAIT_FDS], struct gn_error *err);
 /* The same of one on another machine. Its vGPU may have a worker: it is told so. */
 int gn_program_waits_far(struct gn_conn *c, uint32_t seq, const struct gn_link_wait_far *w, struct gn_error *err);
-/* new_vgpus.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its
+/* create.c, for them: a record of a vGPU that is stopped, with these devices (0: all that its
  * tenant may use). id: as an operator announced it, used if it is free; 0: new. Takes ring_fd. */
 struct gn_vgpu_record *gn_vgpus_make_stopped(struct gn_conn *c, struct gn_tenant *tenant, uint32_t id, const struct gn_link_wait *w,
                                              uint64_t devices, const uint8_t *order, int ring_fd, struct gn_error *err);
@@ -393,7 +393,7 @@ void gn_shares_leave(struct gn_vgpu_record *v);
 /* Its part in the device of this number; NULL: none. */
 const struct gn_share *gn_shares_on(const struct gn_vgpu_record *v, uint32_t device);
 
-/* commands.c: the reply, malloc'd; NULL: no memory. *ret_wait_for: the reply tells of a change that this
+/* control_commands.c: the reply, malloc'd; NULL: no memory. *ret_wait_for: the reply tells of a change that this
  * tenant's workers have still to follow. */
 char *gn_daemon_answer(struct gn_daemon *d, struct gn_conn *c, const char *request, size_t n, struct gn_tenant **ret_wait_for);
 

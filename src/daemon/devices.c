@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/icd.h"
 #include "base/log.h"
-#include "daemon/spawn.h"
+#include "daemon/vgpu/spawn.h"
 #include "link/frame.h"
 
 /* A driver that wakes a sleeping card up can take long; one that hangs must not keep gantryd from its other

@@ -63,7 +63,7 @@ struct gn_vgpu_boot {
     bool near;               /* or from here, a worker on another machine, and the session from the program, over load_fd */
     int far_fd;              /* -1: not near */
     bool far_secure;         /* by TLS, with the key above */
-    uint64_t keeps, kept;    /* as the one that has it says of contents (remains.h, way_back.h). 0: neither */
+    uint64_t keeps, kept;    /* as the one that has it says of contents (retained.h, delta_base.h). 0: neither */
     uint64_t ring_at;        /* the ring's position from which on it serves */
     int stdio_fds[2];        /* the program's output, of one that comes from a file; not of a remote or a hosted one */
     struct gn_segment *more; /* data segments behind the first */

@@ -26,11 +26,11 @@ from foreign_files import Lingering, SilentFolder  # noqa: E402
 from gantry import Gantry, stopped  # noqa: E402
 
 LINES_BURST, LINE_PERIOD_S = 64, 0.2  # src/daemon/bucket.h
-MOST_CLOSING, CLOSER_A_SOURCE = 64, 2  # src/daemon/quota.h, closer.h
+MOST_CLOSING, CLOSER_A_SOURCE = 64, 2  # src/daemon/net/quota.h, closer.h
 FRAME_DESCRIPTORS = 2  # docs/link.md
 DIRECT, WAIT, CLAIM, PASS, LEASE = 9, 26, 20, 29, 56  # src/link/link_wire.h, worker_wire.h
-REQUESTS_BURST, REQUEST_S, STARTING = 40, 0.05, 16  # turns.h
-UNGREETED, HELD_KIB = 256, (64 << 10) + 4096  # crowd.h, crowd.c
+REQUESTS_BURST, REQUEST_S, STARTING = 40, 0.05, 16  # connection_turns.h
+UNGREETED, HELD_KIB = 256, (64 << 10) + 4096  # connection_limits.h, connection_limits.c
 FEW_DESCRIPTORS = 1024
 STRANGER = 65533
 

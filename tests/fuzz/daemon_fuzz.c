@@ -16,10 +16,10 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/hosts.h"
-#include "daemon/moves.h"
-#include "daemon/spawn.h"
-#include "daemon/turns.h"
+#include "daemon/vgpu/template.h"
+#include "daemon/migrate/transaction.h"
+#include "daemon/vgpu/spawn.h"
+#include "daemon/net/connection_turns.h"
 #include "fuzz.h"
 #include "link/worker_wire.h"
 

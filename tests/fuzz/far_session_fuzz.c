@@ -3,7 +3,7 @@
  * Where a session over tcp stood, as whoever wrote the file or sits on the other machine plays it (docs/migration-stream.md): any frames,
  * and gone on with.
  */
-#include "vgpu/core/remote_host_inside.h"
+#include "vgpu/session/session_tcp_internal.h"
 
 #include <errno.h>
 #include <sys/socket.h>

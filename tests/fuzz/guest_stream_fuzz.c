@@ -4,7 +4,7 @@
  * made, events out of nowhere, data for any place, wishes for files, acknowledgements. Everything stays inside the tables, the data
  * area and the memory that a transfer waits for, and what is kept for later is bounded.
  */
-#include "guest/core/remote_internal.h"
+#include "guest/session/session_tcp_internal.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

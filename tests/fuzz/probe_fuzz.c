@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/devices.h"
-#include "daemon/spawn.h"
+#include "daemon/vgpu/spawn.h"
 #include "fuzz.h"
 #include "link/frame.h"
 

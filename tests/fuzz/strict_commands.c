@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strict driver's commands, their events, and shared virtual memory: see strict_driver.h. */
-#include "strict_driver_inside.h"
+#include "strict_driver_internal.h"
 
 static struct thing *outstanding;
 static bool commands_wait;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver of vgpu_fuzz.c: its table, and all objects but programs and kernels. See strict_driver.h. */
-#include "strict_driver_inside.h"
+#include "strict_driver_internal.h"
 
 #include "opencl_pixel.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strict driver's programs and kernels: see strict_driver.h. */
-#include "strict_driver_inside.h"
+#include "strict_driver_internal.h"
 
 #define N_ARGS    6
 #define ARG_BYTES 8 /* of arguments 0 to 4; argument 5 is a struct */

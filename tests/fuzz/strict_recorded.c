@@ -3,7 +3,7 @@
  * The strict driver's command buffers: see strict_driver.h. What a recorded command names it does not hold, and looks at when the
  * buffer runs and when it is released: all of it must be there still.
  */
-#include "strict_driver_inside.h"
+#include "strict_driver_internal.h"
 
 #define MOST_NAMED 2
 

@@ -3,7 +3,7 @@
 #include "base/part.h"
 #include "base/size.h"
 #include "ctl/ctl.h"
-#include "daemon/selector.h"
+#include "daemon/tenants/selector.h"
 #include "link/address.h"
 
 #include "fuzz.h"

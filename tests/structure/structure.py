@@ -42,8 +42,10 @@ NEEDS = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux[-\w]*)\.so\.\d+
 
 # Files of gantryd's loop that have other processes' descriptors in hand: close() of one may wait for as long as that process likes, so
 # gn_quota_close() has a thread do it (src/daemon/closer.h).
-CLOSE_NOTHING = {"src/daemon/" + name for name in ("arrivals.c", "attaches.c", "away.c", "checkpoints.c", "new_vgpus.c", "quota.c",
-                                                   "remote_vgpus.c", "segments.c", "vgpus.c", "worker_boot.c")}
+CLOSE_NOTHING = {"src/daemon/" + name
+                 for name in ("migrate/inbound.c", "migrate/outbound.c", "migrate/checkpoint.c", "net/attach.c", "net/quota.c",
+                              "vgpu/create.c", "vgpu/lifecycle.c", "vgpu/segments.c", "vgpu/tcp_sessions.c",
+                              "vgpu/worker_boot.c")}
 
 
 class NotThere(Exception):

@@ -143,8 +143,8 @@ class Files(Tree):
         self.one(self.check(**{"src/link/a.c": LICENCE + "int f = CL_SUCCESS;\n"}), "link knows no API")
 
     def test_a_close_on_the_loop(self):
-        self.one(self.check(**{"src/daemon/attaches.c": LICENCE + "void f(int fd)\n{\n    close(fd);\n}\n"}), "attaches.c: calls close()")
-        self.assertEqual(self.check(**{"src/daemon/attaches.c": LICENCE + "void f(int *fd)\n{\n    gn_quota_close(q, fd);\n}\n"}), [])
+        self.one(self.check(**{"src/daemon/net/attach.c": LICENCE + "void f(int fd)\n{\n    close(fd);\n}\n"}), "attach.c: calls close()")
+        self.assertEqual(self.check(**{"src/daemon/net/attach.c": LICENCE + "void f(int *fd)\n{\n    gn_quota_close(q, fd);\n}\n"}), [])
 
 
 class Headers(Tree):

@@ -7,7 +7,7 @@
 #include "guest/core/loss.h"
 
 #include "base/descriptor.h"
-#include "guest/core/remote.h"
+#include "guest/session/session_tcp.h"
 #include "guest/core/report.h"
 
 #include <errno.h>

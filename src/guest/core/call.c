@@ -5,8 +5,8 @@
  * through the data area.
  */
 #include "guest/core/guest_core.h"
-#include "guest/core/host_here.h"
-#include "guest/core/remote.h"
+#include "guest/session/session_in_process.h"
+#include "guest/session/session_tcp.h"
 
 #include <errno.h>
 #include <string.h>

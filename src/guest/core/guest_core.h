@@ -244,8 +244,8 @@ struct gn_guest_api {
     /* Brings to its end what may have ended in the vGPU. Any thread. */
     void (*settle)(struct gn_session *s);
     /*
-     * Of a message (relay.c): where the gn_spans of its inputs lie, until a 0; and what else of the data area goes along. False: nothing.
-     * *ret_bytes 0: as much as its block has.
+     * Of a message (ring_relay.c): where the gn_spans of its inputs lie, until a 0; and what else of the data area goes along. False:
+     * nothing. *ret_bytes 0: as much as its block has.
      */
     const uint16_t *(*inputs)(uint16_t op);
     bool (*brings)(const void *message, uint32_t n_bytes, struct gn_area_ref *ret_ref, uint64_t *ret_bytes);
@@ -258,18 +258,18 @@ struct gn_session {
     const struct gn_guest_api *api;
     uint32_t epoch;
     struct gn_link *link; /* link_lock to exchange it; NULL: the vGPU is stopped, and no gantryd is there */
-    /* The vGPU is on another machine, and has been from the start: threads send to it by themselves (remote.h). NULL: by the ring. */
+    /* The vGPU is on another machine, and has been from the start: threads send to it by themselves (session_tcp.h). NULL: by the ring. */
     struct gn_remote *_Atomic remote;
     struct gn_remote *turned;          /* which that was, since it is not any more */
-    struct gn_host_here *_Atomic here; /* the vGPU is in this process: host_here.h. NULL: it is not */
-    /* The vGPU is on another machine, and what is put into the ring is sent there (relay.c). NULL: it is not, or has been there from the
-     * start. */
+    struct gn_host_here *_Atomic here; /* the vGPU is in this process: session_in_process.h. NULL: it is not */
+    /* The vGPU is on another machine, and what is put into the ring is sent there (ring_relay.c). NULL: it is not, or has been there from
+     * the start. */
     struct gn_remote *_Atomic far;
     /* The program uses memory that the vGPU has as well, without a message: how often now; it may no more, since the vGPU is about to go,
      * or has gone. */
     _Atomic uint32_t n_at_home;
     _Atomic bool homes_shut;
-    /* It was on another machine, and shares our memory again: for good, but not what it shared then (relay.c). */
+    /* It was on another machine, and shares our memory again: for good, but not what it shared then (ring_relay.c). */
     _Atomic bool was_far;
     int socket;
     int epoll_fd; /* the watcher's, while the vGPU is on this machine; -1 */
@@ -296,7 +296,7 @@ struct gn_session {
     uint32_t *free_events, n_free_events, n_events, events_capacity; /* events_lock */
     uint32_t *zombies, n_zombies, first_zombie;                      /* events_lock: a ring of events_capacity, let go before they ended */
     void *detail;                                                    /* the API's */
-    /* A move to another gantryd (moving.c). */
+    /* A move to another gantryd (follow_migration.c). */
     struct gn_link *to;                  /* link lock: with the other one, from the claim to the decision; NULL */
     char address[GN_LINK_ADDRESS_BYTES]; /* link lock: of the one that it lives at; "": where it has attached */
     pthread_mutex_t moving_lock;         /* innermost */
@@ -353,9 +353,9 @@ static inline void gn_session_leave_home(struct gn_session *s)
 }
 /* The same for what cannot do without: waits while it is not known yet. False: the vGPU is on another machine. */
 bool gn_session_await_home(struct gn_session *s);
-/* moving.c: whoever moves the vGPU is to look again. */
+/* follow_migration.c: whoever moves the vGPU is to look again. */
 void gn_session_moving_wake_locked(struct gn_session *s);
-/* moving.c: the vGPU goes to another gantryd. A word of gantryd's, which link.h calls for; any thread that reads what it says. */
+/* follow_migration.c: the vGPU goes to another gantryd. A word of gantryd's, which link.h calls for; any thread that reads what it says. */
 void gn_session_moving_init(struct gn_session *s);
 void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what);
 /* The worker on another machine has said its last word before this move; wants no more from us before it. Whoever reads. */

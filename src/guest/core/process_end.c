@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "guest/core/exit_handlers.h"
-#include "guest/core/host_here.h"
+#include "guest/session/session_in_process.h"
 
 /*
  * How long exit() waits for Gantry's threads. A driver comes up within a second; one that hangs

@@ -10,10 +10,10 @@
 #include "base/fault.h"
 #include "base/list.h"
 #include "base/thread.h"
-#include "guest/core/host_here.h"
+#include "guest/session/session_in_process.h"
 #include "guest/core/loss.h"
 #include "guest/core/process_end.h"
-#include "guest/core/remote.h"
+#include "guest/session/session_tcp.h"
 #include "guest/core/report.h"
 
 #include "link/frame.h"

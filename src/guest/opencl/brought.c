@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of the data area a message takes along to the vGPU, told from the message alone: for those that were put into the ring before
- * anybody knew that the vGPU is on another machine (guest/core/relay.c). */
+ * anybody knew that the vGPU is on another machine (guest/migrate/ring_relay.c). */
 #include "opencl_guest.h"
 #include "opencl_pixel.h"
 #include "opencl_wire.h"

@@ -5,7 +5,7 @@
  * query at any time: recording, executable, or pending. A buffer is pending until the events of all its
  * runs are over, and the event table shows that wherever the vGPU is. No call here waits for the device.
  */
-#include "guest/core/remote.h"
+#include "guest/session/session_tcp.h"
 #include "opencl_guest.h"
 
 #include <stdlib.h>

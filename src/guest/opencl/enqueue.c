@@ -4,7 +4,7 @@
  * checks that let a command go without an answer. A check says GN_SURE, or what to answer should the driver
  * not be at hand to say.
  */
-#include "guest/core/remote.h"
+#include "guest/session/session_tcp.h"
 #include "opencl_guest.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: their state stands in the session's table, so asking and waiting cost no message. */
-#include "guest/core/remote.h"
+#include "guest/session/session_tcp.h"
 #include "opencl_guest.h"
 
 #include "base/clock.h"

@@ -4,7 +4,7 @@
 #include "alone.h"
 
 #include "base/clock.h"
-#include "guest/core/remote.h"
+#include "guest/session/session_tcp.h"
 #include "opencl_guest.h"
 #include "transfer.h"
 

@@ -4,7 +4,7 @@
  * travels at creation; memory that must stay at the program's own address (CL_MEM_USE_HOST_PTR) is kept in
  * step by maps and unmaps.
  */
-#include "guest/core/remote.h"
+#include "guest/session/session_tcp.h"
 #include "home.h"
 #include "opencl_guest.h"
 #include "opencl_pixel.h"

@@ -5,7 +5,7 @@
  * overlap and both stay in the cache. A read that does not block is finished by whichever call first lets the
  * program know that it is over.
  */
-#include "guest/core/remote.h"
+#include "guest/session/session_tcp.h"
 #include "alone.h"
 #include "home.h"
 #include "opencl_guest.h"
@@ -23,7 +23,7 @@
 #define STAGED_BYTES (UINT64_C(32) << 20)
 #define LARGE_BYTES  (UINT64_C(1) << 20)
 /* The same over tcp, where both machines keep them, of any size; and at most, where what is under way waits for
- * the program itself. The worker lets a session fill somewhat more (remote_host.c). */
+ * the program itself. The worker lets a session fill somewhat more (session_tcp.c). */
 #define STAGED_FAR_BYTES (UINT64_C(128) << 20)
 #define STAGED_FAR_MOST  (UINT64_C(576) << 20)
 

@@ -5,7 +5,7 @@
  *
  * A command is its message: it can be kept, moved and given to another driver as it is (saved_commands.c).
  */
-#include "vgpu/core/command_inside.h"
+#include "vgpu/core/command_internal.h"
 
 #include "base/fault.h"
 #include "shm/counters.h"

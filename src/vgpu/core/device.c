@@ -4,7 +4,7 @@
  * ring thread itself as long as the driver returns at once, so that a launch crosses one thread boundary and not two; else the device's
  * submit thread. Dependences between commands that the driver has are the driver's to keep.
  */
-#include "vgpu/core/command_inside.h"
+#include "vgpu/core/command_internal.h"
 
 #include "base/clock.h"
 #include "base/fault.h"

@@ -3,7 +3,7 @@
  * The vGPU's own view of events. The shared table is written here and never read back: what commands depend on stands in
  * private memory. User events are events whose command is the program.
  */
-#include "vgpu/core/save.h"
+#include "vgpu/migrate/save.h"
 
 #include <errno.h>
 #include <stdlib.h>

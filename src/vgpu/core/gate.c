@@ -9,7 +9,7 @@
  */
 #include "vgpu/core/gate.h"
 
-#include "vgpu/core/remote_host.h"
+#include "vgpu/session/session_tcp.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include "base/clock.h"

@@ -14,7 +14,7 @@
  * lease, here, and goes back to it when the driver has freed it. Only an allocation that the lease does not
  * cover costs a question to gantryd, and that brings some slack along, so most allocations ask nobody.
  *
- * What gantryd has said is believed; it believes nothing in return but what comes back (daemon/leases.h).
+ * What gantryd has said is believed; it believes nothing in return but what comes back (daemon/tenants/leases.h).
  */
 struct gn_lease_asker;
 

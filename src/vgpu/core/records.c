@@ -5,7 +5,7 @@
  */
 #include "vgpu/core/records.h"
 
-#include "vgpu/core/build_files.h"
+#include "vgpu/core/build_includes.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>

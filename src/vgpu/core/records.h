@@ -48,10 +48,10 @@ void gn_object_forget_records(struct gn_vobject *o);
 void gn_request_forget_record(struct gn_request *r);
 
 /*
- * The records that all live objects need, and these that pending commands keep (kept.h), by serial, each held until gn_records_put; and,
- * when asked for, those objects, each held until gn_objects_put. An object that is just being made is not among them, nor are platform and
- * devices, which nothing made: of them there are the records of what has changed them. 0, -ENOMEM, or -ENODATA when an object's records do
- * not hold all that makes it. Any thread, at any time.
+ * The records that all live objects need, and these that pending commands keep (released_objects.h), by serial, each held until
+ * gn_records_put; and, when asked for, those objects, each held until gn_objects_put. An object that is just being made is not among them,
+ * nor are platform and devices, which nothing made: of them there are the records of what has changed them. 0, -ENOMEM, or -ENODATA when an
+ * object's records do not hold all that makes it. Any thread, at any time.
  */
 int gn_records_gather(struct gn_vgpu *v, struct gn_vobject *const *kept, uint32_t n_kept, struct gn_record ***ret, uint32_t *ret_n,
                       struct gn_vobject ***ret_objects, uint32_t *ret_n_objects);

@@ -4,10 +4,10 @@
  * area is copied here, once, into private memory, and only the copy is looked at. Used by generated code, on the ring
  * thread or, for requests marked slow, on the helper thread.
  */
-#include "vgpu/core/remote_host.h"
+#include "vgpu/session/session_tcp.h"
 
 #include "base/fault.h"
-#include "vgpu/core/build_files.h"
+#include "vgpu/core/build_includes.h"
 #include "vgpu/core/vgpu_core.h"
 
 #include <errno.h>

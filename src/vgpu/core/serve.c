@@ -5,10 +5,10 @@
  * loss of either ends the vGPU, and with it the process, which is what frees everything. The helper thread serves
  * requests marked slow. The lease thread serves what needs more memory than this vGPU has on lease.
  */
-#include "vgpu/core/files.h"
-#include "vgpu/core/kept.h"
-#include "vgpu/core/move.h"
-#include "vgpu/core/remote_host.h"
+#include "vgpu/core/include_files.h"
+#include "vgpu/migrate/released_objects.h"
+#include "vgpu/migrate/transfer.h"
+#include "vgpu/session/session_tcp.h"
 #include "vgpu/core/serve.h"
 
 #include "base/clock.h"

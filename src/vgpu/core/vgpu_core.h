@@ -30,7 +30,7 @@
  *
  * Long because every file of the folder works on these few structures.
  *
- * In passthrough it lives in its program, whose threads take the ring thread's part in turn (hosted.c).
+ * In passthrough it lives in its program, whose threads take the ring thread's part in turn (session_in_process.c).
  *
  * Lock order: of a hosted vGPU `serving`, then device role, then vgpu->lock, then objects->lock. No lock but a device's role is held over a
  * call into the driver, since a driver may call back at once.
@@ -69,7 +69,7 @@ struct gn_vobject {
     bool whole;      /* it has its detail and its record: others than its maker may look at it */
     struct gn_vobject *next_dead;
     /* the vGPU's lock */
-    uint64_t last_walk; /* of kept.c that has seen it; the first is 1 */
+    uint64_t last_walk; /* of released_objects.c that has seen it; the first is 1 */
 };
 
 struct gn_objects {
@@ -475,7 +475,7 @@ struct gn_vgpu {
     bool on_processors;           /* some device of it is this machine's processors */
     cpu_set_t processors;         /* that this process, and with it such a device, may use; set once */
     _Atomic uint32_t program_cpu; /* where the program sent its last message from; the ring thread writes */
-    bool hosted;                  /* set once: in its program (hosted.c) */
+    bool hosted;                  /* set once: in its program (session_in_process.c) */
     bool came;                    /* set once: of a hosted one, while its program ran (a switch) */
     bool driver_stays;            /* set by the API's start: the driver's library cannot be unloaded */
     pthread_mutex_t serving;      /* of a hosted one: who has it is what the ring thread is elsewhere. Before all other locks */
@@ -493,10 +493,10 @@ struct gn_vgpu {
     int save_fd;                    /* gate.lock: of a hosted one, a duplicate of the socket that it is being saved to; -1 */
     _Atomic bool clears;            /* of a hosted one that is away: its keeper clears up */
     _Atomic bool arriving;          /* it is being made anew, or waits for the word to go on */
-    pthread_mutex_t writes_lock;    /* writes.h */
+    pthread_mutex_t writes_lock;    /* write_tracking.h */
     _Atomic uint32_t follow_writes; /* so many do: commands that write are followed to their ends */
     struct gn_way_back *way_back;   /* NULL: there is none. Who loads, then who saves */
-    uint64_t remains; /* of a hosted one that is being written: what it will leave (remains.h); 0: nothing. Who saves, then the control
+    uint64_t remains; /* of a hosted one that is being written: what it will leave (retained.h); 0: nothing. Who saves, then the control
                          thread, then the keeper */
     _Atomic uint32_t n_followed;        /* of these, and of launches that teach, the driver has so many */
     _Atomic uint32_t n_left;            /* queues that are gone, and whose last command the driver has still */

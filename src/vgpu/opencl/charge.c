@@ -5,7 +5,7 @@
  * thread and lease thread; the end of a charge comes on whatever thread the driver destroys its object on.
  */
 #include "opencl_host.h"
-#include "told_host.h"
+#include "device_answers.h"
 #include "opencl_pixel.h"
 
 #include <stdlib.h>

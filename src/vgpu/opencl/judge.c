@@ -13,7 +13,7 @@
  * small), nothing is refused: what it does not take fails when it is given it.
  */
 #include "opencl_host.h"
-#include "vgpu/core/command_inside.h"
+#include "vgpu/core/command_internal.h"
 
 #include <string.h>
 

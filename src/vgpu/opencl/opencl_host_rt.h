@@ -7,7 +7,7 @@
 #include "opencl_names.h"
 #include "opencl_pixel.h"
 #include "vgpu/core/vgpu_core.h"
-#include "vgpu/core/writes.h"
+#include "vgpu/migrate/write_tracking.h"
 
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
@@ -24,7 +24,7 @@ struct gn_lacks;
 /* Whether a device's driver works on host memory in place: it is tried once, by the first buffer that would gain. */
 enum gn_in_place { GN_IN_PLACE_UNKNOWN, GN_IN_PLACE_NO, GN_IN_PLACE_YES };
 
-/* What is known of programs whose launches may go in parts (slices_host.h). */
+/* What is known of programs whose launches may go in parts (slices.h). */
 struct gn_slices {
     pthread_mutex_t lock;
     struct gn_list programs;
@@ -41,14 +41,14 @@ struct gn_opencl_vgpu {
         bool pointers;            /* arguments are the pointers themselves */
     } svm_ways;                   /* set with the window */
     struct gn_contents *contents; /* while it is saved or loaded */
-    struct gn_told_device *told;  /* told_host.h: of each device, where it is another than it was; NULL: of none */
+    struct gn_told_device *told;  /* device_answers.h: of each device, where it is another than it was; NULL: of none */
     struct gn_lacks *lacks;       /* while it is loaded: what the devices here have been found to lack */
     /* Helper thread. */
     bool prints[GN_WORKER_MAX_DEVICES]; /* a program that may print was built for this device */
     uint64_t printf_bytes;              /* charged for that, as long as the vGPU is there */
     struct gn_slices slices;
-    atomic_bool ends_tried, tells_ends; /* ends_host.c: whether the driver calls back for what is over has been looked at; it does */
-    /* home_host.c */
+    atomic_bool ends_tried, tells_ends; /* event_callbacks.c: whether the driver calls back for what is over has been looked at; it does */
+    /* home.c */
     pthread_mutex_t homes_lock;
     struct gn_list homes;                        /* that the driver has not let go of */
     uint64_t homes_bytes;                        /* homes_lock: the sum of theirs */
@@ -56,9 +56,9 @@ struct gn_opencl_vgpu {
 };
 
 extern const struct gn_vgpu_api gn_opencl_vgpu_api;
-/* contents.c: what memory objects hold, for moves. */
+/* memory_contents.c: what memory objects hold, for moves. */
 extern const struct gn_vgpu_contents gn_opencl_contents;
-/* settle_host.c: of the above. */
+/* queue_drain.c: of the above. */
 int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, uint64_t timeout_ns, struct gn_error *err);
 
 static inline const cl_icd_dispatch *gn_cl(const struct gn_vgpu *v)
@@ -98,7 +98,7 @@ struct gn_program_detail {
     struct gn_variables *variables;   /* set once; held */
 };
 
-/* devices_host.c: of struct gn_vgpu_contents. */
+/* devices.c: of struct gn_vgpu_contents. */
 struct gn_stream_writer;
 struct gn_stream_entry;
 struct gn_record;
@@ -109,7 +109,7 @@ int gn_opencl_judge_devices(struct gn_vgpu *v, bool *ret_others, struct gn_error
 int gn_opencl_save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o);
 int gn_opencl_check_object(struct gn_vgpu *v, const struct gn_vobject *o, const struct gn_stream_entry *e, struct gn_error *err);
 
-/* writes_host.c. After creation; 0 or no memory. */
+/* writes.c. After creation; 0 or no memory. */
 int gn_mem_writes_made(struct gn_vobject *o, struct gn_mem_detail *detail, const struct gn_request *r);
 /* Where these bytes of an object lie in its memory; false: outside, and the driver has refused to write there. */
 bool gn_mem_range(const struct gn_mem_detail *detail, uint64_t offset, uint64_t bytes, uint64_t *ret_at, uint64_t *ret_bytes);
@@ -136,7 +136,7 @@ void gn_mem_charge_end(struct gn_mem_charge *c);
 bool gn_program_charge(struct gn_vgpu *v, struct gn_request *r, struct gn_vobject *o, cl_program program, bool prints);
 /* May its kernels print, as far as what it was made from shows? */
 bool gn_program_prints(struct gn_vobject *o);
-/* programs_host.c: the program's text, a string to free, and its length. NULL: there is none. */
+/* programs.c: the program's text, a string to free, and its length. NULL: there is none. */
 char *gn_program_source(const cl_icd_dispatch *cl, cl_program program, size_t *ret_bytes);
 
 struct gn_kernel_detail {
@@ -189,7 +189,7 @@ bool gn_home_possible(struct gn_vgpu *v, cl_context context);
 bool gn_home_has_room(struct gn_vgpu *v, size_t size);
 /* NULL and *result when the driver refuses. */
 cl_mem gn_home_buffer(struct gn_vgpu *v, cl_context context, cl_mem_flags flags, size_t size, void *bytes, cl_int *result);
-/* objects_host.c: what the driver says of its contexts from now on is not told. */
+/* objects.c: what the driver says of its contexts from now on is not told. */
 void gn_speaker_leave(struct gn_vgpu *v);
 /* The driver ends with this process: what the program waits for it to let go of is free. */
 void gn_homes_end(struct gn_vgpu *v);

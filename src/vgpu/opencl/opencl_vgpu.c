@@ -4,9 +4,9 @@
  * the program learns at attach.
  */
 #include "base/log.h"
-#include "ends_host.h"
+#include "event_callbacks.h"
 #include "opencl_host.h"
-#include "slices_host.h"
+#include "slices.h"
 #include "variables.h"
 #include "vgpu/core/serve.h"
 

@@ -10,7 +10,7 @@
  * buffer that it is given. With system sharing an argument is the pointer itself. A device that has
  * system sharing and no native kernels carries out the commands by itself.
  */
-#include "svm_host.h"
+#include "svm.h"
 #include "opencl_host.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include "opencl_host.h"
 #include "source_look.h"
-#include "vgpu/core/build_files.h"
+#include "vgpu/core/build_includes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/tenants/admission.h"
+#include "daemon/vgpu/device_choice.h"
+#include "daemon/migrate/inbound.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "control/control.h"
+#include "daemon/net/listen_tcp.h"
+#include "daemon/migrate/transaction.h"
+#include "daemon/net/program_watch.h"
+#include "daemon/vgpu/tcp_sessions.h"
+#include "shm/session_layout.h"
+
+#define TICKET_NS    UINT64_C(60000000000)
+#define DECIDE_NS    UINT64_C(600000000000) /* for the program, once all is loaded */
+#define MAX_ARRIVALS 64u
+#define MAX_A_TENANT 16u /* of them: no tenant keeps the others out */
+
+struct gn_arrival {
+    struct gn_list link;
+    struct gn_daemon *daemon;
+    struct gn_quota *quota;      /* of who announced it */
+    struct gn_conn *asker;       /* NULL: claimed */
+    struct gn_owner owner;       /* announced over tcp: the credential that announced it */
+    struct gn_vgpu_record *vgpu; /* NULL: not claimed */
+    char tenant[GN_LINK_TENANT_BYTES];
+    uint32_t id, platform, weight;
+    uint64_t devices; /* of the platform: those that will stand for its own, in this order */
+    uint8_t order[GN_WORKER_MAX_DEVICES];
+    uint64_t need_bytes, limit_bytes;
+    uint64_t until_ns; /* of the ticket, and of the program's decision; in between it is the one that is left who sets limits */
+    uint64_t claimed_ns, up_ns;
+    struct gn_stop_watch stop_watch; /* of its worker, until it is ready */
+    int stream_fd;                   /* -1: it has not come, or the worker has it */
+    bool ready;
+    bool remote, secure; /* the program is on another machine; it speaks TLS */
+    bool near;           /* so its gantryd took it to be, but it is here, and its new worker shares its memory */
+    unsigned char ticket[GN_LINK_TICKET_BYTES], name[GN_LINK_SESSION_BYTES];
+};
+
+static void drop(struct gn_arrival *a)
+{
+    gn_quota_close(a->quota, &a->stream_fd);
+    gn_quota_put(a->quota);
+    if (a->vgpu)
+        a->vgpu->arrival = NULL;
+    gn_list_remove(&a->link);
+    explicit_bzero(a->ticket, sizeof a->ticket);
+    free(a);
+}
+
+/* ---- announced */
+
+static bool is_same(const struct gn_device_record *here, const struct gn_control_about_device *there)
+{
+    const struct gn_probe_device *f = &here->facts;
+    return !strcmp(f->name, there->name) && !strcmp(f->vendor, there->vendor) && !strcmp(f->version, there->version) &&
+           !strcmp(f->driver_version, there->driver_version);
+}
+
+/* Which of them stand for those that it has: the same where they are there, others in their order where not. Whether those will do is
+ * for the workers to find out, before anything stops. */
+static int choose_devices(const struct gn_platform_record *p, uint64_t mine, const struct gn_control_about *about, struct gn_arrival *a,
+                          struct gn_error *err)
+{
+    const uint32_t n = (uint32_t)__builtin_popcountll(mine);
+    bool chosen[GN_WORKER_MAX_DEVICES] = {false};
+    a->devices = 0;
+    if (about->n_devices > n)
+        return gn_fail(err, ENODEV, "allow the tenant there as many: gantry tenant set --device",
+                       "it has %u devices of its platform, and its tenant may use %u there", about->n_devices, n);
+    for (uint32_t k = 0; k < about->n_devices; k++)
+        for (uint32_t i = 0; i < p->n_devices && !chosen[k]; i++)
+            if ((mine >> i & 1) && !(a->devices >> i & 1) && is_same(&p->devices[i], &about->devices[k])) {
+                a->devices |= UINT64_C(1) << i;
+                a->order[k] = (uint8_t)i;
+                chosen[k] = true;
+            }
+    for (uint32_t k = 0; k < about->n_devices; k++)
+        for (uint32_t i = 0; i < p->n_devices && !chosen[k]; i++)
+            if ((mine >> i & 1) && !(a->devices >> i & 1)) {
+                a->devices |= UINT64_C(1) << i;
+                a->order[k] = (uint8_t)i;
+                chosen[k] = true;
+            }
+    return a->devices ? 0 : gn_fail(err, EINVAL, NULL, "it has no devices");
+}
+
+static int find_platform(const struct gn_daemon *d, const struct gn_tenant *t, const struct gn_control_about *about, struct gn_arrival *ret,
+                         struct gn_error *err)
+{
+    for (uint32_t i = 0; i < d->machine.n_platforms; i++) {
+        const struct gn_platform_record *p = &d->machine.platforms[i];
+        const uint64_t mine = gn_tenant_devices(&t->rules, &d->machine, i);
+        ret->platform = i;
+        if (mine && !strcmp(p->api, about->api) && !strcmp(p->name, about->platform))
+            return choose_devices(p, mine, about, ret, err);
+    }
+    return gn_fail(err, ENODEV, "move it to a gantryd with the same driver", "there is no platform \"%.100s\" for it", about->platform);
+}
+
+/* Of what has been announced and not been loaded yet: of this tenant's (NULL: of everybody's), on this platform. */
+static uint64_t promised_bytes(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform)
+{
+    uint64_t n = 0;
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link)
+    {
+        const uint64_t has = a->vgpu ? a->vgpu->lease.leased_bytes : 0;
+        if ((!t || !strcmp(a->tenant, t->rules.name)) && (t || a->platform == platform) && a->need_bytes > has)
+            n += a->need_bytes - has;
+    }
+    return n;
+}
+
+static int judge_memory(const struct gn_daemon *d, const struct gn_tenant *t, uint32_t platform, const struct gn_control_about *about,
+                        struct gn_error *err)
+{
+    const uint64_t need = about->need_bytes, limit = t->memory.limit_bytes, promised = promised_bytes(d, t, 0);
+    uint64_t leased = 0, most = 0;
+    if (limit && (need > limit || t->memory.leased_bytes > limit - need || promised > limit - need - t->memory.leased_bytes))
+        return gn_fail(err, ENOMEM, "raise the tenant's limit there, or wait until its other vGPUs need less",
+                       "it needs %llu MiB of device memory, and the tenant \"%s\" has %llu of %llu in use or promised there",
+                       (unsigned long long)need >> 20, t->rules.name, (unsigned long long)(t->memory.leased_bytes + promised) >> 20,
+                       (unsigned long long)limit >> 20);
+    for (uint32_t i = 0; i < d->machine.platforms[platform].n_devices; i++)
+        most += d->machine.platforms[platform].devices[i].facts.memory_bytes;
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link) if (v->platform == platform) leased +=
+        v->lease.leased_bytes;
+    leased += promised_bytes(d, NULL, platform);
+    if (need > most || leased > most - need)
+        return gn_fail(err, ENOMEM, "try again when others need less",
+                       "it needs %llu MiB of device memory, and %llu of %llu are in use or promised there", (unsigned long long)need >> 20,
+                       (unsigned long long)leased >> 20, (unsigned long long)most >> 20);
+    return 0;
+}
+
+static bool is_stream(int fd)
+{
+    int kind = 0, domain = 0;
+    socklen_t n = sizeof kind;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &n) == 0 && kind == SOCK_STREAM &&
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX;
+}
+
+/* A link over tcp stays one; another becomes what this gantryd is reached by. */
+static int judge_link(const struct gn_conn *c, const struct gn_control_about *about, struct gn_error *err)
+{
+    if (about->remote && !c->remote)
+        return gn_fail(err, EOPNOTSUPP, "name tcp:HOST:PORT of another gantryd",
+                       "its program is attached over tcp, and cannot reach a socket of this machine");
+    if (about->remote && about->secure != c->peer.secure)
+        return gn_fail(err, EACCES,
+                       about->secure ? "give --token-file, and the other gantryd that tenant's token"
+                                     : "attach the program with a token (GANTRY_TOKEN)",
+                       about->secure ? "its program speaks TLS, and would not go on without"
+                                     : "its program is attached without TLS, and the other gantryd was reached with");
+    return 0;
+}
+
+static int refuse_emptied(struct gn_error *err)
+{
+    return gn_fail(err, ESHUTDOWN, "gantry drain --undo there ends that", "that gantryd is being emptied itself");
+}
+
+/* For a program that finds itself on this machine. */
+static void say_near(const struct gn_daemon *d, struct gn_control_receipt *ret)
+{
+    char *path = realpath(gn_sockets_path(&d->sockets), NULL);
+    const int n = path ? snprintf(ret->near, sizeof ret->near, "unix:%s", path) : 0;
+    if (n <= 0 || (size_t)n >= sizeof ret->near || !gn_kernel_id(ret->kernel))
+        ret->near[0] = 0;
+    free(path);
+}
+
+int gn_arrival_announce(struct gn_conn *c, const struct gn_control_about *about, struct gn_control_receipt *ret, struct gn_error *err)
+{
+    struct gn_daemon *d = c->daemon;
+    struct gn_tenant *t = about->tenant[0] ? gn_tenants_find(&d->tenants, about->tenant) : NULL;
+    struct gn_arrival there = {0};
+    uint32_t n = 0, n_own = 0;
+    int fd = -1;
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        n++;
+        n_own += !strcmp(a->tenant, about->tenant);
+    }
+    if (d->stopping)
+        return gn_fail(err, ESHUTDOWN, NULL, "that gantryd is ending");
+    if (d->draining)
+        return refuse_emptied(err);
+    if (gn_vgpus_find(d, about->id))
+        return gn_fail(err, EEXIST, "gantry migrate VGPU local moves it within its gantryd", "a vGPU of this id is there already");
+    if (n >= MAX_ARRIVALS)
+        return gn_fail(err, EBUSY, "wait until some have arrived", "%u vGPUs are on their way there already", n);
+    if (!t)
+        return gn_fail(err, ENOENT, "make it there with gantry tenant add", "there is no tenant \"%.63s\" there", about->tenant);
+    if (n_own >= MAX_A_TENANT)
+        return gn_fail(err, EBUSY, "wait until some have arrived", "%u vGPUs of the tenant \"%s\" are on their way there already", n_own,
+                       t->rules.name);
+    if (t->rules.modes && !(t->rules.modes & GN_MODE_REMOTE))
+        return gn_fail(err, EACCES, NULL, "the tenant \"%s\" may not use the mode remote there", t->rules.name);
+    if (about->weight > GN_TENANT_MAX_WEIGHT)
+        return gn_fail(err, EINVAL, NULL, "the weight is above %u", GN_TENANT_MAX_WEIGHT);
+    int rc = judge_link(c, about, err);
+    if (!rc)
+        rc = find_platform(d, t, about, &there, err);
+    if (!rc)
+        rc = judge_memory(d, t, there.platform, about, err);
+    if (!rc && !c->remote)
+        rc = gn_move_take_file(c, &fd, err);
+    if (!rc && !c->remote && !is_stream(fd))
+        rc = gn_fail(err, EINVAL, "use a gantry of gantryd's version", "what the vGPU is to come through is no socket");
+    struct gn_arrival *a = rc ? NULL : calloc(1, sizeof *a);
+    if (!rc && !a)
+        rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+    if (!rc && (getrandom(a->ticket, sizeof a->ticket, 0) != sizeof a->ticket || getrandom(a->name, sizeof a->name, 0) != sizeof a->name))
+        rc = gn_fail(err, EIO, NULL, "no random numbers can be had");
+    if (rc) {
+        gn_quota_close(c->quota, &fd);
+        free(a);
+        return rc;
+    }
+    a->daemon = d;
+    a->quota = gn_quota_hold(c->quota);
+    a->asker = c;
+    gn_frame_string_set(a->tenant, sizeof a->tenant, t->rules.name);
+    a->id = about->id;
+    a->platform = there.platform;
+    a->devices = there.devices;
+    memcpy(a->order, there.order, sizeof a->order);
+    a->weight = about->weight;
+    a->need_bytes = about->need_bytes;
+    a->limit_bytes = about->limit_bytes;
+    a->stream_fd = fd;
+    a->remote = c->remote;
+    a->secure = c->remote && c->peer.secure;
+    if (c->remote)
+        a->owner = gn_owner_of(c, t);
+    a->until_ns = gn_now_ns() + TICKET_NS;
+    gn_list_append(&d->arrivals, &a->link);
+    ret->named = a->remote;
+    if (about->remote)
+        say_near(d, ret);
+    memcpy(ret->ticket, a->ticket, sizeof ret->ticket);
+    memcpy(ret->name, a->name, sizeof ret->name);
+    gn_vgpus_arm(d);
+    GN_FAULT("daemon-ticket-given");
+    return 0;
+}
+
+/* ---- over tcp */
+
+/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+static struct gn_arrival *by_name(struct gn_daemon *d, const unsigned char *name)
+{
+    struct gn_arrival *found = NULL;
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (a->remote && gn_secret_same(a->name, name, sizeof a->name))
+            found = a;
+    }
+    return found;
+}
+
+bool gn_arrivals_take_stream(struct gn_daemon *d, const unsigned char *name, const unsigned char *proof, int fd)
+{
+    struct gn_arrival *a = by_name(d, name);
+    const unsigned char taken = GN_LINK_DATA_TAKEN;
+    /* With TLS the handshake with the worker is the proof. */
+    if (!a || a->vgpu || a->stream_fd >= 0 || (!a->secure && !gn_secret_same(a->ticket, proof, sizeof a->ticket)))
+        return false;
+    int mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (mine < 0)
+        return false;
+    if (send(fd, &taken, sizeof taken, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof taken) {
+        gn_quota_close(a->quota, &mine); /* another may come */
+        return false;
+    }
+    a->stream_fd = mine;
+    return true;
+}
+
+int gn_arrivals_find_key(struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
+{
+    const struct gn_arrival *a = by_name(d, name);
+    if (!a || !a->secure || a->vgpu)
+        return -ENOENT;
+    gn_arrival_key(a, ret->identity, ret->key);
+    return 0;
+}
+
+bool gn_arrival_is_near(const struct gn_arrival *a, bool *ret_secure)
+{
+    *ret_secure = a->secure;
+    return a->near;
+}
+
+void gn_arrival_key(const struct gn_arrival *a, unsigned char ret_name[static GN_LINK_SESSION_BYTES],
+                    unsigned char ret_key[static GN_LINK_TICKET_BYTES])
+{
+    memcpy(ret_name, a->name, sizeof a->name);
+    memcpy(ret_key, a->ticket, sizeof a->ticket);
+}
+
+/* ---- claimed */
+
+/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+static struct gn_arrival *by_ticket(struct gn_daemon *d, const struct gn_link_claim *claim)
+{
+    struct gn_arrival *found = NULL;
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (gn_secret_same(a->ticket, claim->ticket, sizeof a->ticket) && !a->vgpu)
+            found = a;
+    }
+    return found;
+}
+
+/* In their places: they come with the session. Over tcp there is none that could be shared, and the worker has its own. Of one that is near
+ * its session and what it consists of come by two ways. */
+static int make_memory(struct gn_vgpu_record *v, const struct gn_conn *c)
+{
+    if (c->remote) {
+        int rc = gn_vgpus_make_memory(v);
+        return rc ? rc : gn_vgpus_make_session(v, c);
+    }
+    v->events_fd = fcntl(v->ring_fd, F_DUPFD_CLOEXEC, 0);
+    v->data_fd = fcntl(v->arrival->near ? v->arrival->stream_fd : v->ring_fd, F_DUPFD_CLOEXEC, 0);
+    return v->events_fd < 0 || v->data_fd < 0 ? -EMFILE : 0;
+}
+
+/* hand_fd: what the session comes by, of one that is near. */
+static int start(struct gn_arrival *a, struct gn_conn *c, uint32_t seq, const struct gn_link_claim *claim, int *ring_fd, int hand_fd,
+                 struct gn_error *err)
+{
+    struct gn_tenant *t = gn_tenants_find(&a->daemon->tenants, a->tenant);
+    const struct gn_link_wait like = {
+        .platform = a->platform, .weight = a->weight, .n_segments = claim->n_segments, .memory_bytes = a->limit_bytes};
+    if (!t)
+        return gn_fail(err, ENOENT, NULL, "its tenant was removed there");
+    if (c->is_bound && c->bound_to != t)
+        return gn_fail(err, EACCES, NULL, "it is another tenant's than the one whose socket it comes by");
+    if (a->daemon->draining)
+        return refuse_emptied(err);
+    if (a->stream_fd < 0)
+        return gn_fail(err, EINVAL, "move it again", "nobody has connected to send what the vGPU consists of");
+    struct gn_vgpu_record *v = gn_vgpus_make_stopped(c, t, a->id, &like, a->devices, a->order, *ring_fd, err);
+    if (!v)
+        return -ENOMEM;
+    *ring_fd = -1;
+    v->stopped = v->booted = v->driver_up = false;
+    v->arrival = a;
+    v->attach_seq = seq;
+    v->n_segments = claim->n_segments;
+    if (c->remote) /* its connection shows a ticket, and no token */
+        v->owner = a->owner;
+    a->vgpu = v;
+    a->asker = NULL;
+    a->claimed_ns = a->stop_watch.look_ns = gn_now_ns();
+    c->tenant = t;
+    int rc = make_memory(v, c);
+    rc = rc ? gn_fail(err, -rc, NULL, "cannot make its session: %s", strerror(-rc))
+            : gn_vgpus_boot_worker(v, c, a->near ? hand_fd : a->stream_fd, err);
+    if (rc) {
+        c->vgpu = NULL;
+        gn_vgpus_leave(v); /* and a */
+        return rc;
+    }
+    gn_quota_close(a->quota, &a->stream_fd);
+    gn_vgpus_arm(a->daemon);
+    GN_FAULT("daemon-claimed");
+    return 0;
+}
+
+bool gn_arrival_claimed(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
+{
+    struct gn_link_claim claim;
+    struct gn_error err;
+    const bool near = !c->remote && f->n_fds == 2;
+    if (!c->claims || c->vgpu || f->n_fds != (c->remote ? 0 : 1 + near) || !gn_frame_payload(f, &claim, sizeof claim) ||
+        claim.n_segments > (c->remote ? 0 : GN_LINK_MAX_SEGMENTS))
+        return false;
+    int ring_fd = c->remote ? -1 : gn_frame_take_fd(reader, 0);
+    int hand_fd = near ? gn_frame_take_fd(reader, 1) : -1;
+    struct gn_arrival *a = by_ticket(c->daemon, &claim);
+    struct gn_segment ring;
+    int rc = 0;
+    if (a && (a->remote != (c->remote || near) || (!near && a->secure != c->peer.secure)))
+        a = NULL; /* nobody who was told of it by its gantryd comes so */
+    if ((!c->remote && !gn_segment_is_session(ring_fd)) || (near && !is_stream(hand_fd)))
+        rc = gn_fail(&err, EINVAL, NULL, "what came is no session");
+    else if (!a)
+        rc = gn_fail(&err, EACCES, "move it again", "the ticket is none that was given out there for it, was used, or has run out");
+    if (!rc && c->remote && (rc = gn_session_create("gantry-ring", &ring)))
+        gn_fail(&err, -rc, NULL, "cannot make its session: %s", strerror(-rc));
+    else if (!rc && c->remote)
+        ring_fd = ring.fd;
+    if (!rc)
+        a->near = near;
+    if (!rc)
+        rc = start(a, c, f->seq, &claim, &ring_fd, hand_fd, &err);
+    if (!rc)
+        gn_tcp_listener_admit(c);
+    if (!rc && !c->remote)
+        gn_conn_watch_program(c);
+    explicit_bzero(&claim, sizeof claim);
+    gn_quota_close(c->quota, &ring_fd);
+    gn_quota_close(c->quota, &hand_fd);
+    if (rc) {
+        gn_admit_refused(c, false, &err);
+        c->closing = true;
+        gn_conn_refuse(c, f->seq, rc, &err);
+    }
+    return true;
+}
+
+void gn_arrival_up(struct gn_vgpu_record *v)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    struct gn_link_claimed said = {.vgpu_id = v->id, .platform = {.index = v->platform, .n_devices = gn_vgpus_n_devices(v)}};
+    memcpy(said.platform.api, p->api, sizeof said.platform.api);
+    memcpy(said.platform.name, p->name, sizeof said.platform.name);
+    v->arrival->up_ns = gn_now_ns();
+    if (!v->remote) {
+        gn_conn_send(v->conn, GN_LINK_CLAIMED, v->attach_seq, &said, sizeof said, NULL, 0);
+        return;
+    }
+    struct gn_link_claimed_remote far = {.claimed = said, .grace_ms = v->daemon->tcp_grace_ms};
+    memcpy(far.session, v->session, sizeof far.session);
+    memcpy(far.key, v->key, sizeof far.key);
+    gn_conn_send(v->conn, GN_LINK_CLAIMED_REMOTE, v->attach_seq, &far, sizeof far, NULL, 0);
+    explicit_bzero(&far, sizeof far);
+}
+
+static void refuse(struct gn_vgpu_record *v, const struct gn_error *err)
+{
+    struct gn_conn *c = v->conn;
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: it does not come: %s", v->id, err->what);
+    c->vgpu = NULL;
+    c->closing = true;
+    const uint32_t seq = v->attach_seq;
+    gn_vgpus_leave(v);
+    gn_conn_refuse(c, seq, EREMOTEIO, err);
+}
+
+int gn_arrival_loaded(struct gn_vgpu_record *v, const struct gn_frame *f)
+{
+    struct gn_arrival *a = v->arrival;
+    struct gn_worker_moved said;
+    struct gn_error err;
+    if (f->op != GN_WORKER_LOADED || a->ready)
+        return f->op == GN_WORKER_LOADED ? -EPROTO : 0;
+    if (!gn_move_said(f, 0, &said))
+        return -EPROTO;
+    if (!v->conn)
+        return 1;
+    if (said.error) {
+        gn_fail(&err, -said.error, said.fix[0] ? said.fix : NULL, "%s", said.what);
+        refuse(v, &err);
+        return 1;
+    }
+    const struct gn_link_ready ready = {.boot_ns = a->up_ns - a->claimed_ns, .load_ns = said.done_ns - said.began_ns};
+    a->ready = true;
+    a->until_ns = gn_now_ns() + DECIDE_NS;
+    gn_vgpus_arm(v->daemon);
+    GN_FAULT("daemon-before-ready");
+    gn_conn_send(v->conn, GN_LINK_READY, v->attach_seq, &ready, sizeof ready, NULL, 0);
+    return 1;
+}
+
+static bool take_segment(struct gn_vgpu_record *v, struct gn_frame_reader *reader, const struct gn_frame *f)
+{
+    struct gn_link_segment_made made;
+    if (!gn_frame_payload(f, &made, sizeof made) || f->n_fds != 1 || made.zero || made.index != v->n_segments + 1 ||
+        made.index > GN_LINK_MAX_SEGMENTS)
+        return false;
+    int fd = gn_frame_take_fd(reader, 0);
+    v->n_segments++;
+    if (v->control.fd >= 0 && gn_frame_push(&v->writer, GN_WORKER_SEGMENT, 0, 0, &made, sizeof made, &fd, 1))
+        gn_vgpus_kill(v);
+    else if (v->control.fd >= 0 && gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+    gn_quota_close(v->quota, &fd);
+    return true;
+}
+
+bool gn_arrival_heard(struct gn_conn *c, struct gn_frame_reader *reader, const struct gn_frame *f)
+{
+    struct gn_vgpu_record *v = c->vgpu;
+    if (f->op == GN_LINK_CLAIM)
+        return gn_arrival_claimed(c, reader, f);
+    if (!v || !v->arrival)
+        return false;
+    if (f->op == GN_LINK_PASS)
+        return take_segment(v, reader, f);
+    if (f->n_payload || !v->arrival->ready)
+        return false;
+    GN_FAULT("daemon-before-go");
+    gn_vgpus_tell_worker(v, GN_WORKER_GO, 0, NULL, 0);
+    v->booted = true;
+    drop(v->arrival);
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) has come from another gantryd, worker %d", v->id, v->program,
+                 (int)v->program_pid, (int)v->worker_pid);
+    GN_FAULT("daemon-gone-over");
+    return true;
+}
+
+/* ---- over */
+
+void gn_arrival_left(struct gn_vgpu_record *v)
+{
+    if (!v->arrival)
+        return;
+    gn_vgpus_give_up_id(v); /* so that it may be tried again at once */
+    drop(v->arrival);
+}
+
+static struct gn_arrival *first_of(struct gn_daemon *d, const struct gn_conn *c, uint64_t now_ns)
+{
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (c ? !a->vgpu && a->asker == c : (!a->vgpu || a->ready) && a->until_ns <= now_ns)
+            return a;
+    }
+    return NULL;
+}
+
+void gn_arrivals_forget(struct gn_daemon *d, const struct gn_conn *c)
+{
+    struct gn_arrival *a;
+    while ((a = first_of(d, c, 0)))
+        drop(a);
+}
+
+static bool is_loading(const struct gn_arrival *a)
+{
+    return a->vgpu && a->vgpu->conn && !a->ready;
+}
+
+static struct gn_arrival *first_on_its_way(struct gn_daemon *d)
+{
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (is_loading(a))
+            return a;
+    }
+    return NULL;
+}
+
+void gn_arrivals_turn_away(struct gn_daemon *d)
+{
+    struct gn_error err;
+    struct gn_arrival *a;
+    (void)refuse_emptied(&err);
+    while ((a = first_on_its_way(d)))
+        refuse(a->vgpu, &err); /* and a */
+}
+
+uint64_t gn_arrivals_deadline(const struct gn_daemon *d)
+{
+    uint64_t first = 0;
+    gn_list_for_each(a, (struct gn_list *)(uintptr_t)&d->arrivals, struct gn_arrival, link)
+    {
+        const uint64_t next_ns = !a->vgpu || a->ready ? a->until_ns : is_loading(a) ? a->stop_watch.look_ns : 0;
+        if (next_ns && (!first || next_ns < first))
+            first = next_ns;
+    }
+    return first;
+}
+
+/* One whose worker has been stopped for long, with the reason. */
+static struct gn_arrival *find_stopped(struct gn_daemon *d, uint64_t now_ns, struct gn_error *err)
+{
+    gn_list_for_each(a, &d->arrivals, struct gn_arrival, link)
+    {
+        if (is_loading(a) && a->stop_watch.look_ns <= now_ns && gn_arrival_awaits_stopped(&a->stop_watch, a->vgpu, now_ns, err))
+            return a;
+    }
+    return NULL;
+}
+
+void gn_arrivals_expire(struct gn_daemon *d, uint64_t now_ns)
+{
+    struct gn_arrival *a;
+    struct gn_error err;
+    while ((a = find_stopped(d, now_ns, &err)))
+        refuse(a->vgpu, &err); /* and a */
+    while ((a = first_of(d, NULL, now_ns))) {
+        if (a->vgpu) {
+            gn_fail(&err, ETIMEDOUT, "move it again", "its program has not said where it goes on");
+            refuse(a->vgpu, &err); /* and a */
+            continue;
+        }
+        gn_log(GN_LOG_WARN, "the ticket of vGPU %08x has run out before its program came", a->id);
+        drop(a);
+    }
+}

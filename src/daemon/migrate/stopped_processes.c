@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which processes a move needs answers of, and whether one of them is stopped. Their user can stop them at any time, so without this a
+ * user holds up `gantry drain` for as long as the slowest move may take. gantryd's thread; it reads /proc and waits for nothing.
+ */
+#include "daemon/migrate/stopped_processes.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "control/control.h"
+#include "daemon/daemon.h"
+#include "daemon/migrate/transaction.h"
+#include "daemon/process_stat.h"
+
+#define LOOK_NS UINT64_C(250000000) /* between two looks at the processes of one move */
+
+enum { MAX_AWAITED = 3 };
+
+struct awaited {
+    pid_t pid;
+    int pidfd;
+    const char *name; /* a program's; NULL: it is a worker */
+};
+
+static bool add_program(const struct gn_vgpu_record *v, struct awaited *ret)
+{
+    const struct gn_conn *c = v->conn;
+    if (!c || c->remote || c->pid <= 0 || c->process.fd < 0)
+        return false;
+    *ret = (struct awaited){.pid = c->pid, .pidfd = c->process.fd, .name = v->program};
+    return true;
+}
+
+static bool add_worker(const struct gn_vgpu_record *v, struct awaited *ret)
+{
+    if (v->worker_pid <= 0 || v->process.fd < 0)
+        return false;
+    *ret = (struct awaited){.pid = v->worker_pid, .pidfd = v->process.fd};
+    return true;
+}
+
+/* The pidfd is asked after /proc: its process has not ended, so the number was that process's all the time. */
+static bool is_alive(const struct awaited *p)
+{
+    struct pollfd ended = {.fd = p->pidfd, .events = POLLIN};
+    return poll(&ended, 1, 0) == 0;
+}
+
+/* One thread that a debugger holds is enough to silence a worker. A program may have any number of threads, of which one is read. */
+static bool is_stopped(const struct awaited *p)
+{
+    const char state = p->name ? gn_process_state(p->pid) : 0;
+    return (p->name ? state == 'T' || state == 't' : gn_process_is_stopped(p->pid)) && is_alive(p);
+}
+
+static void say_stopped(const struct awaited *p, int code, struct gn_error *ret)
+{
+    char fix[64];
+    snprintf(fix, sizeof fix, "continue it with kill -CONT %d, then ask again", (int)p->pid);
+    if (p->name)
+        gn_fail(ret, code, fix, "the program \"%s\" (%d) is stopped", p->name, (int)p->pid);
+    else
+        gn_fail(ret, code, fix, "the worker %d is stopped", (int)p->pid);
+}
+
+int gn_refuse_stopped_program(const struct gn_vgpu_record *v, struct gn_error *err)
+{
+    struct awaited p;
+    if (!add_program(v, &p) || gn_process_state(p.pid) != 'T' || !is_alive(&p))
+        return 0;
+    say_stopped(&p, EBUSY, err);
+    return -EBUSY;
+}
+
+int gn_refuse_stopped_worker(const struct gn_vgpu_record *v, struct gn_error *err)
+{
+    struct awaited p;
+    /* In passthrough the program is the worker. */
+    if (!(v->hosted ? add_program(v, &p) : add_worker(v, &p)) || !is_stopped(&p))
+        return 0;
+    say_stopped(&p, EBUSY, err);
+    return -EBUSY;
+}
+
+static bool look(struct gn_stop_watch *w, const struct awaited *awaited, unsigned n, uint64_t limit_ns, uint64_t now_ns,
+                 struct gn_error *err)
+{
+    w->look_ns = now_ns + LOOK_NS;
+    for (unsigned i = 0; i < n; i++) {
+        if (!is_stopped(&awaited[i]))
+            continue;
+        if (w->pid != awaited[i].pid) {
+            w->pid = awaited[i].pid;
+            w->since_ns = now_ns;
+            return false;
+        }
+        if (now_ns - w->since_ns < limit_ns)
+            return false;
+        say_stopped(&awaited[i], ETIMEDOUT, err);
+        return true;
+    }
+    w->pid = 0;
+    return false;
+}
+
+/* Has the program the next word? */
+static bool awaits_program(const struct gn_move *m)
+{
+    switch (m->what) {
+    case GN_MOVE_AWAY:
+        return !m->asked || m->saved;
+    case GN_MOVE_RESTORE:
+        return m->asked && !m->loaded;
+    default:
+        return false;
+    }
+}
+
+static unsigned list_awaited(const struct gn_move *m, struct awaited ret[static MAX_AWAITED])
+{
+    const struct gn_vgpu_record *v = m->from, *to = m->to;
+    const bool saves = m->asked && !m->saved;
+    unsigned n = 0;
+    /* In passthrough the program is the worker. */
+    if (awaits_program(m) || (saves && v->hosted) || (to && to->hosted && !m->loaded))
+        n += add_program(v, &ret[n]);
+    if (saves && !v->hosted)
+        n += add_worker(v, &ret[n]);
+    if (to && !to->hosted && !m->loaded)
+        n += add_worker(to, &ret[n]);
+    return n;
+}
+
+uint64_t gn_move_next_look(const struct gn_move *m)
+{
+    return m->stop_watch.look_ns ? m->stop_watch.look_ns : m->began_ns + LOOK_NS;
+}
+
+bool gn_move_awaits_stopped(struct gn_move *m, uint64_t now_ns, struct gn_error *err)
+{
+    struct awaited awaited[MAX_AWAITED];
+    const uint32_t limit_ms = m->what == GN_MOVE_RESTORE ? GN_CONTROL_DRAIN_MS : m->how.drain_timeout_ms;
+    /* The program decides, however long it takes, and nobody is left to be told that it is stopped. */
+    if (m->what == GN_MOVE_AWAY && m->saved && !m->asker) {
+        m->stop_watch.look_ns = UINT64_MAX / 2;
+        return false;
+    }
+    return look(&m->stop_watch, awaited, list_awaited(m, awaited), (uint64_t)limit_ms * 1000000u, now_ns, err);
+}
+
+bool gn_arrival_awaits_stopped(struct gn_stop_watch *watch, const struct gn_vgpu_record *v, uint64_t now_ns, struct gn_error *err)
+{
+    struct awaited worker;
+    const unsigned n = add_worker(v, &worker);
+    return look(watch, &worker, n, (uint64_t)GN_CONTROL_DRAIN_MS * 1000000u, now_ns, err);
+}

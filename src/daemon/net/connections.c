@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections of programs and of `gantry`. Whatever a peer sends, the worst that follows is the end of his
+ * own connection; a fault is logged once.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/migrate/inbound.h"
+#include "daemon/net/connection_limits.h"
+#include "daemon/net/listen_tcp.h"
+#include "daemon/tenants/admission.h"
+#include "daemon/daemon.h"
+#include "daemon/process_stat.h"
+#include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/net/connection_turns.h"
+
+#define MAX_QUEUED_BYTES  (GN_LINK_CONTROL_LIMIT + (1u << 20))
+#define MAX_REQUEST_BYTES (64u << 10) /* a control request's; far more than any */
+#define UNREAD_BYTES      (64u << 10) /* of answers: who leaves so many unread is not listened to */
+#define GREETING_BYTES    (sizeof(struct gn_frame_header) + sizeof(struct gn_link_hello) + sizeof(struct gn_link_identity))
+#define LOG_EVERY_NS      UINT64_C(10000000000)
+#define ACCEPTS_A_TURN    32 /* taking one costs less than it costs to make one */
+#define MAX_FDS           2  /* of a frame: CLAIM's, WAIT's, ATTACH's */
+
+static void bury(struct gn_corpse *corpse)
+{
+    struct gn_conn *c = gn_container_of(corpse, struct gn_conn, corpse);
+    struct gn_daemon *d = c->daemon;
+    gn_quota_put(c->quota);
+    free(c);
+    gn_crowd_gone(d);
+}
+
+/* No descriptor waits in its queue, and none can come any more: closing it waits for nobody. */
+static bool is_clean(int fd)
+{
+    static char bytes[256u << 10]; /* more than a queue holds */
+    struct iovec iov = {.iov_base = bytes, .iov_len = sizeof bytes};
+    struct msghdr all = {.msg_iov = &iov, .msg_iovlen = 1};
+    int n = 0;
+    if (ioctl(fd, FIONREAD, &n) < 0)
+        return false;
+    /* A look takes nothing out of the queue, so nothing is closed by it; where there is no room for descriptors, it says that there are. */
+    return !n || (recvmsg(fd, &all, MSG_PEEK | MSG_DONTWAIT) == n && !(all.msg_flags & MSG_CTRUNC));
+}
+
+static void close_socket(struct gn_conn *c)
+{
+    int fd = gn_loop_release(&c->daemon->loop, &c->socket);
+    (void)shutdown(fd, SHUT_RDWR); /* its peer hears of it now, whenever it is closed */
+    if (c->remote || is_clean(fd))
+        close(fd);
+    else
+        gn_quota_close(c->quota, &fd);
+}
+
+void gn_conn_close(struct gn_conn *c)
+{
+    struct gn_daemon *d = c->daemon;
+    if (c->socket.fd < 0)
+        return;
+    close_socket(c);
+    gn_loop_close(&d->loop, &c->process);
+    gn_frame_reader_fini(&c->reader);
+    gn_frame_writer_fini(&c->writer);
+    free(c->request);
+    c->request = NULL;
+    gn_turns_remove(c);
+    gn_memory_drop_held(c);
+    gn_attach_forget(c);
+    gn_tracing_conn_gone(d, c);
+    gn_move_forget(d, c);
+    gn_tcp_listener_refuse(c);
+    gn_quota_close(c->quota, &c->file_fd);
+    explicit_bzero(c->token, sizeof c->token);
+    gn_crowd_leave_ungreeted(c);
+    gn_crowd_account(c);
+    gn_list_remove(&c->of_quota);
+    if (c->vgpu) {
+        struct gn_vgpu_record *v = c->vgpu;
+        c->vgpu = NULL;
+        if (c->bye || !gn_vgpus_keep(v))
+            gn_vgpus_leave(v);
+    }
+    gn_list_remove(&c->link);
+    d->n_conns--;
+    gn_loop_bury(&d->loop, &c->corpse, bury);
+    gn_sockets_resume(&d->sockets);
+}
+
+void gn_conns_close(struct gn_daemon *d)
+{
+    /* No walk: who is told of the end of one and does not hear it is closed meanwhile, and may be the next. */
+    while (!gn_list_empty(&d->conns))
+        gn_conn_close(gn_list_first(&d->conns, struct gn_conn, link));
+}
+
+static void fault(struct gn_conn *c, const char *what)
+{
+    gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") %s; its connection is closed", (int)c->pid, c->program, what);
+    gn_conn_close(c);
+}
+
+/* After anything was queued. */
+static void settle(struct gn_conn *c)
+{
+    if (c->socket.fd < 0)
+        return;
+    if (c->writer.fault) {
+        if (c->writer.fault == -ENOBUFS)
+            fault(c, "does not read its answers");
+        else
+            gn_conn_close(c);
+        return;
+    }
+    bool pending = gn_frame_writer_pending(&c->writer);
+    bool listen = !c->closing && !c->stuck && !c->waits && c->writer.queued_bytes <= UNREAD_BYTES;
+    gn_crowd_account(c);
+    if (c->closing && !pending)
+        gn_conn_close(c);
+    else if (gn_loop_change(&c->daemon->loop, &c->socket, (listen ? EPOLLIN : 0) | (pending ? EPOLLOUT : 0)))
+        gn_conn_close(c);
+}
+
+void gn_conn_send(struct gn_conn *c, uint16_t op, uint32_t seq, const void *payload, size_t n, const int *fds, int n_fds)
+{
+    if (c->socket.fd < 0)
+        return;
+    (void)gn_frame_push(&c->writer, op, 0, seq, payload, n, fds, n_fds); /* settle() sees the fault */
+    settle(c);
+}
+
+void gn_conn_refuse(struct gn_conn *c, uint32_t seq, int code, const struct gn_error *err)
+{
+    struct gn_link_error e = {.code = (uint32_t)(code < 0 ? -code : code)};
+    gn_frame_string_set(e.what, sizeof e.what, err->what);
+    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
+    gn_conn_send(c, GN_LINK_ERROR, seq, &e, sizeof e, NULL, 0);
+}
+
+static void welcome(struct gn_conn *c, uint32_t seq, uint64_t features)
+{
+    struct {
+        struct gn_link_welcome head;
+        struct gn_link_welcome_platform platforms[GN_LINK_MAX_PLATFORMS];
+    } w;
+    const struct gn_machine *m = &c->daemon->machine;
+    memset(&w, 0, sizeof w);
+    w.head.version = GN_LINK_VERSION;
+    w.head.features = features & (GN_LINK_FEATURE_IDENTITY | GN_LINK_FEATURE_CONTROL | GN_LINK_FEATURE_CLAIM | GN_LINK_FEATURE_NEAR);
+    for (uint32_t i = 0; i < m->n_platforms && !c->control_only && !c->claims; i++) {
+        uint64_t devices = gn_tenant_devices(&c->tenant->rules, m, i);
+        struct gn_link_welcome_platform *to = &w.platforms[w.head.n_platforms];
+        if (!devices)
+            continue;
+        to->index = i;
+        to->n_devices = (uint32_t)__builtin_popcountll(devices);
+        memcpy(to->api, m->platforms[i].api, sizeof to->api);
+        memcpy(to->name, m->platforms[i].name, sizeof to->name);
+        w.head.n_platforms++;
+    }
+    gn_conn_send(c, GN_LINK_WELCOME, seq, &w, sizeof w.head + w.head.n_platforms * sizeof w.platforms[0], NULL, 0);
+}
+
+/* The greeting and, where it comes along, who greets. False: malformed. */
+static bool parse_hello(const struct gn_frame *f, struct gn_link_hello *h, struct gn_link_identity *who)
+{
+    memset(who, 0, sizeof *who);
+    if (f->n_payload < sizeof *h)
+        return false;
+    memcpy(h, f->payload, sizeof *h);
+    bool named = h->features & GN_LINK_FEATURE_IDENTITY;
+    if (h->magic != GN_LINK_MAGIC || h->zero != 0 || !gn_frame_string_ok(h->program, sizeof h->program) ||
+        f->n_payload != sizeof *h + (named ? sizeof *who : 0))
+        return false;
+    if (named)
+        memcpy(who, (const char *)f->payload + sizeof *h, sizeof *who);
+    return gn_frame_string_ok(who->tenant, sizeof who->tenant) && who->zero == 0 && who->n_token < sizeof who->token &&
+           strnlen(who->token, sizeof who->token) == who->n_token;
+}
+
+/* Of the tcp port for operators, whose handshake asks for a certificate of any name: is this an operator, that asks and attaches nothing?
+ */
+static int judge_remote_operator(const struct gn_conn *c, struct gn_error *err)
+{
+    if (c->role != GN_ROLE_CONTROL)
+        return gn_fail(err, EACCES, "show an operator's certificate (GANTRY_TLS_CERT), or have gantryd's operator-subject name this one",
+                       "the certificate of \"%s\" is no operator's", c->peer.subject);
+    return c->control_only ? 0
+                           : gn_fail(err, EACCES, "name the address that gantryd serves programs at in GANTRY_CONNECT",
+                                     "gantryd's tcp port for operators is for control requests, and programs cannot attach there");
+}
+
+static void take_hello(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_hello h;
+    struct gn_link_identity who;
+    struct gn_error err;
+    int code = 0;
+    if (c->greeted || !parse_hello(f, &h, &who)) {
+        fault(c, "sent a malformed greeting");
+        return;
+    }
+    gn_frame_string_set(c->program, sizeof c->program, h.program);
+    if (h.version != GN_LINK_VERSION) {
+        c->closing = true;
+        gn_conn_refuse(c, f->seq, EPROTONOSUPPORT,
+                       (gn_fail(&err, EPROTONOSUPPORT, "install the same version on both sides",
+                                "this gantryd speaks version %u of the link, the program speaks %u", GN_LINK_VERSION, h.version),
+                        &err));
+        return;
+    }
+    c->control_only = h.features & GN_LINK_FEATURE_CONTROL;
+    c->claims = !c->control_only && h.features & GN_LINK_FEATURE_CLAIM;
+    c->hears_near = h.features & GN_LINK_FEATURE_NEAR;
+    c->n_token = who.n_token;
+    memcpy(c->token, who.token, sizeof c->token);
+    explicit_bzero(who.token, sizeof who.token);
+    if (c->peer.control)
+        code = judge_remote_operator(c, &err);
+    else if (c->role == GN_ROLE_VIEW && !c->control_only)
+        code = gn_fail(&err, EACCES, "name the program socket in GANTRY_CONNECT",
+                       "gantryd's view socket is for queries, and programs cannot attach there");
+    else if (!c->claims && (!c->control_only || c->role == GN_ROLE_PROGRAM)) /* viewers' and operators' requests need no tenant */
+        c->tenant = gn_admit(c, who.tenant, &code, &err);
+    if (code) {
+        c->closing = true;
+        gn_conn_refuse(c, f->seq, code, &err);
+        return;
+    }
+    if (c->remote)
+        c->pid = (pid_t)h.pid; /* to be shown; it says nothing here */
+    c->greeted = true;
+    gn_crowd_leave_ungreeted(c);
+    /* One that claims a vGPU has a ticket to show first. */
+    if (!c->claims)
+        gn_tcp_listener_admit(c);
+    c->reader.max_bytes = GN_FRAME_MAX_BYTES;
+    c->reader.max_fds = MAX_FDS;
+    welcome(c, f->seq, h.features);
+}
+
+static void take_segment(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_segment s;
+    struct gn_error err;
+    if (!gn_frame_payload(f, &s, sizeof s)) {
+        fault(c, "sent a malformed request for a segment");
+        return;
+    }
+    int rc = c->vgpu ? gn_vgpus_add_segment(c->vgpu, f->seq, s.bytes, &err) : gn_fail(&err, EINVAL, NULL, "this connection has no vGPU");
+    if (rc)
+        gn_conn_refuse(c, f->seq, rc, &err);
+}
+
+static void take_return(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_return r;
+    struct gn_error err;
+    if (!c->remote || !gn_frame_payload(f, &r, sizeof r)) {
+        fault(c, "sent a malformed wish to return");
+        return;
+    }
+    struct gn_vgpu_record *v = gn_vgpus_of_conn(c, r.session, r.key);
+    int rc = !v           ? gn_fail(&err, ENODEV, NULL, "there is no such session any more")
+             : v->stopped ? gn_fail(&err, EAGAIN, NULL, "its vGPU is in a file")
+                          : gn_vgpus_return(v, c, &err);
+    if (rc) {
+        gn_conn_refuse(c, f->seq, rc, &err);
+        return;
+    }
+    gn_checkpoint_returned(v);
+    gn_conn_send(c, GN_LINK_RETURNED, f->seq, NULL, 0, NULL, 0);
+}
+
+void gn_conn_reply(struct gn_conn *c, uint32_t seq, const char *text)
+{
+    if (c->socket.fd < 0)
+        return;
+    size_t n = strlen(text);
+    do {
+        size_t part = n > GN_FRAME_MAX_PAYLOAD ? GN_FRAME_MAX_PAYLOAD : n;
+        (void)gn_frame_push(&c->writer, GN_LINK_CONTROL, part < n ? GN_FRAME_MORE : 0, seq, text, part, NULL, 0);
+        text += part;
+        n -= part;
+    } while (n);
+    settle(c);
+}
+
+static void take_control(struct gn_conn *c, const struct gn_frame *f)
+{
+    if (c->n_request + f->n_payload > MAX_REQUEST_BYTES) {
+        fault(c, "sent a control request that is too long");
+        return;
+    }
+    if (f->n_payload) {
+        char *grown = realloc(c->request, c->n_request + f->n_payload);
+        if (!grown) {
+            gn_conn_close(c);
+            return;
+        }
+        c->request = grown;
+        memcpy(c->request + c->n_request, f->payload, f->n_payload);
+        c->n_request += f->n_payload;
+    }
+    if (f->flags & GN_FRAME_MORE) {
+        gn_crowd_account(c);
+        return;
+    }
+    struct gn_tenant *wait_for = NULL;
+    c->request_seq = f->seq;
+    char *reply = gn_daemon_answer(c->daemon, c, c->request ? c->request : "", c->n_request, &wait_for);
+    free(c->request);
+    c->request = NULL;
+    c->n_request = 0;
+    /* What the request did not take is of no use to the next; and who waits at its other end waits for nothing. */
+    gn_quota_close(c->quota, &c->file_fd);
+    if (!reply) {
+        gn_conn_close(c);
+        return;
+    }
+    if (!*reply) {
+        free(reply); /* it comes when what was asked for is done */
+        return;
+    }
+    gn_memory_hold(c, wait_for, f->seq, reply);
+    gn_memory_settle(c->daemon);
+}
+
+/* For the next control request. */
+static void take_file(struct gn_conn *c, const struct gn_frame *f)
+{
+    if (!c->control_only || f->n_payload || f->n_fds != 1) {
+        fault(c, "sent a file that nobody asked for");
+        return;
+    }
+    gn_quota_close(c->quota, &c->file_fd);
+    c->file_fd = gn_frame_take_fd(&c->reader, 0);
+}
+
+static void take_wait_far(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_wait_far w;
+    struct gn_error err;
+    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.wait.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds) {
+        fault(c, "sent a malformed wish to wait for its vGPU");
+        return;
+    }
+    int rc = gn_program_waits_far(c, f->seq, &w, &err);
+    explicit_bzero(&w, sizeof w);
+    if (rc)
+        gn_conn_refuse(c, f->seq, rc, &err);
+}
+
+static void take_wait(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_link_wait w;
+    struct gn_error err;
+    int fds[GN_LINK_WAIT_FDS];
+    if (c->control_only || !gn_frame_payload(f, &w, sizeof w) || w.n_segments > GN_LINK_MAX_SEGMENTS || f->n_fds != GN_LINK_WAIT_FDS) {
+        fault(c, "sent a malformed wish to wait for its vGPU");
+        return;
+    }
+    for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
+        fds[i] = gn_frame_take_fd(&c->reader, i);
+    int rc = gn_program_waits(c, f->seq, &w, fds, &err);
+    for (int i = 0; i < GN_LINK_WAIT_FDS; i++)
+        gn_quota_close(c->quota, &fds[i]);
+    explicit_bzero(&w, sizeof w);
+    if (rc)
+        gn_conn_refuse(c, f->seq, rc, &err);
+}
+
+int gn_conn_no_room(struct gn_error *err)
+{
+    return gn_fail(err, EMFILE, "raise its limit (LimitNOFILE), or end some programs", "gantryd has no descriptors left");
+}
+
+/* Its descriptors are lost. */
+static void refuse_for_room(struct gn_conn *c, const struct gn_frame *f)
+{
+    struct gn_error err;
+    const int rc = gn_conn_no_room(&err);
+    gn_quota_log(c->quota, GN_LOG_WARN, "the program %d (\"%s\") is refused: %s", (int)c->pid, c->program, err.what);
+    c->closing |= f->op == GN_LINK_FILE || f->op == GN_LINK_PASS; /* these have no answer of their own */
+    gn_conn_refuse(c, f->seq, rc, &err);
+}
+
+static void take(struct gn_conn *c, const struct gn_frame *f)
+{
+    if (f->op != GN_LINK_ATTACH && f->op != GN_LINK_FILE && f->op != GN_LINK_WAIT && f->op != GN_LINK_CLAIM && f->op != GN_LINK_PASS &&
+        (f->n_fds || f->lost_fds)) {
+        fault(c, "sent descriptors that nobody asked for");
+        return;
+    }
+    if ((!c->greeted && f->op != GN_LINK_HELLO) || (f->flags && f->op != GN_LINK_CONTROL)) {
+        fault(c, "sent a frame out of place");
+        return;
+    }
+    if (f->lost_fds) {
+        refuse_for_room(c, f);
+        return;
+    }
+    switch (f->op) {
+    case GN_LINK_HELLO:
+        take_hello(c, f);
+        break;
+    case GN_LINK_ATTACH:
+        if (!gn_attach_take(c, f))
+            fault(c, "sent a malformed attach");
+        break;
+    case GN_LINK_SEGMENT:
+        take_segment(c, f);
+        break;
+    case GN_LINK_CONTROL:
+        take_control(c, f);
+        break;
+    case GN_LINK_RETURN:
+        take_return(c, f);
+        break;
+    case GN_LINK_FILE:
+        take_file(c, f);
+        break;
+    case GN_LINK_WAIT:
+        if (c->remote)
+            take_wait_far(c, f);
+        else
+            take_wait(c, f);
+        break;
+    case GN_LINK_CLAIM:
+    case GN_LINK_PASS:
+    case GN_LINK_GO:
+        if (!gn_arrival_heard(c, &c->reader, f))
+            fault(c, "sent what does not belong to a vGPU that comes from another gantryd");
+        break;
+    case GN_LINK_COMES:
+    case GN_LINK_COMES_NEAR:
+    case GN_LINK_STAY:
+    case GN_LINK_LEFT:
+        if (!gn_away_heard(c, f))
+            fault(c, "sent what does not belong to a vGPU that goes to another gantryd");
+        break;
+    case GN_LINK_BYE:
+        c->bye = true;
+        gn_conn_close(c);
+        break;
+    default:
+        fault(c, "sent an unknown frame");
+    }
+}
+
+/* Nothing is read of who has too many descriptors here that cannot be closed. */
+static bool is_stuck(struct gn_conn *c)
+{
+    if (!gn_quota_is_stuck(c->quota))
+        return false;
+    gn_quotas_await(&c->daemon->quotas);
+    if (!gn_quota_is_stuck(c->quota))
+        return false;
+    c->stuck = true;
+    settle(c);
+    return true;
+}
+
+void gn_conns_closed_some(struct gn_source *news, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(news, struct gn_daemon, closed);
+    eventfd_t n;
+    (void)events;
+    (void)eventfd_read(news->fd, &n);
+    gn_sockets_resume(&d->sockets);
+    gn_list_for_each(c, &d->conns, struct gn_conn, link)
+    {
+        if (!c->stuck)
+            continue;
+        c->stuck = false;
+        if (!is_stuck(c))
+            settle(c);
+    }
+}
+
+/* What is said of a move is waited for, and costs nothing. */
+static bool is_served_at_once(uint16_t op)
+{
+    switch (op) {
+    case GN_LINK_BYE:
+    case GN_LINK_GO:
+    case GN_LINK_COMES:
+    case GN_LINK_COMES_NEAR:
+    case GN_LINK_STAY:
+    case GN_LINK_LEFT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What it waits for is the answer alone: nobody is left to get it. */
+static bool is_moot_without_peer(uint16_t op)
+{
+    return op == GN_LINK_ATTACH || op == GN_LINK_SEGMENT || op == GN_LINK_WAIT || op == GN_LINK_CLAIM;
+}
+
+void gn_conn_serve(struct gn_conn *c)
+{
+    take(c, &c->frame);
+    settle(c);
+}
+
+/* One frame, so that one busy peer does not keep the others waiting. */
+static void hear(struct gn_conn *c)
+{
+    const int rc = gn_frame_read(&c->reader, &c->frame);
+    if (rc == -EPROTO) {
+        fault(c, "sent what is no frame");
+    } else if (rc < 0) {
+        gn_conn_close(c);
+    } else if (rc == 1 && is_served_at_once(c->frame.op)) {
+        take(c, &c->frame);
+    } else {
+        if (rc == 1)
+            gn_turns_add(c);
+        settle(c);
+    }
+}
+
+static void ready(struct gn_source *s, uint32_t events)
+{
+    struct gn_conn *c = gn_container_of(s, struct gn_conn, socket);
+    const bool hung_up = events & (EPOLLHUP | EPOLLERR);
+    if (events & EPOLLOUT) {
+        (void)gn_frame_flush(&c->writer);
+        settle(c);
+    }
+    if (c->socket.fd < 0)
+        return;
+    if (c->waits) {
+        if (hung_up && is_moot_without_peer(c->frame.op))
+            gn_conn_close(c);
+        else if (hung_up) /* what it has said comes first */
+            gn_loop_mute(&c->daemon->loop, &c->socket);
+    } else if (c->closing || is_stuck(c)) {
+        if (hung_up) /* a peer to whom only a farewell is being written may, too */
+            gn_conn_close(c);
+    } else if (c->writer.queued_bytes <= UNREAD_BYTES) {
+        hear(c);
+    }
+}
+
+static struct gn_conn *take_socket(struct gn_daemon *d, int fd, const struct ucred *cred, uint64_t source, enum gn_role role)
+{
+    struct gn_conn *c = calloc(1, sizeof *c);
+    struct gn_quota *quota = c ? gn_quotas_get(&d->quotas, source, role) : NULL;
+    if (!quota) {
+        free(c);
+        gn_quotas_close(&d->quotas, fd);
+        return NULL;
+    }
+    c->daemon = d;
+    c->quota = quota;
+    c->pid = cred->pid;
+    c->uid = cred->uid;
+    c->gid = cred->gid;
+    c->role = role;
+    c->process.fd = c->file_fd = -1;
+    c->taken_ticks = gn_process_ticks_now();
+    gn_list_init(&c->stranger.link);
+    c->socket.fd = fd;
+    gn_frame_reader_init(&c->reader, fd);
+    gn_frame_writer_init(&c->writer, fd, MAX_QUEUED_BYTES);
+    c->reader.sink = c->writer.sink = &quota->sink;
+    c->reader.max_bytes = GREETING_BYTES;
+    c->reader.max_fds = 0;
+    gn_list_init(&c->turn);
+    gn_list_append(&d->conns, &c->link);
+    d->n_conns++;
+    gn_loop_prepare(&c->socket, ready);
+    gn_crowd_join(c);
+    return c;
+}
+
+/* Most have said who they are by now: no event is waited for. NULL: there is none. */
+static void hear_first(struct gn_conn *c)
+{
+    if (c)
+        hear(c);
+}
+
+void gn_conns_take(struct gn_daemon *d, int fd, enum gn_role role, struct gn_tenant *bound_to)
+{
+    struct ucred cred;
+    socklen_t n = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
+        gn_quotas_close(&d->quotas, fd);
+        return;
+    }
+    struct gn_conn *c = take_socket(d, fd, &cred, gn_quota_source_of_user(cred.uid), role);
+    if (c) {
+        c->is_bound = bound_to != NULL;
+        c->bound_to = bound_to;
+    }
+    hear_first(c);
+}
+
+struct gn_conn *gn_conns_take_remote(struct gn_daemon *d, int fd, const struct gn_remote_peer *peer)
+{
+    const struct ucred nobody = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
+    if (!gn_crowd_make_room(d, peer->role, 1)) {
+        gn_quotas_close(&d->quotas, fd);
+        return NULL;
+    }
+    struct gn_conn *c = take_socket(d, fd, &nobody, gn_quota_source_of_address(peer->address), peer->role);
+    if (c) {
+        c->remote = true;
+        c->peer = *peer;
+    }
+    if (c)
+        settle(c);
+    return c && c->socket.fd >= 0 ? c : NULL;
+}
+
+static int accept_one(struct gn_source *listener)
+{
+    return accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static bool out_of_descriptors(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+}
+
+/* Whether a peer waits to be accepted. accept() does not tell: it fails first for lack of a descriptor, and a connection would be
+ * evicted for nobody. */
+static bool is_awaited(const struct gn_socket *s)
+{
+    struct pollfd p = {.fd = s->source.fd, .events = POLLIN};
+    return s->source.fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+/* False: there is none, or it cannot be taken. */
+static bool accept_and_take(struct gn_socket *s)
+{
+    struct gn_daemon *d = s->daemon;
+    const bool room = gn_crowd_make_room(d, s->role, 1);
+    int fd = room ? accept_one(&s->source) : -1;
+    if (room && fd < 0 && out_of_descriptors() && gn_crowd_evict(d, s->role))
+        fd = accept_one(&s->source);
+    if (fd < 0 && s->role == GN_ROLE_CONTROL && out_of_descriptors() && gn_sockets_use_spare(&d->sockets))
+        fd = accept_one(&s->source);
+    if (fd >= 0) {
+        gn_conns_take(d, fd, s->role, s->tenant);
+        return true;
+    }
+    if (!room || out_of_descriptors()) {
+        const uint64_t now = gn_now_ns();
+        if (now - d->full_told_ns > LOG_EVERY_NS) {
+            gn_log(GN_LOG_WARN, "cannot take another connection (%u there): %s; new ones wait until one is closed", d->n_conns,
+                   room ? strerror(errno) : "all of them have vGPUs, or are being closed");
+            d->full_told_ns = now;
+        }
+        /* With none to wait for, trying again is all that is left. */
+        if (d->n_conns || d->crowd.n_vgpus)
+            gn_sockets_pause(&d->sockets, s);
+    }
+    return false;
+}
+
+void gn_conns_accept(struct gn_source *source, uint32_t events)
+{
+    struct gn_socket *s = gn_container_of(source, struct gn_socket, source);
+    (void)events;
+    for (int i = 0; i < ACCEPTS_A_TURN && is_awaited(s) && accept_and_take(s); i++)
+        continue;
+}

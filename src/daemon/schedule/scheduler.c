@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/schedule/scheduler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/schedule/scheduler_internal.h"
+
+#define EVENTS_A_TURN 64
+#define WAKE_UP       UINT64_MAX /* epoll's word for our own eventfd, and for the timer */
+#define TIMER         (UINT64_MAX - 1)
+/* A turn takes two or three tells, and the shortest turns tens of microseconds. */
+#define TELLS_MOST      512u
+#define TELLS_WINDOW_NS UINT64_C(10000000)
+
+static struct gn_share *share_of(struct gn_sched_entity *e)
+{
+    return gn_container_of(e, struct gn_share, entity);
+}
+
+/* ---- the lock is held from here on */
+
+/* now 0: nobody waits for it any more. */
+static void set_pressed(struct gn_share *sh, uint64_t now)
+{
+    sh->pressed_ns = now;
+    sh->look_ns = now + GN_SCHEDULER_LOOK_NS;
+    sh->news = GN_SHARE_NO_NEWS;
+}
+
+/* It does not hold the device any more. */
+static void clear_grant(struct gn_share *sh)
+{
+    set_pressed(sh, 0);
+    sh->granted_ns = sh->owed_ns = 0;
+}
+
+static void came_back(struct device *d, struct gn_share *sh, bool more_work, uint64_t now)
+{
+    const uint64_t used_ns = gn_share_used(sh, now);
+    gn_sched_yield(&d->sched, used_ns, more_work, now);
+    gn_scheduler_note(d, sh, GN_TRACE_BACK, used_ns, more_work, now);
+    clear_grant(sh);
+}
+
+static bool has_cap(const struct gn_share *sh)
+{
+    return sh->entity.tenant->cap != 0;
+}
+
+/* Whoever holds the device keeps it, or is asked for it; nobody does: it is given to the next. */
+static void dispatch(struct device *d, uint64_t now)
+{
+    struct gn_sched *s = &d->sched;
+    for (;;) {
+        uint64_t slice_ns;
+        if (s->running) {
+            struct gn_share *sh = share_of(s->running);
+            const bool presses = gn_sched_contended(s) || has_cap(sh);
+            if (presses && !sh->pressed_ns) {
+                set_pressed(sh, now);
+                gn_scheduler_note(d, sh, GN_TRACE_PRESS, 0, 0, now);
+                if (!gn_grant_press(sh->slot))
+                    return;
+                /* It rested: that cost nobody anything. */
+                came_back(d, sh, false, now);
+                continue;
+            }
+            if (!presses && sh->pressed_ns) {
+                /* Who waited is gone. What was held while he did is charged when it comes back. */
+                gn_grant_ease(sh->slot);
+                gn_scheduler_note(d, sh, GN_TRACE_EASE, 0, 0, now);
+                sh->owed_ns = gn_share_used(sh, now);
+                set_pressed(sh, 0);
+            }
+            return;
+        }
+        struct gn_sched_entity *e = gn_sched_pick(s, now, &slice_ns, &d->retry_ns);
+        if (!e)
+            return;
+        struct gn_share *sh = share_of(e);
+        const bool presses = gn_sched_contended(s) || has_cap(sh);
+        sh->granted_ns = now;
+        set_pressed(sh, presses ? now : 0);
+        gn_scheduler_note(d, sh, GN_TRACE_HAND, slice_ns, presses, now);
+        gn_grant_set_keep(sh->slot, gn_sched_keep_ns(s, now));
+        if (gn_grant_hand(sh->slot, slice_ns, presses))
+            return;
+        /* The worker has changed its mind before it could see the grant, or plays at it. */
+        gn_sched_miss(s, now);
+        gn_scheduler_note(d, sh, GN_TRACE_BACK, 0, false, now);
+        clear_grant(sh);
+    }
+}
+
+/* A worker has changed something in its page. */
+static void look(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
+{
+    for (uint32_t i = 0; i < of->n; i++) {
+        struct gn_share *sh = &of->all[i];
+        struct device *d = &s->devices[sh->device];
+        const enum gn_grant_state state = gn_grant_look(sh->slot);
+        if (d->sched.running == &sh->entity) {
+            if (state == GN_GRANT_NONE || state == GN_GRANT_WANTED)
+                came_back(d, sh, state == GN_GRANT_WANTED, now);
+        } else if (state == GN_GRANT_WANTED) {
+            if (!sh->entity.node.ready)
+                gn_scheduler_note(d, sh, GN_TRACE_WANT, 0, 0, now);
+            gn_sched_wake(&d->sched, &sh->entity, now);
+        } else {
+            if (sh->entity.node.ready)
+                gn_scheduler_note(d, sh, GN_TRACE_LEAVE, 0, 0, now);
+            gn_sched_sleep(&d->sched, &sh->entity, now);
+        }
+        dispatch(d, now);
+    }
+}
+
+/* Edges, since nobody reads it: each tell is one, and one that came meanwhile is there at once when it is listened to again. */
+static void listen_to(struct gn_scheduler *s, struct gn_shares *of, bool on)
+{
+    struct epoll_event e = {.events = on ? EPOLLIN | EPOLLET : 0, .data.u64 = of->index};
+    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, of->tell_fd, &e);
+    of->deaf = !on;
+    if (on)
+        gn_list_remove(&of->deaf_link);
+    else
+        gn_list_append(&s->deaf, &of->deaf_link);
+}
+
+static void hear(struct gn_scheduler *s, struct gn_shares *of, uint64_t now)
+{
+    if (now - of->window_ns >= TELLS_WINDOW_NS) {
+        of->window_ns = now;
+        of->n_tells = 0;
+    }
+    look(s, of, now);
+    if (++of->n_tells >= TELLS_MOST && !of->deaf) {
+        of->window_ns = now; /* from now on: so who was the first to go is the first to be back */
+        listen_to(s, of, false);
+    }
+}
+
+static uint64_t first_window_ends(const struct gn_scheduler *s)
+{
+    return gn_list_empty(&s->deaf) ? 0 : gn_list_first(&s->deaf, struct gn_shares, deaf_link)->window_ns + TELLS_WINDOW_NS;
+}
+
+/* When a holder that others wait for is late, or over the limit; 0: never. */
+static uint64_t next_news_ns(const struct gn_scheduler *s, const struct gn_share *sh)
+{
+    if (!sh || !sh->pressed_ns || sh->news >= GN_SHARE_OVER_LIMIT)
+        return 0;
+    const uint64_t limit_ns = s->limit_ns ? sh->pressed_ns + s->limit_ns : UINT64_MAX;
+    return limit_ns < sh->look_ns ? limit_ns : sh->look_ns;
+}
+
+static void check_late(struct gn_scheduler *s, const struct device *d, uint64_t now)
+{
+    struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
+    const uint64_t at_ns = next_news_ns(s, sh), one = 1;
+    if (!at_ns || now < at_ns)
+        return;
+    sh->news = s->limit_ns && now - sh->pressed_ns >= s->limit_ns ? GN_SHARE_OVER_LIMIT : GN_SHARE_LATE;
+    sh->look_ns = now + GN_SCHEDULER_LOOK_NS;
+    (void)!write(s->late_fd, &one, sizeof one);
+}
+
+static void set_timer(struct gn_scheduler *s)
+{
+    uint64_t first = first_window_ends(s);
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        const struct device *d = &s->devices[i];
+        const struct gn_share *sh = d->sched.running ? share_of(d->sched.running) : NULL;
+        if (!sh && d->retry_ns && (!first || d->retry_ns < first))
+            first = d->retry_ns;
+        const uint64_t news_ns = next_news_ns(s, sh);
+        if (news_ns && (!first || news_ns < first))
+            first = news_ns;
+    }
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(first / 1000000000u), .tv_nsec = (long)(first % 1000000000u)}};
+    (void)timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void turn(struct gn_scheduler *s, const struct epoll_event *events, int n)
+{
+    const uint64_t now = gn_now_ns();
+    uint64_t counter;
+    gn_scheduler_count_locked(s, now);
+    for (int i = 0; i < n; i++) {
+        const uint64_t word = events[i].data.u64;
+        if (word == WAKE_UP || word == TIMER) {
+            (void)!read(word == TIMER ? s->timer_fd : s->wake_fd, &counter, sizeof counter);
+            continue;
+        }
+        if (word < s->n_table && s->table[word])
+            hear(s, s->table[word], now);
+    }
+    while (first_window_ends(s) && first_window_ends(s) <= now)
+        listen_to(s, gn_list_first(&s->deaf, struct gn_shares, deaf_link), true);
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        dispatch(&s->devices[i], now);
+        check_late(s, &s->devices[i], now);
+    }
+    set_timer(s);
+}
+
+/* ---- the thread */
+
+static void *run(void *arg)
+{
+    struct gn_scheduler *s = arg;
+    struct epoll_event events[EVENTS_A_TURN];
+    for (;;) {
+        int n = epoll_wait(s->epoll_fd, events, EVENTS_A_TURN, -1);
+        pthread_mutex_lock(&s->lock);
+        if (s->stop)
+            break;
+        turn(s, events, n);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static void wake(struct gn_scheduler *s)
+{
+    const uint64_t one = 1;
+    (void)!write(s->wake_fd, &one, sizeof one);
+}
+
+static int watch(struct gn_scheduler *s, int fd, uint32_t events, uint64_t word)
+{
+    struct epoll_event e = {.events = events, .data.u64 = word};
+    return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+static void close_all(struct gn_scheduler *s)
+{
+    close(s->epoll_fd);
+    close(s->timer_fd);
+    close(s->wake_fd);
+    pthread_mutex_destroy(&s->lock);
+    free(s->table);
+    free(s);
+}
+
+int gn_scheduler_start(struct gn_scheduler **ret, const struct gn_sched_policy *policy, const uint64_t *slices_ns, uint32_t n_devices,
+                       uint64_t limit_ns, int late_fd, struct gn_error *err)
+{
+    struct gn_scheduler *s = calloc(1, sizeof *s + n_devices * sizeof s->devices[0]);
+    sigset_t all, before;
+    if (!s)
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    s->policy = policy;
+    s->limit_ns = limit_ns;
+    s->n_devices = n_devices;
+    s->late_fd = late_fd;
+    gn_list_init(&s->deaf);
+    for (uint32_t i = 0; i < n_devices; i++)
+        gn_sched_init(&s->devices[i].sched, policy, slices_ns[i], gn_now_ns());
+    pthread_mutex_init(&s->lock, NULL);
+    s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = s->epoll_fd < 0 || s->timer_fd < 0 || s->wake_fd < 0 ? -errno : 0;
+    if (rc == 0)
+        rc = watch(s, s->timer_fd, EPOLLIN, TIMER);
+    if (rc == 0)
+        rc = watch(s, s->wake_fd, EPOLLIN, WAKE_UP);
+    if (rc == 0) {
+        /* Signals are gantryd's thread's. */
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        rc = -pthread_create(&s->thread, NULL, run, s);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (rc) {
+        close_all(s);
+        return gn_fail(err, -rc, NULL, "cannot start the scheduler: %s", strerror(-rc));
+    }
+    pthread_setname_np(s->thread, "gantry-sched");
+    *ret = s;
+    return 0;
+}
+
+void gn_scheduler_stop(struct gn_scheduler *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+    pthread_join(s->thread, NULL);
+    close_all(s);
+}
+
+/* ---- gantryd's thread */
+
+int gn_shares_init(struct gn_shares *sh, uint32_t vgpu)
+{
+    memset(sh, 0, sizeof *sh);
+    sh->vgpu = vgpu;
+    sh->tell_fd = sh->page.fd = -1;
+    int rc = gn_segment_create("gantry-grants", GN_GRANT_BYTES, &sh->page);
+    if (rc == 0)
+        rc = gn_segment_map(&sh->page);
+    if (rc == 0 && (sh->tell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        rc = -errno;
+    if (rc)
+        gn_shares_fini(sh);
+    return rc;
+}
+
+void gn_shares_fini(struct gn_shares *sh)
+{
+    gn_segment_fini(&sh->page);
+    if (sh->tell_fd >= 0)
+        close(sh->tell_fd);
+    sh->tell_fd = -1;
+}
+
+static int free_index(struct gn_scheduler *s, uint32_t *ret)
+{
+    for (uint32_t i = 0; i < s->n_table; i++) {
+        if (!s->table[i]) {
+            *ret = i;
+            return 0;
+        }
+    }
+    const uint32_t n = s->n_table ? s->n_table * 2 : 16;
+    struct gn_shares **grown = realloc(s->table, n * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    memset(grown + s->n_table, 0, (n - s->n_table) * sizeof *grown);
+    *ret = s->n_table;
+    s->table = grown;
+    s->n_table = n;
+    return 0;
+}
+
+static struct gn_tenant_shares *new_tenant(struct gn_scheduler *s, uint32_t weight)
+{
+    struct gn_tenant_shares *t = calloc(1, sizeof *t + s->n_devices * sizeof t->of_device[0]);
+    if (!t)
+        return NULL;
+    t->weight = weight;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        (void)gn_sched_tenant_add(&s->devices[i].sched, &t->of_device[i], weight, gn_now_ns());
+    return t;
+}
+
+int gn_scheduler_join(struct gn_scheduler *s, struct gn_shares *sh, struct gn_tenant_shares **tenant, uint32_t tenant_weight,
+                      uint32_t weight, const uint32_t *devices, uint32_t n)
+{
+    struct gn_grant_page *page = sh->page.base;
+    pthread_mutex_lock(&s->lock);
+    if (!*tenant)
+        *tenant = new_tenant(s, tenant_weight);
+    int rc = *tenant ? free_index(s, &sh->index) : -ENOMEM;
+    if (rc == 0)
+        rc = watch(s, sh->tell_fd, EPOLLIN | EPOLLET, sh->index);
+    if (rc == 0) {
+        s->table[sh->index] = sh;
+        sh->joined = true;
+        sh->tenant = *tenant;
+        /* More devices than slots: those are nobody's to schedule. */
+        sh->n = n < GN_GRANT_DEVICES ? n : GN_GRANT_DEVICES;
+        for (uint32_t i = 0; i < sh->n; i++) {
+            sh->all[i].of = sh;
+            sh->all[i].slot = &page->slots[i];
+            sh->all[i].device = devices[i];
+            (void)gn_sched_add(&s->devices[devices[i]].sched, &(*tenant)->of_device[devices[i]], &sh->all[i].entity, weight, gn_now_ns());
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+void gn_scheduler_leave(struct gn_scheduler *s, struct gn_shares *sh)
+{
+    if (!sh->joined)
+        return;
+    pthread_mutex_lock(&s->lock);
+    for (uint32_t i = 0; i < sh->n; i++) {
+        struct gn_sched *of = &s->devices[sh->all[i].device].sched;
+        /* To the tenant what it used is charged all the same. */
+        if (of->running == &sh->all[i].entity)
+            came_back(&s->devices[sh->all[i].device], &sh->all[i], false, gn_now_ns());
+        else if (sh->all[i].entity.node.ready)
+            gn_scheduler_note(&s->devices[sh->all[i].device], &sh->all[i], GN_TRACE_LEAVE, 0, 0, gn_now_ns());
+        gn_sched_remove(of, &sh->all[i].entity, gn_now_ns());
+    }
+    s->table[sh->index] = NULL;
+    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, sh->tell_fd, NULL);
+    if (sh->deaf)
+        gn_list_remove(&sh->deaf_link);
+    sh->deaf = false;
+    sh->joined = false;
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+}
+
+void gn_scheduler_weigh(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t weight)
+{
+    if (!tenant)
+        return;
+    pthread_mutex_lock(&s->lock);
+    tenant->weight = weight;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        (void)gn_sched_tenant_set_weight(&s->devices[i].sched, &tenant->of_device[i], weight);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void bound_locked(struct gn_sched *of, struct gn_sched_tenant *t, uint32_t cap, uint32_t floor, uint64_t now)
+{
+    /* In an order in which the floor is never above the cap; and what does not change keeps what it has saved. */
+    if (floor < t->floor)
+        (void)gn_sched_tenant_set_floor(of, t, floor, now);
+    if (cap != t->cap)
+        (void)gn_sched_tenant_set_cap(of, t, cap, now);
+    if (floor > t->floor)
+        (void)gn_sched_tenant_set_floor(of, t, floor, now);
+}
+
+void gn_scheduler_bound(struct gn_scheduler *s, struct gn_tenant_shares *tenant, uint32_t cap, uint32_t floor, const bool *floors)
+{
+    if (!tenant)
+        return;
+    pthread_mutex_lock(&s->lock);
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        bound_locked(&s->devices[i].sched, &tenant->of_device[i], cap, floors[i] ? floor : 0, gn_now_ns());
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+}
+
+void gn_scheduler_forget(struct gn_scheduler *s, struct gn_tenant_shares *tenant)
+{
+    if (!tenant)
+        return;
+    pthread_mutex_lock(&s->lock);
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        gn_sched_tenant_remove(&s->devices[i].sched, &tenant->of_device[i], gn_now_ns());
+    pthread_mutex_unlock(&s->lock);
+    free(tenant);
+}
+
+const struct gn_sched_policy *gn_scheduler_policy(struct gn_scheduler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const struct gn_sched_policy *policy = s->policy;
+    pthread_mutex_unlock(&s->lock);
+    return policy;
+}
+
+/* The same tenants and vGPUs under another policy: what they have used stays known, tags and credits begin anew. */
+static void begin_anew(struct gn_scheduler *s, uint32_t device, uint64_t now)
+{
+    struct gn_sched *of = &s->devices[device].sched;
+    struct gn_sched_entity *running = of->running;
+    struct gn_list tenants;
+    gn_list_init(&tenants);
+    gn_list_for_each(t, &of->tenants, struct gn_sched_tenant, link)
+    {
+        gn_list_remove(&t->link);
+        gn_list_append(&tenants, &t->link);
+    }
+    gn_sched_init(of, s->policy, of->slice_ns, now);
+    gn_list_for_each(t, &tenants, struct gn_sched_tenant, link)
+    {
+        const struct gn_sched_tenant was = *t;
+        gn_list_remove(&t->link);
+        (void)gn_sched_tenant_add(of, t, was.node.weight, now);
+        (void)gn_sched_tenant_set_cap(of, t, was.cap, now);
+        (void)gn_sched_tenant_set_floor(of, t, was.floor, now);
+        t->used_ns = was.used_ns;
+    }
+    for (uint32_t i = 0; i < s->n_table; i++) {
+        for (uint32_t j = 0; s->table[i] && j < s->table[i]->n; j++) {
+            struct gn_share *sh = &s->table[i]->all[j];
+            const struct gn_sched_entity was = sh->entity;
+            if (sh->device != device)
+                continue;
+            (void)gn_sched_add(of, was.tenant, &sh->entity, was.node.weight, now);
+            sh->entity.used_ns = was.used_ns;
+            sh->entity.waited_ns = was.waited_ns;
+            sh->entity.n_grants = was.n_grants;
+            if (&sh->entity == running)
+                of->running = running;
+            else if (gn_grant_look(sh->slot) == GN_GRANT_WANTED)
+                gn_sched_wake(of, &sh->entity, now);
+        }
+    }
+}
+
+void gn_scheduler_set_policy(struct gn_scheduler *s, const struct gn_sched_policy *policy)
+{
+    pthread_mutex_lock(&s->lock);
+    s->policy = policy;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        begin_anew(s, i, gn_now_ns());
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+}
+
+bool gn_scheduler_is_deaf(struct gn_scheduler *s, const struct gn_shares *sh)
+{
+    pthread_mutex_lock(&s->lock);
+    const bool deaf = sh->deaf;
+    pthread_mutex_unlock(&s->lock);
+    return deaf;
+}
+
+uint32_t gn_scheduler_next_late(struct gn_scheduler *s, bool *ret_over_limit)
+{
+    uint32_t vgpu = 0;
+    pthread_mutex_lock(&s->lock);
+    for (uint32_t i = 0; !vgpu && i < s->n_devices; i++) {
+        struct gn_sched_entity *running = s->devices[i].sched.running;
+        struct gn_share *sh = running ? share_of(running) : NULL;
+        if (!sh || (sh->news != GN_SHARE_LATE && sh->news != GN_SHARE_OVER_LIMIT))
+            continue;
+        vgpu = sh->of->vgpu;
+        *ret_over_limit = sh->news == GN_SHARE_OVER_LIMIT;
+        sh->news = *ret_over_limit ? GN_SHARE_OVER_TOLD : GN_SHARE_NO_NEWS;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return vgpu;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduler's trace points: what they put where. Who begins and ends it is tracing.c, on gantryd's thread. */
+#include "base/clock.h"
+#include "daemon/schedule/scheduler_internal.h"
+
+void gn_scheduler_note_locked(const struct device *d, const struct gn_share *sh, enum gn_trace_kind kind, uint64_t a, uint64_t b,
+                              uint64_t now)
+{
+    if (d->traced && d->traced != sh->of->vgpu)
+        return;
+    gn_trace_put(d->trace, &(struct gn_trace_event){
+                               .at_ns = now, .a = a, .b = b, .vgpu = sh->of->vgpu, .device = (uint16_t)sh->device, .kind = (uint8_t)kind});
+}
+
+/* What went before, for whom it goes on. */
+static void tell_state(const struct gn_scheduler *s, const struct gn_share *sh, uint64_t now)
+{
+    const struct device *d = &s->devices[sh->device];
+    if (d->sched.running == &sh->entity)
+        gn_scheduler_note(d, sh, GN_TRACE_HAND, 0, sh->pressed_ns != 0, now);
+    else if (sh->entity.node.ready)
+        gn_scheduler_note(d, sh, GN_TRACE_WANT, 0, 0, now);
+}
+
+void gn_scheduler_trace(struct gn_scheduler *s, struct gn_trace_ring *ring, uint32_t vgpu)
+{
+    pthread_mutex_lock(&s->lock);
+    const uint64_t now = gn_now_ns();
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        s->devices[i].trace = ring;
+        s->devices[i].traced = vgpu;
+    }
+    for (uint32_t i = 0; ring && i < s->n_table; i++)
+        for (uint32_t j = 0; s->table[i] && j < s->table[i]->n; j++)
+            tell_state(s, &s->table[i]->all[j], now);
+    pthread_mutex_unlock(&s->lock);
+}

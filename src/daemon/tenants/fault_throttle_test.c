@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/tenants/fault_throttle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#define PAUSE UINT64_C(1000000000)
+#define START (100 * PAUSE)
+#define USER  1000u
+
+static struct gn_breaches b;
+
+static int set_up(void **state)
+{
+    (void)state;
+    gn_breaches_init(&b);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    gn_breaches_fini(&b);
+    return 0;
+}
+
+static void note(unsigned n, uint64_t now)
+{
+    for (unsigned i = 0; i < n; i++)
+        gn_breaches_note(&b, "t", USER, PAUSE, now);
+}
+
+/* When a program of the user's may start that asks now. */
+static uint64_t next(uint64_t user, uint64_t now)
+{
+    const struct gn_breaching_user *u = gn_breaches_find(&b, "t", user, now);
+    return u ? gn_breaches_next_start(u, PAUSE, now) : now;
+}
+
+static void let_in(uint64_t user, uint64_t now)
+{
+    struct gn_breaching_user *u = gn_breaches_find(&b, "t", user, now);
+    if (u)
+        gn_breaches_start(u, now);
+}
+
+static void the_first_ones_cost_nothing(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < GN_BREACHES_FREE; i++) {
+        note(1, START);
+        assert_int_equal(next(USER, START), START);
+        let_in(USER, START);
+    }
+}
+
+static void whoever_goes_on_starts_one_program_a_pause(void **state)
+{
+    unsigned n = 0;
+    (void)state;
+    /* Breaks one as soon as it is there, for 100 pauses. */
+    for (uint64_t now = START; now < START + 100 * PAUSE; n++) {
+        now = next(USER, now);
+        let_in(USER, now);
+        note(1, now);
+    }
+    assert_in_range(n, 100, 100 + GN_BREACHES_FREE + 2);
+}
+
+static void programs_that_wait_start_one_a_pause_until_the_level_has_fallen(void **state)
+{
+    (void)state;
+    note(1000, START);
+    uint64_t now = START;
+    for (uint64_t i = 0; i < GN_BREACHES_MOST - GN_BREACHES_FREE; i++) {
+        assert_int_equal(next(USER, now), START + i * PAUSE);
+        now = START + i * PAUSE;
+        let_in(USER, now);
+    }
+    now = START + (GN_BREACHES_MOST - GN_BREACHES_FREE) * PAUSE;
+    assert_int_equal(next(USER, now), now);
+    let_in(USER, now);
+    assert_int_equal(next(USER, now), now);
+}
+
+/* Programs that ask and leave, whatever their number, put off nobody. */
+static void asking_takes_no_place(void **state)
+{
+    (void)state;
+    note(1000, START);
+    let_in(USER, START);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(next(USER, START), START + PAUSE);
+}
+
+static void other_users_and_tenants_do_not_wait(void **state)
+{
+    (void)state;
+    note(1000, START);
+    let_in(USER, START);
+    assert_int_equal(next(USER, START), START + PAUSE);
+    assert_null(gn_breaches_find(&b, "t", USER + 1, START));
+    assert_null(gn_breaches_find(&b, "another", USER, START));
+}
+
+static void whoever_stops_is_soon_rid_of_it(void **state)
+{
+    (void)state;
+    note(1000, START);
+    const uint64_t later = START + (GN_BREACHES_MOST - GN_BREACHES_FREE) * PAUSE;
+    assert_int_equal(next(USER, later), later);
+}
+
+static void without_a_pause_nobody_waits(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++)
+        gn_breaches_note(&b, "t", USER, 0, START);
+    assert_int_equal(gn_breaches_next_start(gn_breaches_find(&b, "t", USER, START), 0, START), START);
+}
+
+static void records_are_bounded_and_stay_while_somebody_waits(void **state)
+{
+    (void)state;
+    note(1000, START);
+    gn_breaches_find(&b, "t", USER, START)->n_waiting = 1;
+    for (unsigned i = 0; i < 2 * GN_BREACHES_USERS; i++)
+        gn_breaches_note(&b, "t", USER + 1 + i, PAUSE, START);
+    assert_int_equal(b.n, GN_BREACHES_USERS);
+    struct gn_breaching_user *u = gn_breaches_find(&b, "t", USER, START + 1000 * PAUSE);
+    assert_non_null(u);
+    assert_int_equal(b.n, 1);
+    u->n_waiting = 0;
+    assert_null(gn_breaches_find(&b, "another", USER, START + 1000 * PAUSE));
+    assert_int_equal(b.n, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_first_ones_cost_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(whoever_goes_on_starts_one_program_a_pause, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(programs_that_wait_start_one_a_pause_until_the_level_has_fallen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(asking_takes_no_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_users_and_tenants_do_not_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(whoever_stops_is_soon_rid_of_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_a_pause_nobody_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(records_are_bounded_and_stay_while_somebody_waits, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

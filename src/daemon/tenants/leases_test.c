@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The books of device memory, with workers that are played here: honest ones, silent ones, and many at
+ * random. */
+#include "daemon/tenants/leases.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define MIB UINT64_C(1048576)
+
+/* A worker as the books see it: what it was told, in order. */
+struct worker {
+    struct gn_lease_holder h;
+    int n_answers, n_recalls;
+    uint32_t seq;
+    uint64_t granted;
+    bool tight;
+    /* of the random run */
+    uint64_t leased, used;
+    bool owes, asks, dead;
+};
+
+static struct worker *worker_of(struct gn_lease_holder *h)
+{
+    return gn_container_of(h, struct worker, h);
+}
+
+static void answered(struct gn_lease_holder *h, uint32_t seq, uint64_t granted)
+{
+    struct worker *w = worker_of(h);
+    w->n_answers++;
+    w->seq = seq;
+    w->granted = granted;
+    w->leased += granted;
+    w->asks = false;
+}
+
+static void recalled(struct gn_lease_holder *h, bool tight)
+{
+    struct worker *w = worker_of(h);
+    w->n_recalls++;
+    w->tight = tight;
+    w->owes = true;
+}
+
+static const struct gn_lease_ops ops = {answered, recalled};
+
+static void start(struct gn_lease_account *a, uint64_t limit, struct worker *w, int n)
+{
+    gn_account_init(a, &ops, limit);
+    memset(w, 0, (size_t)n * sizeof *w);
+    for (int i = 0; i < n; i++)
+        gn_holder_join(&w[i].h, a, 0);
+}
+
+static void ask(struct worker *w, uint64_t need, uint64_t want, uint64_t now)
+{
+    static uint32_t seq = 100;
+    assert_int_equal(gn_holder_ask(&w->h, ++seq, need, want, now), 0);
+    if (w->n_answers)
+        assert_true(w->seq <= seq);
+}
+
+static void an_ask_within_the_limit_is_granted_with_some_slack(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[2];
+    start(&a, 80 * MIB, w, 2);
+    ask(&w[0], 8 * MIB, 40 * MIB, 1);
+    assert_int_equal(w[0].n_answers, 1);
+    assert_int_equal(w[0].granted, 17 * MIB); /* an eighth of the 72 that are left */
+    assert_int_equal(a.leased_bytes, 17 * MIB);
+    ask(&w[1], 62 * MIB, 62 * MIB, 1);
+    assert_int_equal(w[1].granted, 62 * MIB);
+    assert_int_equal(w[0].n_recalls, 0);
+    assert_int_equal(gn_account_settle(&a, 1), 0);
+}
+
+static void without_a_limit_all_that_is_wanted_is_granted(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[2];
+    start(&a, 0, w, 2);
+    ask(&w[0], 1, 1 << 20, 1);
+    assert_int_equal(w[0].granted, 1 << 20);
+    /* What no device has is nobody's, so that there is always some for the others. */
+    ask(&w[0], UINT64_MAX - (1 << 20), UINT64_MAX, 1);
+    assert_int_equal(w[0].granted, 0);
+    ask(&w[0], 1, UINT64_MAX, 1);
+    assert_true(w[0].h.leased_bytes == GN_LEASE_MOST);
+    ask(&w[0], 1, 1, 1);
+    assert_int_equal(w[0].granted, 0);
+    ask(&w[1], 1, UINT64_MAX, 1);
+    assert_true(w[1].h.leased_bytes == GN_LEASE_MOST);
+    assert_true(a.leased_bytes == 2 * GN_LEASE_MOST);
+    assert_int_equal(w[0].n_recalls + w[1].n_recalls, 0);
+}
+
+static void what_can_never_be_is_refused_at_once(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[2];
+    start(&a, 100, w, 2);
+    w[1].h.limit_bytes = 30;
+    ask(&w[1], 30, 100, 1);
+    assert_int_equal(w[1].granted, 30);
+    ask(&w[0], 101, 101, 1);
+    assert_int_equal(w[0].n_answers, 1);
+    assert_int_equal(w[0].granted, 0);
+    ask(&w[1], 1, 1, 1);
+    assert_int_equal(w[1].n_answers, 2);
+    assert_int_equal(w[1].granted, 0);
+    assert_int_equal(w[0].n_recalls + w[1].n_recalls, 0);
+    assert_int_equal(a.leased_bytes, 30);
+}
+
+static void slack_of_others_is_recalled_before_a_refusal(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[3];
+    start(&a, 100, w, 3);
+    ask(&w[0], 60, 60, 1);
+    ask(&w[1], 40, 40, 1);
+    ask(&w[2], 50, 50, 1);
+    assert_int_equal(w[2].n_answers, 0);
+    assert_int_equal(w[0].n_recalls, 1);
+    assert_int_equal(w[1].n_recalls, 1);
+    assert_int_equal(w[2].n_recalls, 0);
+    assert_false(w[0].tight);
+    assert_int_equal(gn_holder_returned(&w[1].h, 10, true, 2), 0);
+    assert_int_equal(w[2].n_answers, 0);
+    assert_int_equal(gn_holder_returned(&w[0].h, 40, true, 2), 0);
+    assert_int_equal(w[2].granted, 50);
+    assert_int_equal(a.leased_bytes, 100);
+    /* Nobody has any. */
+    ask(&w[2], 1, 1, 3);
+    assert_int_equal(gn_holder_returned(&w[1].h, 0, true, 3), 0);
+    assert_int_equal(w[2].n_answers, 1);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 3), 0);
+    assert_int_equal(w[2].n_answers, 2);
+    assert_int_equal(w[2].granted, 0);
+}
+
+static void an_answer_older_than_the_ask_does_not_count(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[3];
+    start(&a, 100, w, 3);
+    ask(&w[0], 100, 100, 1);
+    ask(&w[1], 10, 10, 1);
+    ask(&w[2], 10, 10, 1); /* after what w[0] is about to say */
+    assert_int_equal(w[0].n_recalls, 1);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 1), 0);
+    assert_int_equal(w[0].n_recalls, 2);
+    assert_int_equal(w[1].n_answers + w[2].n_answers, 0);
+    assert_int_equal(gn_holder_returned(&w[0].h, 20, true, 1), 0);
+    assert_int_equal(w[1].granted, 10);
+    assert_int_equal(w[2].granted, 10);
+}
+
+static void a_silent_worker_costs_its_tenant_a_bounded_time_once(void **state)
+{
+    struct gn_lease_account a, other;
+    struct worker w[2], stranger;
+    start(&a, 100, w, 2);
+    start(&other, 100, &stranger, 1);
+    ask(&w[0], 90, 90, 1);
+    ask(&w[1], 50, 50, 1);
+    uint64_t at = gn_account_settle(&a, 1);
+    assert_int_equal(at, 1 + GN_LEASE_RECALL_NS);
+    ask(&stranger, 100, 100, 2);
+    assert_int_equal(stranger.granted, 100);
+    assert_int_equal(gn_account_settle(&a, at - 1), at);
+    assert_int_equal(w[1].n_answers, 0);
+    assert_int_equal(gn_account_settle(&a, at), 0);
+    assert_int_equal(w[1].n_answers, 1);
+    assert_int_equal(w[1].granted, 0);
+    ask(&w[1], 50, 50, at);
+    assert_int_equal(w[1].n_answers, 2); /* nobody waits for him again, */
+    assert_int_equal(w[0].n_recalls, 1);
+    assert_int_equal(gn_holder_returned(&w[0].h, 90, true, at), 0); /* until he speaks */
+    ask(&w[1], 50, 50, at);
+    assert_int_equal(w[1].granted, 50);
+}
+
+static void who_is_ending_is_waited_for(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[2];
+    start(&a, 100, w, 2);
+    ask(&w[0], 100, 100, 1);
+    gn_holder_ending(&w[0].h);
+    ask(&w[1], 100, 100, 1);
+    assert_int_equal(w[0].n_recalls, 0);
+    assert_int_equal(w[1].n_answers, 0);
+    gn_holder_gone(&w[0].h, 2);
+    assert_int_equal(w[1].granted, 100);
+    assert_int_equal(a.leased_bytes, 100);
+    /* But not for ever. */
+    memset(&w[0], 0, sizeof w[0]);
+    gn_holder_join(&w[0].h, &a, 0);
+    gn_holder_ending(&w[1].h);
+    ask(&w[0], 1, 1, 3);
+    uint64_t at = gn_account_settle(&a, 3);
+    assert_int_equal(at, 3 + GN_LEASE_ASK_NS);
+    assert_int_equal(gn_account_settle(&a, at), 0);
+    assert_int_equal(w[0].n_answers, 1);
+    assert_int_equal(w[0].granted, 0);
+}
+
+static void death_frees_and_ends_an_ask(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[3];
+    start(&a, 100, w, 3);
+    ask(&w[0], 100, 100, 1);
+    ask(&w[1], 100, 100, 1);
+    ask(&w[2], 60, 60, 1);
+    gn_holder_gone(&w[1].h, 1); /* while it asks */
+    assert_int_equal(w[1].n_answers, 0);
+    gn_holder_gone(&w[0].h, 1); /* while its answer is owed */
+    assert_int_equal(w[2].granted, 60);
+    gn_holder_gone(&w[0].h, 1);
+    gn_holder_gone(&w[2].h, 1);
+    assert_int_equal(a.leased_bytes, 0);
+    assert_true(gn_list_empty(&a.holders) && gn_list_empty(&a.asks));
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, false, 1), -EPROTO);
+    assert_int_equal(gn_holder_ask(&w[0].h, 1, 1, 1, 1), -EPROTO);
+}
+
+static void a_lowered_limit_takes_slack_back_and_stops_grants(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[2];
+    start(&a, 0, w, 2);
+    ask(&w[0], 60, 100, 1);
+    ask(&w[1], 40, 40, 1);
+    gn_account_set_limit(&a, 150, 2);
+    assert_int_equal(w[0].n_recalls, 0);
+    gn_account_set_limit(&a, 50, 2);
+    assert_true(w[0].tight && w[1].tight);
+    assert_int_equal(gn_holder_returned(&w[0].h, 40, true, 2), 0);
+    assert_int_equal(gn_holder_returned(&w[1].h, 0, true, 2), 0);
+    assert_int_equal(a.leased_bytes, 100);
+    ask(&w[1], 1, 1, 2); /* the other one's slack may be there again */
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 2), 0);
+    assert_int_equal(w[1].granted, 0);
+    assert_int_equal(w[1].n_answers, 2);
+    /* What is freed comes back by itself, and below the limit everything is as before. */
+    w[0].n_recalls = w[1].n_recalls = 0;
+    assert_int_equal(gn_holder_returned(&w[0].h, 49, false, 3), 0);
+    assert_int_equal(w[0].n_recalls, 0);
+    assert_int_equal(gn_holder_returned(&w[0].h, 11, false, 3), 0);
+    assert_int_equal(a.leased_bytes, 40);
+    assert_int_equal(w[0].n_recalls, 1);
+    assert_int_equal(w[1].n_recalls, 1);
+    assert_false(w[0].tight || w[1].tight);
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, true, 3), 0);
+    assert_int_equal(gn_holder_returned(&w[1].h, 0, true, 3), 0);
+    ask(&w[1], 10, 10, 3);
+    assert_int_equal(w[1].granted, 10);
+    gn_account_set_limit(&a, 0, 4);
+    ask(&w[1], 1000, 1000, 4);
+    assert_int_equal(w[1].granted, 1000);
+}
+
+static void the_limit_of_one_is_the_lesser(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w;
+    start(&a, 0, &w, 1);
+    assert_int_equal(gn_holder_limit(&w.h), 0);
+    gn_account_set_limit(&a, 70, 1);
+    assert_int_equal(gn_holder_limit(&w.h), 70);
+    w.h.limit_bytes = 90;
+    assert_int_equal(gn_holder_limit(&w.h), 70);
+    gn_account_set_limit(&a, 0, 1);
+    assert_int_equal(gn_holder_limit(&w.h), 90);
+}
+
+static void no_worker_gives_what_it_does_not_have(void **state)
+{
+    struct gn_lease_account a;
+    struct worker w[2];
+    start(&a, 100, w, 2);
+    ask(&w[0], 50, 50, 1);
+    ask(&w[1], 50, 50, 1);
+    assert_int_equal(gn_holder_returned(&w[0].h, 51, false, 1), -EPROTO);
+    assert_int_equal(gn_holder_returned(&w[0].h, UINT64_MAX, false, 1), -EPROTO);
+    assert_int_equal(gn_holder_returned(&w[0].h, 1, true, 1), -EPROTO);  /* nobody asked */
+    assert_int_equal(gn_holder_returned(&w[0].h, 0, false, 1), -EPROTO); /* of nothing */
+    assert_int_equal(gn_holder_ask(&w[0].h, 1, 0, 5, 1), -EPROTO);
+    assert_int_equal(gn_holder_ask(&w[0].h, 1, 5, 4, 1), -EPROTO);
+    ask(&w[0], 50, 50, 1);
+    assert_int_equal(gn_holder_ask(&w[0].h, 2, 50, 50, 1), -EPROTO); /* two at once */
+    assert_int_equal(a.leased_bytes, 100);
+}
+
+/* Eight workers that allocate, free, answer late or never, die and come back; the limit moves. Nobody ever
+ * holds more than is booked, and what is booked grows only within the limit. */
+static void at_random_the_books_never_go_over(void **state)
+{
+    enum { N = 8, STEPS = 200000 };
+    struct gn_lease_account a;
+    struct worker w[N];
+    uint64_t now = 1, limit = 1000, seed = 88172645463325252u, n_granted = 0, n_refused = 0;
+    start(&a, limit, w, N);
+    for (int step = 0; step < STEPS; step++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        uint64_t r = seed >> 8, before = a.leased_bytes, n = r / 64 % 400;
+        struct worker *it = &w[r % N];
+        now += r % 3 ? 1000 : GN_LEASE_RECALL_NS / 7;
+        switch (r / 8 % 8) {
+        case 0:
+        case 1:
+        case 2: /* allocates */
+            if (it->used + n <= it->leased) {
+                it->used += n;
+            } else if (!it->asks) {
+                it->asks = true;
+                int answers = it->n_answers;
+                assert_int_equal(gn_holder_ask(&it->h, (uint32_t)step, it->used + n - it->leased, it->used + n - it->leased + 50, now), 0);
+                if (it->n_answers > answers && it->granted)
+                    n_granted++;
+                n_refused += it->n_answers > answers && !it->granted;
+            }
+            break;
+        case 3:
+        case 4: /* frees */
+            n = n < it->used ? n : it->used;
+            it->used -= n;
+            if (it->tight) {
+                it->leased -= n;
+                assert_int_equal(gn_holder_returned(&it->h, n, false, now), n ? 0 : -EPROTO);
+            }
+            break;
+        case 5: /* answers what it owes */
+            if (it->owes) {
+                it->owes = false;
+                n = it->leased - it->used;
+                it->leased -= n;
+                assert_int_equal(gn_holder_returned(&it->h, n, true, now), 0);
+            }
+            break;
+        case 6: /* dies, and another comes */
+            if (r / 512 % 8 == 0) {
+                gn_holder_gone(&it->h, now);
+                memset(it, 0, sizeof *it);
+                gn_holder_join(&it->h, &a, r & 1024 ? 300 : 0);
+            } else if (r / 512 % 8 == 1) {
+                limit = 200 + r / 4096 % 1500;
+                gn_account_set_limit(&a, limit, now);
+            }
+            break;
+        default:
+            gn_account_settle(&a, now);
+        }
+        uint64_t sum = 0;
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(w[i].leased, w[i].h.leased_bytes);
+            assert_true(w[i].used <= w[i].leased);
+            assert_true(!w[i].h.limit_bytes || w[i].leased <= w[i].h.limit_bytes);
+            sum += w[i].leased;
+        }
+        assert_int_equal(sum, a.leased_bytes);
+        assert_true(a.leased_bytes <= limit || a.leased_bytes <= before);
+    }
+    assert_true(n_granted > 1000 && n_refused > 100);
+    for (int i = 0; i < N; i++)
+        gn_holder_gone(&w[i].h, now);
+    assert_int_equal(a.leased_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_ask_within_the_limit_is_granted_with_some_slack),
+        cmocka_unit_test(without_a_limit_all_that_is_wanted_is_granted),
+        cmocka_unit_test(what_can_never_be_is_refused_at_once),
+        cmocka_unit_test(slack_of_others_is_recalled_before_a_refusal),
+        cmocka_unit_test(an_answer_older_than_the_ask_does_not_count),
+        cmocka_unit_test(a_silent_worker_costs_its_tenant_a_bounded_time_once),
+        cmocka_unit_test(who_is_ending_is_waited_for),
+        cmocka_unit_test(death_frees_and_ends_an_ask),
+        cmocka_unit_test(a_lowered_limit_takes_slack_back_and_stops_grants),
+        cmocka_unit_test(the_limit_of_one_is_the_lesser),
+        cmocka_unit_test(no_worker_gives_what_it_does_not_have),
+        cmocka_unit_test(at_random_the_books_never_go_over),
+    };
+    return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device memory between the books (leases.c) and the workers' sockets: what a worker asks and returns, what
+ * it is told, and the time that an answer may take. gantryd's thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/daemon.h"
+#include "daemon/vgpu/vgpu_internal.h"
+
+static struct gn_vgpu_record *vgpu_of(struct gn_lease_holder *h)
+{
+    return gn_container_of(h, struct gn_vgpu_record, lease);
+}
+
+static void bound(struct gn_vgpu_record *v)
+{
+    const struct gn_daemon *d = v->daemon;
+    const struct gn_platform_record *p = &d->machine.platforms[v->platform];
+    if (v->hosted) /* what else its program's process holds is not the lease's affair */
+        return;
+    gn_walls_follow_lease(&d->walls, p, v->process.fd, v->worker_pid, v->lease.leased_bytes);
+    gn_memory_group_raise(&d->walls.memory_groups, &v->group, gn_vgpus_bound_together(v));
+}
+
+/* Each is counted; a vGPU's first one is told, since a program may try again and again. */
+static void note_refused(struct gn_vgpu_record *v)
+{
+    const struct gn_lease_account *a = &v->tenant->memory;
+    v->tenant->n_refused_leases++;
+    if (v->refused_told)
+        return;
+    v->refused_told = true;
+    gn_quota_log(v->quota, GN_LOG_WARN,
+                 "vgpu=%08x: no more device memory for \"%s\" (%d): it has %llu MiB, the tenant \"%s\" %llu MiB of %llu", v->id, v->program,
+                 (int)v->program_pid, (unsigned long long)v->lease.leased_bytes >> 20, v->tenant->rules.name,
+                 (unsigned long long)a->leased_bytes >> 20, (unsigned long long)a->limit_bytes >> 20);
+}
+
+static void answer(struct gn_lease_holder *h, uint32_t seq, uint64_t granted_bytes)
+{
+    if (granted_bytes)
+        bound(vgpu_of(h));
+    else
+        note_refused(vgpu_of(h));
+    struct gn_worker_leased l = {.granted_bytes = granted_bytes};
+    gn_vgpus_tell_worker(vgpu_of(h), GN_WORKER_LEASED, seq, &l, sizeof l);
+}
+
+static void recall(struct gn_lease_holder *h, bool tight)
+{
+    struct gn_worker_recall r = {.tight = tight};
+    gn_vgpus_tell_worker(vgpu_of(h), GN_WORKER_RECALL, 0, &r, sizeof r);
+}
+
+const struct gn_lease_ops gn_memory_ops = {answer, recall};
+
+int gn_memory_heard(struct gn_vgpu_record *v, const struct gn_frame *f)
+{
+    struct gn_worker_lease l;
+    struct gn_worker_returned r;
+    int rc = -EPROTO;
+    if (f->op != GN_WORKER_LEASE && f->op != GN_WORKER_RETURNED)
+        return 0;
+    if (f->n_fds == 0 && v->driver_up) {
+        if (f->op == GN_WORKER_LEASE && gn_frame_payload(f, &l, sizeof l))
+            rc = gn_holder_ask(&v->lease, f->seq, l.need_bytes, l.want_bytes, gn_now_ns());
+        else if (f->op == GN_WORKER_RETURNED && gn_frame_payload(f, &r, sizeof r) && r.answers <= 1 && r.zero == 0)
+            rc = gn_holder_returned(&v->lease, r.bytes, r.answers, gn_now_ns());
+        if (rc == 0 && f->op == GN_WORKER_RETURNED)
+            bound(v);
+    }
+    gn_memory_settle(v->daemon);
+    return rc ? rc : 1;
+}
+
+/* ---- replies that wait */
+
+static bool is_settled(const struct gn_tenant *t)
+{
+    gn_list_for_each(h, (struct gn_list *)(uintptr_t)&t->memory.holders, struct gn_lease_holder, link)
+    {
+        if (h->recalled && !h->silent && !h->ending)
+            return false;
+    }
+    return true;
+}
+
+void gn_memory_drop_held(struct gn_conn *c)
+{
+    if (!c->held)
+        return;
+    free(c->held);
+    c->held = NULL;
+    c->daemon->n_held--;
+}
+
+static void send_held(struct gn_conn *c)
+{
+    char *reply = c->held;
+    c->held = NULL;
+    c->daemon->n_held--;
+    gn_conn_reply(c, c->held_seq, reply);
+    free(reply);
+}
+
+void gn_memory_hold(struct gn_conn *c, struct gn_tenant *t, uint32_t seq, char *reply)
+{
+    if (c->held)
+        send_held(c); /* one at a time; replies keep their order */
+    c->held = reply;
+    c->held_seq = seq;
+    c->held_for = t;
+    c->held_until_ns = gn_now_ns() + GN_LEASE_RECALL_NS;
+    c->daemon->n_held++;
+    if (!t)
+        send_held(c);
+}
+
+static struct gn_conn *first_over(struct gn_daemon *d, uint64_t now_ns)
+{
+    gn_list_for_each(c, &d->conns, struct gn_conn, link)
+    {
+        if (c->held && (now_ns >= c->held_until_ns || is_settled(c->held_for)))
+            return c;
+    }
+    return NULL;
+}
+
+/* ---- time */
+
+void gn_memory_settle(struct gn_daemon *d)
+{
+    const uint64_t now = gn_now_ns();
+    uint64_t next = 0;
+    gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
+    {
+        if (gn_list_empty(&t->memory.asks))
+            continue;
+        uint64_t at = gn_account_settle(&t->memory, now);
+        if (at && (!next || at < next))
+            next = at;
+    }
+    /* Sending closes who does not read, and with him perhaps others: no walk goes on after it. */
+    struct gn_conn *over;
+    while (d->n_held && (over = first_over(d, now)))
+        send_held(over);
+    if (d->n_held) {
+        gn_list_for_each(c, &d->conns, struct gn_conn, link) if (c->held && (!next || c->held_until_ns < next)) next = c->held_until_ns;
+    }
+    if (next == d->lease_timer_ns)
+        return;
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(next / 1000000000u), .tv_nsec = (long)(next % 1000000000u)}};
+    d->lease_timer_ns = next;
+    (void)timerfd_settime(d->lease_timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+void gn_memory_timer(struct gn_source *timer, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, lease_timer);
+    uint64_t expirations;
+    (void)!read(timer->fd, &expirations, sizeof expirations);
+    d->lease_timer_ns = 0;
+    gn_memory_settle(d);
+}

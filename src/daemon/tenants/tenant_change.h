@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_DAEMON_TENANTS_TENANT_CHANGE_H
+#define GN_DAEMON_TENANTS_TENANT_CHANGE_H
+
+#include "control/control.h"
+#include "daemon/daemon.h"
+
+/* 0, or -errno and nothing has changed. *ret_wait_for: the tenant whose workers have still to follow;
+ * untouched: none. */
+int gn_tenant_change(struct gn_daemon *d, const struct gn_control_change *c, struct gn_tenant **ret_wait_for, struct gn_error *err);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tenants, and who and what they admit. gantryd's thread; no I/O. */
+#include "daemon/tenants/tenants.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/part.h"
+#include "daemon/devices.h"
+
+struct gn_tenant *gn_tenants_find(const struct gn_tenants *t, const char *name)
+{
+    gn_list_for_each(it, (struct gn_list *)(uintptr_t)&t->all, struct gn_tenant, link)
+    {
+        if (strcmp(it->rules.name, *name ? name : GN_TENANT_DEFAULT) == 0)
+            return it;
+    }
+    return NULL;
+}
+
+int gn_tenants_add(struct gn_tenants *t, const struct gn_tenant_rules *rules, struct gn_tenant **ret, struct gn_error *err)
+{
+    if (gn_tenants_find(t, rules->name))
+        return gn_fail(err, EEXIST, "change it with: gantry tenant set", "there is a tenant \"%s\" already", rules->name);
+    if (t->n == GN_MAX_TENANTS)
+        return gn_fail(err, ENOSPC, "remove some", "there are %u tenants, and that is the most", GN_MAX_TENANTS);
+    struct gn_tenant *it = calloc(1, sizeof *it);
+    if (!it)
+        return gn_fail(err, ENOMEM, NULL, "out of memory");
+    it->rules = *rules;
+    gn_account_init(&it->memory, t->ops, rules->memory_limit_bytes);
+    gn_list_append(&t->all, &it->link);
+    t->n++;
+    if (ret)
+        *ret = it;
+    return 0;
+}
+
+int gn_tenants_init(struct gn_tenants *t, const struct gn_lease_ops *ops, const struct gn_tenant_rules *rules, int n, struct gn_error *err)
+{
+    struct gn_tenant_rules plain;
+    gn_list_init(&t->all);
+    t->n = 0;
+    t->ops = ops;
+    gn_tenant_rules_init(&plain, GN_TENANT_DEFAULT);
+    for (int i = 0; i < n; i++)
+        if (strcmp(rules[i].name, GN_TENANT_DEFAULT) == 0)
+            plain = rules[i];
+    int rc = gn_tenants_add(t, &plain, NULL, err);
+    for (int i = 0; i < n && rc == 0; i++)
+        if (strcmp(rules[i].name, GN_TENANT_DEFAULT) != 0)
+            rc = gn_tenants_add(t, &rules[i], NULL, err);
+    explicit_bzero(&plain, sizeof plain);
+    return rc;
+}
+
+static void free_tenant(struct gn_tenants *t, struct gn_tenant *it)
+{
+    gn_list_remove(&it->link);
+    t->n--;
+    explicit_bzero(it->rules.token, sizeof it->rules.token);
+    explicit_bzero(it->psk_token, sizeof it->psk_token);
+    explicit_bzero(&it->psk, sizeof it->psk);
+    free(it);
+}
+
+void gn_tenants_fini(struct gn_tenants *t)
+{
+    if (!t->all.next)
+        return;
+    gn_list_for_each(it, &t->all, struct gn_tenant, link) free_tenant(t, it);
+}
+
+int gn_tenants_may_remove(const struct gn_tenant *tenant, struct gn_error *err)
+{
+    const char *name = tenant->rules.name;
+    if (strcmp(name, GN_TENANT_DEFAULT) == 0)
+        return gn_fail(err, EPERM, "set its limits instead", "the tenant \"%s\" is there always", name);
+    if (tenant->n_vgpus)
+        return gn_fail(err, EBUSY, "end its programs first; gantry ls lists them", "the tenant \"%s\" has %u vGPU%s", name, tenant->n_vgpus,
+                       tenant->n_vgpus == 1 ? "" : "s");
+    return 0;
+}
+
+void gn_tenants_remove(struct gn_tenants *t, struct gn_tenant *tenant)
+{
+    free_tenant(t, tenant);
+}
+
+bool gn_tenants_admit_others(const struct gn_tenants *t)
+{
+    gn_list_for_each(it, (struct gn_list *)(uintptr_t)&t->all, struct gn_tenant, link)
+    {
+        if (gn_tenant_admits_others(&it->rules))
+            return true;
+    }
+    return false;
+}
+
+int gn_tenant_admits(const struct gn_tenant_rules *r, const struct gn_peer *peer)
+{
+    /* A token that is shown has to be the right one, whoever shows it: a mistake is better told than passed
+     * over. */
+    if (peer->n_token && r->n_token)
+        return gn_tenant_token_is(r, peer->token, peer->n_token) ? 0 : -EPERM;
+    if (peer->remote) {
+        bool named = peer->subject && strcmp(peer->subject, r->name) == 0;
+        return named || (peer->anybody && strcmp(r->name, GN_TENANT_DEFAULT) == 0) ? 0 : -EACCES;
+    }
+    if (peer->is_operator || r->any_uid)
+        return 0;
+    if (peer->is_default && strcmp(r->name, GN_TENANT_DEFAULT) == 0 && !gn_tenant_has_rule(r))
+        return 0;
+    for (uint32_t i = 0; i < r->n_uids; i++)
+        if (r->uids[i] == peer->uid)
+            return 0;
+    for (uint32_t i = 0; i < r->n_gids; i++) {
+        if (r->gids[i] == peer->gid)
+            return 0;
+        for (uint32_t j = 0; j < peer->n_groups; j++)
+            if (r->gids[i] == peer->groups[j])
+                return 0;
+    }
+    return -EACCES;
+}
+
+/* Calls found for each device that the selector means. */
+static bool each_selected(const struct gn_selector *s, const struct gn_machine *m, uint32_t platform, uint64_t *bits)
+{
+    bool any = false;
+    int nth = 0;
+    for (uint32_t p = 0; p < m->n_platforms; p++) {
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
+            if (!gn_selector_matches_name(s, m->platforms[p].devices[d].facts.name) || !gn_selector_takes(s, nth++))
+                continue;
+            any = true;
+            if (p == platform)
+                *bits |= UINT64_C(1) << d;
+        }
+    }
+    return any;
+}
+
+uint64_t gn_tenant_devices(const struct gn_tenant_rules *r, const struct gn_machine *m, uint32_t platform)
+{
+    const uint32_t n = m->platforms[platform].n_devices;
+    uint64_t bits = 0;
+    if (!r->n_devices)
+        return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        each_selected(&r->devices[i], m, platform, &bits);
+    return bits;
+}
+
+int gn_tenant_devices_check(const struct gn_tenant_rules *r, const struct gn_machine *m, struct gn_error *err)
+{
+    for (uint32_t i = 0; i < r->n_devices; i++) {
+        uint64_t ignored = 0;
+        if (!each_selected(&r->devices[i], m, 0, &ignored))
+            return gn_fail(err, ENODEV, "gantry devices lists what is there",
+                           "the tenant \"%s\" is to use a device that is not there: \"%s\"%s", r->name, r->devices[i].name,
+                           r->devices[i].index >= 0 ? " with that index" : "");
+    }
+    return 0;
+}
+
+int gn_tenants_floors_check(const struct gn_tenants *t, const struct gn_tenant *it, bool only_before, const struct gn_tenant_rules *rules,
+                            const struct gn_machine *m, struct gn_error *err)
+{
+    for (uint32_t p = 0; p < m->n_platforms && rules->floor; p++) {
+        const uint64_t mine = gn_tenant_devices(rules, m, p);
+        uint64_t sums[GN_WORKER_MAX_DEVICES] = {0};
+        gn_list_for_each(other, (struct gn_list *)(uintptr_t)&t->all, struct gn_tenant, link)
+        {
+            if (other == it && only_before)
+                break;
+            if (other == it || !other->rules.floor)
+                continue;
+            const uint64_t his = gn_tenant_devices(&other->rules, m, p);
+            for (uint32_t d = 0; d < m->platforms[p].n_devices; d++)
+                sums[d] += his >> d & 1 ? other->rules.floor : 0;
+        }
+        for (uint32_t d = 0; d < m->platforms[p].n_devices; d++) {
+            char floor[16], others[16], left[16], fix[128];
+            if (!(mine >> d & 1) || sums[d] + rules->floor <= GN_PART_WHOLE)
+                continue;
+            snprintf(fix, sizeof fix, "at most %s is left; lower the floor, or others'",
+                     gn_part_format(GN_PART_WHOLE - (uint32_t)sums[d], left));
+            return gn_fail(err, ENOSPC, fix,
+                           "with the floor %s of the tenant \"%s\" and the %s of others, more than all of \"%.100s\" "
+                           "would be promised",
+                           gn_part_format(rules->floor, floor), rules->name, gn_part_format((uint32_t)sums[d], others),
+                           m->platforms[p].devices[d].facts.name);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose vGPU it is: vgpu_owner.h. Called when a vGPU is made, and at the commands that owners have. */
+#include "daemon/tenants/vgpu_owner.h"
+
+#include <string.h>
+
+#include "daemon/daemon.h"
+
+struct gn_owner gn_owner_of(const struct gn_conn *c, const struct gn_tenant *t)
+{
+    if (!c->remote)
+        return (struct gn_owner){.kind = GN_OWNER_USER, .uid = c->uid};
+    if (c->n_token && gn_tenant_token_is(&t->rules, c->token, c->n_token))
+        return (struct gn_owner){.kind = GN_OWNER_TOKEN, .token = t->n_tokens};
+    if (c->peer.subject[0] && strcmp(c->peer.subject, t->rules.name) == 0)
+        return (struct gn_owner){.kind = GN_OWNER_CERTIFICATE};
+    return (struct gn_owner){.kind = GN_OWNER_NOBODY};
+}
+
+bool gn_owner_is(const struct gn_owner *o, const struct gn_conn *c, const struct gn_tenant *t)
+{
+    const struct gn_owner asks = gn_owner_of(c, t);
+    return c->tenant == t && o->kind != GN_OWNER_NOBODY && o->kind == asks.kind && o->uid == asks.uid && o->token == asks.token;
+}

@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a vGPU as gantryd sees it, once it is made (create.c) and a worker asked for: the program gets its part when the worker
+ * is up; then only ends are waited for. The worker's pidfd is the one word on its death; everything a worker says is checked like a
+ * program's words.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "daemon/migrate/inbound.h"
+#include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/template.h"
+#include "daemon/migrate/transaction.h"
+#include "daemon/vgpu/tcp_sessions.h"
+#include "daemon/vgpu/vgpu_internal.h"
+#include "shm/counters.h"
+
+#define GRACE_NS         UINT64_C(1000000000) /* for a worker to end by itself */
+#define MAX_QUEUED_BYTES (1u << 20)
+#define FRAMES_A_TURN    16
+
+struct gn_vgpu_record *gn_vgpus_find(struct gn_daemon *d, uint32_t id)
+{
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->id == id) return v;
+    return NULL;
+}
+
+static void bury(struct gn_corpse *corpse)
+{
+    struct gn_vgpu_record *v = gn_container_of(corpse, struct gn_vgpu_record, corpse);
+    bool last = gn_list_empty(&v->daemon->vgpus);
+    gn_quota_put(v->quota);
+    free(v);
+    /* After a crowd, what it took goes back to the system, and gantryd is as small as before. */
+    if (last)
+        (void)malloc_trim(0);
+}
+
+/* What only the start needs. */
+static void drop_program_side(struct gn_vgpu_record *v)
+{
+    gn_quota_close(v->quota, &v->session_fd);
+    gn_quota_close(v->quota, &v->events_fd);
+    gn_quota_close(v->quota, &v->data_fd);
+}
+
+static void gone(struct gn_vgpu_record *v);
+
+/* Made, or not to be: another of its user's may begin. */
+static void end_start(struct gn_vgpu_record *v)
+{
+    v->quota->n_starting -= v->starting;
+    v->starting = false;
+}
+
+static void close_control(struct gn_vgpu_record *v)
+{
+    if (v->control.fd < 0)
+        return;
+    int fd = gn_loop_release(&v->daemon->loop, &v->control);
+    gn_quota_close(v->quota, &fd);
+    gn_frame_reader_fini(&v->reader);
+    gn_frame_writer_fini(&v->writer);
+}
+
+/* When its worker has had long enough to start its driver; 0: it need not. */
+static uint64_t boot_deadline(const struct gn_vgpu_record *v)
+{
+    if (v->hosted || v->spawning || v->driver_up || v->ending || v->process.fd < 0)
+        return 0;
+    return v->asked_ns + v->daemon->start_limit_ms * UINT64_C(1000000);
+}
+
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns && (!b_ns || a_ns < b_ns) ? a_ns : b_ns;
+}
+
+static void set_grace(struct gn_daemon *d, uint64_t at_ns)
+{
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)}};
+    d->grace_at_ns = at_ns;
+    (void)timerfd_settime(d->grace.fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+void gn_vgpus_arm(struct gn_daemon *d)
+{
+    uint64_t first = earlier(gn_move_deadline(d), gn_hosted_deadline(d, gn_now_ns()));
+    first = earlier(gn_caches_deadline(d), first);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        first = earlier(v->ending ? v->kill_at_ns : 0, first);
+        first = earlier(v->return_by_ns, first);
+        first = earlier(gn_host_deadline(v), first);
+        first = earlier(boot_deadline(v), first);
+    }
+    set_grace(d, first);
+}
+
+void gn_vgpus_arm_by(struct gn_daemon *d, uint64_t at_ns)
+{
+    if (at_ns && (!d->grace_at_ns || at_ns < d->grace_at_ns))
+        set_grace(d, at_ns);
+}
+
+/* Once; not again when it is buried. */
+static void leave_scheduler(struct gn_vgpu_record *v)
+{
+    if (!v->shares.joined)
+        return;
+    gn_shares_leave(v);
+    gn_scheduler_leave(v->daemon->scheduler, &v->shares);
+    gn_tracing_end(v->daemon, v);
+}
+
+/* What gantryd holds for a worker that has ended. */
+static void release_worker_resources(struct gn_vgpu_record *v)
+{
+    gn_cache_release(v->daemon, v->cache);
+    v->cache = NULL;
+    gn_memory_group_remove(&v->daemon->walls.memory_groups, &v->group);
+}
+
+void gn_vgpus_free_if_over(struct gn_vgpu_record *v)
+{
+    /* One that is in a file needs no worker, and its program may be coming back. */
+    if (v->conn || v->spawning || v->process.fd >= 0 || !v->reaped || (v->stopped && v->return_by_ns))
+        return;
+    bool was_ending = v->kill_at_ns != 0;
+    struct gn_daemon *d = v->daemon;
+    end_start(v);
+    gn_holder_gone(&v->lease, gn_now_ns());
+    leave_scheduler(v);
+    gn_shares_fini(&v->shares);
+    release_worker_resources(v);
+    v->tenant->n_vgpus--;
+    d->crowd.n_vgpus--;
+    gn_sockets_resume(&d->sockets);
+    close_control(v);
+    drop_program_side(v);
+    gn_worker_log_close(&v->log);
+    gn_vgpus_close_own(&v->ring_fd); /* a session's, whoever made it */
+    gn_vgpus_close_own(&v->counters_fd);
+    gn_quota_close(v->quota, &v->hand_fd);
+    gn_quota_close(v->quota, &v->worker_fd);
+    gn_list_remove(&v->link);
+    if (v->booted) /* others were no program's: a worker that was to take another's place, say */
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: gone", v->id);
+    gn_loop_bury(&d->loop, &v->corpse, bury);
+    if (was_ending)
+        gn_vgpus_arm(d);
+    if (d->stopping && gn_list_empty(&d->vgpus))
+        gn_loop_stop(&d->loop);
+}
+
+void gn_vgpus_kill(struct gn_vgpu_record *v)
+{
+    v->kill_at_ns = 0;
+    if (v->process.fd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, v->process.fd, SIGKILL, NULL, 0);
+}
+
+int gn_vgpus_end(struct gn_vgpu_record *v, struct gn_error *err)
+{
+    if (v->hosted)
+        return gn_fail(err, EOPNOTSUPP, "end the program, or gantry mode VGPU remote, and try again",
+                       "it lives in its program, which would end with it");
+    if (v->move)
+        return gn_fail(err, EBUSY, "wait until that is over", "it is being moved or saved");
+    if (v->stopped)
+        return gn_fail(err, ESRCH, "end the program that waits for it", "it is stopped, and in a file");
+    if (v->ending || (v->process.fd < 0 && !v->spawning))
+        return gn_fail(err, ENOENT, NULL, "it has ended already");
+    gn_vgpus_kill(v);
+    return 0;
+}
+
+/* A program that was to let go of its vGPU and does not answer, since it is stopped maybe: it is told by the sockets' ends. */
+static void let_go(struct gn_vgpu_record *v)
+{
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: \"%s\" (%d) does not say that it has let go of its device; it is not waited for", v->id,
+                 v->program, (int)v->program_pid);
+    gone(v);
+}
+
+void gn_vgpus_end_worker(struct gn_vgpu_record *v)
+{
+    if (v->ending || (!v->spawning && v->process.fd < 0))
+        return;
+    v->ending = true;
+    if (v->control.fd >= 0)
+        (void)gn_frame_push(&v->writer, GN_WORKER_END, 0, 0, NULL, 0, NULL, 0); /* the kill covers a failure */
+    v->kill_at_ns = gn_now_ns() + GRACE_NS;
+    gn_vgpus_arm(v->daemon);
+}
+
+void gn_vgpus_leave(struct gn_vgpu_record *v)
+{
+    v->conn = NULL;
+    gn_move_left(v);
+    v->return_by_ns = 0;
+    gn_holder_ending(&v->lease);
+    drop_program_side(v);
+    gn_vgpus_end_worker(v);
+    gn_vgpus_free_if_over(v);
+}
+
+/* The program asked and cannot have it: its connection goes on without a vGPU. */
+static void refuse(struct gn_vgpu_record *v, int code, const struct gn_error *err)
+{
+    struct gn_conn *c = v->conn;
+    if (c) {
+        c->vgpu = NULL;
+        v->conn = NULL;
+        gn_conn_refuse(c, v->attach_seq, code, err);
+    }
+    gn_vgpus_leave(v);
+}
+
+/* Its worker does not get ready. */
+static void give_up_start(struct gn_vgpu_record *v)
+{
+    struct gn_error err;
+    const unsigned limit_s = v->daemon->start_limit_ms / 1000;
+    gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d has not started its driver within %u s, and is killed", v->id,
+                 (int)v->worker_pid, limit_s);
+    if (v->conn && !v->arrival) {
+        gn_fail(&err, ETIMEDOUT, "try again; an operator may allow more (--start-limit)",
+                "the worker has not started the driver within %u s", limit_s);
+        refuse(v, ETIMEDOUT, &err);
+    }
+    gn_vgpus_kill(v); /* and the others that wait for it hear of its end */
+}
+
+void gn_vgpus_grace(struct gn_source *timer, uint32_t events)
+{
+    struct gn_daemon *d = gn_container_of(timer, struct gn_daemon, grace);
+    uint64_t expirations, now = gn_now_ns();
+    (void)!read(timer->fd, &expirations, sizeof expirations);
+    gn_move_expire(d, now);
+    gn_hosted_watch(d, now);
+    gn_caches_expire(d, now);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->return_by_ns && v->return_by_ns <= now)
+    {
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" has not come back", v->id, v->program);
+        gn_vgpus_leave(v);
+    }
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link) if (v->ending && v->kill_at_ns && v->kill_at_ns <= now)
+    {
+        v->kill_at_ns = 0;
+        if (v->hosted)
+            let_go(v);
+        else
+            gn_vgpus_kill(v);
+    }
+    gn_hosts_expire(d, now);
+    gn_list_for_each(v, &d->vgpus, struct gn_vgpu_record, link)
+    {
+        const uint64_t by_ns = boot_deadline(v);
+        if (by_ns && by_ns <= now)
+            give_up_start(v);
+    }
+    gn_vgpus_arm(d);
+}
+
+static void leave_books(struct gn_vgpu_record *v)
+{
+    leave_scheduler(v);
+    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_memory_settle(v->daemon);
+}
+
+void gn_vgpus_lost(struct gn_vgpu_record *v)
+{
+    leave_books(v);
+    if (v->conn)
+        gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: lost", v->id);
+    gn_vgpus_free_if_over(v);
+}
+
+void gn_vgpus_worker_over(struct gn_vgpu_record *v)
+{
+    const uint64_t limit_bytes = v->lease.limit_bytes;
+    release_worker_resources(v);
+    v->ending = false;
+    v->kill_at_ns = 0;
+    gn_vgpus_arm(v->daemon);
+    gn_holder_gone(&v->lease, gn_now_ns());
+    gn_holder_join(&v->lease, &v->tenant->memory, limit_bytes);
+    gn_memory_settle(v->daemon);
+}
+
+/* What has hosted it does not any more. */
+static void gone(struct gn_vgpu_record *v)
+{
+    struct gn_error err;
+    gn_loop_close(&v->daemon->loop, &v->process);
+    close_control(v);
+    gn_hosts_worker_gone(v);
+    gn_orphans_kill(v->daemon);
+    if (gn_move_worker_died(v))
+        return;
+    if (!v->booted && v->conn) {
+        leave_books(v);
+        gn_fail(&err, ENODEV, "look at what gantryd's log says of it",
+                v->arrival  ? "the new worker ended before it had taken over"
+                : v->hosted ? "the program could not host its vGPU"
+                            : "the worker died while it started the driver");
+        refuse(v, ENODEV, &err);
+        return;
+    }
+    gn_vgpus_lost(v);
+}
+
+static void worker_died(struct gn_source *s, uint32_t events)
+{
+    struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, process);
+    /* A worker may have been exchanged for another between the event and now. */
+    struct pollfd dead = {.fd = v->process.fd, .events = POLLIN};
+    if (v->process.fd < 0 || poll(&dead, 1, 0) < 1)
+        return;
+    gone(v);
+}
+
+/*
+ * The program gets its part, once the worker's driver is up and the worker can be watched. The words on both
+ * come over different sockets, in either order. Not of one that nobody waits for any more: it would be listed as a vGPU until its end.
+ */
+static void tell_program(struct gn_vgpu_record *v)
+{
+    if (!v->driver_up || v->spawning || v->booted || v->ending || v->process.fd < 0)
+        return;
+    if (v->takes_from) {
+        gn_move_up(v);
+        return;
+    }
+    if (v->arrival) {
+        gn_arrival_up(v);
+        return;
+    }
+    struct gn_link_attached a = {.vgpu_id = v->id,
+                                 .platform = v->platform,
+                                 .ring_bytes = v->ring_bytes,
+                                 .events_bytes = v->events_bytes,
+                                 .data_bytes = v->data_bytes,
+                                 .memory_limit_bytes = gn_holder_limit(&v->lease)};
+    int fds[] = {v->session_fd, v->ring_fd, v->events_fd, v->data_fd};
+    v->booted = true;
+    end_start(v);
+    if (v->hosted)
+        gn_vgpus_arm(v->daemon);
+    GN_FAULT("daemon-before-attached");
+    gn_quota_log(v->quota, GN_LOG_INFO, "vgpu=%08x: \"%s\" (%d) attached, worker %d", v->id, v->program, (int)v->program_pid,
+                 (int)v->worker_pid);
+    if (v->conn && v->remote)
+        gn_vgpus_tell_session(v, v->attach_seq);
+    else if (v->conn)
+        gn_conn_send(v->conn, GN_LINK_ATTACHED, v->attach_seq, &a, sizeof a, fds, 4);
+    /* Its worker's socket must not hang up while a program elsewhere has no end of it. */
+    int session_fd = v->session_fd;
+    if (v->remote)
+        v->session_fd = -1;
+    drop_program_side(v);
+    if (v->remote)
+        v->session_fd = session_fd;
+}
+
+/* The template may live in a process namespace of its own, and numbers processes as that does. */
+static pid_t pid_here(int pidfd, pid_t there)
+{
+    char path[32], line[128];
+    int pid = there;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "Pid: %d", &pid) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return pid;
+}
+
+void gn_vgpus_spawned(struct gn_vgpu_record *v, pid_t pid, int pidfd)
+{
+    v->spawning = false;
+    v->reaped = false;
+    v->asked_ns = gn_now_ns();
+    gn_quota_close(v->quota, &v->worker_fd);
+    v->inner_pid = pid;
+    v->worker_pid = pid_here(pidfd, pid);
+    v->process.fd = pidfd;
+    if (gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died) < 0) {
+        gn_vgpus_kill(v);
+        gn_vgpus_close_own(&v->process.fd);
+        if (v->conn) {
+            struct gn_error err;
+            refuse(v, ENOMEM, (gn_fail(&err, ENOMEM, NULL, "cannot watch a worker"), &err));
+            return;
+        }
+        gn_vgpus_leave(v); /* who is to have another's place may be waited for */
+        return;
+    }
+    /* The grace ran out, or the worker left its socket, before there was somebody to kill. */
+    if ((v->ending && v->kill_at_ns == 0) || v->control.fd < 0) {
+        gn_vgpus_kill(v);
+    } else {
+        gn_vgpus_arm_by(v->daemon, boot_deadline(v));
+        tell_program(v);
+    }
+}
+
+/* Was it something that its program has done? Nobody kills a worker with these, and one that is told to end says 0. */
+static bool is_breach(int status, int ended_by)
+{
+    switch (ended_by) {
+    case 0:
+        return WEXITSTATUS(status) != 0;
+    case SIGSYS:
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void gn_vgpus_note_breach(const struct gn_vgpu_record *v)
+{
+    struct gn_daemon *d = v->daemon;
+    gn_breaches_note(&d->breaches, v->tenant->rules.name, v->quota->source, d->breach_pause_ns, gn_now_ns());
+}
+
+static const char *why_ended(const struct gn_vgpu_record *v, int signal)
+{
+    if (signal == SIGSYS)
+        return ", for a system call that no driver makes";
+    if (signal == SIGKILL && gn_memory_group_overflowed(&v->daemon->walls.memory_groups, &v->group))
+        return ", because its memory cgroups or the machine had no memory left";
+    return "";
+}
+
+void gn_vgpus_ended(struct gn_vgpu_record *v, int status)
+{
+    /* The first process of a namespace says so by its exit status (src/wall/processes.c). */
+    const int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
+    v->reaped = true;
+    if (v->booted && is_breach(status, ended_by))
+        gn_vgpus_note_breach(v);
+    gn_worker_log_drain(&v->log); /* its last words before those on its end */
+    char lost[GN_LINK_NAME_BYTES + 64] = "";
+    /* A program that has left has nothing to lose; nor has one whose vGPU another worker has. */
+    if (!v->ending && (v->conn || v->booted) && !gn_move_has_all(v))
+        snprintf(lost, sizeof lost, "; \"%s\" (%d) has lost its device", v->program, (int)v->program_pid);
+    /* A program that notices the loss may hang up before the template tells how the worker ended. */
+    const bool killed_here = v->ending && !v->kill_at_ns;
+    if (ended_by && !killed_here)
+        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d was ended by signal %d%s%s", v->id, (int)v->worker_pid, ended_by,
+                     why_ended(v, ended_by), lost);
+    else if (!v->ending && WEXITSTATUS(status))
+        gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker %d ended with status %d%s", v->id, (int)v->worker_pid,
+                     WEXITSTATUS(status), lost);
+    gn_vgpus_free_if_over(v);
+}
+
+void gn_vgpus_host_lost(struct gn_vgpu_record *v)
+{
+    struct gn_error err;
+    v->reaped = true;
+    if (v->spawning)
+        gn_vgpus_spawn_failed(
+            v, (gn_fail(&err, EPIPE, "look at what gantryd's log says of the driver", "the driver's template process ended"), &err));
+    else
+        gn_vgpus_free_if_over(v);
+}
+
+void gn_vgpus_spawn_failed(struct gn_vgpu_record *v, const struct gn_error *err)
+{
+    v->spawning = false;
+    v->reaped = true;
+    refuse(v, EAGAIN, err);
+}
+
+static void worker_said(struct gn_source *s, uint32_t events)
+{
+    struct gn_vgpu_record *v = gn_container_of(s, struct gn_vgpu_record, control);
+    struct gn_link_error e;
+    struct gn_frame f;
+    int rc = events & EPOLLOUT ? gn_frame_flush(&v->writer) : 0;
+    /* Some at a time: a worker that talks without end keeps nobody else waiting. */
+    for (int i = 0; i < FRAMES_A_TURN && rc >= 0 && (rc = gn_frame_read(&v->reader, &f)) == 1; i++) {
+        if (f.n_fds && f.op != GN_WORKER_SAVED) {
+            rc = -EPROTO;
+        } else if (f.op == GN_WORKER_BOOTED && f.n_payload == 0 && !v->driver_up) {
+            v->driver_up = true;
+            tell_program(v);
+        } else if ((rc = gn_move_heard(v, &f)) == 1) {
+            return;
+        } else if (rc == 0 && (rc = gn_memory_heard(v, &f)) == 1) {
+            /* done */
+        } else if (rc == 0 && f.op == GN_LINK_ERROR && !v->driver_up && v->conn && gn_frame_payload(&f, &e, sizeof e) &&
+                   gn_frame_string_ok(e.what, sizeof e.what) && gn_frame_string_ok(e.fix, sizeof e.fix)) {
+            struct gn_error err;
+            gn_fail(&err, ENODEV, e.fix, "%s", e.what);
+            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: %s", v->id, err.what);
+            refuse(v, ENODEV, &err);
+        } else {
+            rc = -EPROTO;
+        }
+        if (rc == -EPROTO)
+            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: its worker broke the protocol and is killed", v->id);
+        if (v->control.fd < 0)
+            return;
+    }
+    if (rc < 0 && v->hosted && rc != -EPROTO) {
+        gone(v); /* the program has let go of it, or is about to be seen dead */
+        return;
+    }
+    if (rc < 0) {
+        /* Ending, dead, or no longer to be reached: in no case may it go on. */
+        close_control(v);
+        gn_vgpus_kill(v);
+        return;
+    }
+    gn_loop_change(&v->daemon->loop, s, EPOLLIN | (gn_frame_writer_pending(&v->writer) ? EPOLLOUT : 0));
+}
+
+void gn_vgpus_unreachable(struct gn_vgpu_record *v, int rc)
+{
+    if (!v->hosted || (rc != -EPIPE && rc != -ECONNRESET))
+        gn_vgpus_kill(v);
+}
+
+void gn_vgpus_tell_worker(struct gn_vgpu_record *v, uint16_t op, uint32_t seq, const void *payload, size_t n)
+{
+    if (v->control.fd < 0)
+        return;
+    const int rc = gn_frame_push(&v->writer, op, 0, seq, payload, n, NULL, 0);
+    if (rc)
+        gn_vgpus_unreachable(v, rc);
+    else if (gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+}
+
+bool gn_vgpus_is_busy(const struct gn_vgpu_record *v)
+{
+    uint64_t pending = 0;
+    /* Read, not mapped: nothing that a worker does to its segment can hurt here. */
+    return pread(v->counters_fd, &pending, sizeof pending, offsetof(struct gn_counters, pending)) == sizeof pending && pending;
+}
+
+const char *gn_vgpus_state(const struct gn_vgpu_record *v)
+{
+    if (v->move)
+        return "moving";
+    if (v->stopped)
+        return "stopped";
+    if (v->process.fd < 0 && !v->spawning)
+        return "lost";
+    return gn_vgpus_is_busy(v) ? "running" : "idle";
+}
+
+static void init_writer(struct gn_vgpu_record *v)
+{
+    gn_frame_writer_init(&v->writer, v->control.fd, MAX_QUEUED_BYTES);
+    v->writer.sink = &v->quota->sink;
+}
+
+int gn_vgpus_make_control(struct gn_vgpu_record *v)
+{
+    int control[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0)
+        return -errno;
+    v->control.fd = control[0];
+    v->worker_fd = control[1];
+    gn_frame_reader_init(&v->reader, v->control.fd);
+    v->reader.sink = &v->quota->sink;
+    v->reader.max_fds = 1; /* a session's socket, of one that was saved */
+    init_writer(v);
+    return gn_loop_add(&v->daemon->loop, &v->control, EPOLLIN, worker_said);
+}
+
+/* Passthrough: the program is to its vGPU what a worker is, and is watched like one. */
+int gn_vgpus_watch_host(struct gn_vgpu_record *v, const struct gn_conn *c, struct gn_error *err)
+{
+    v->worker_pid = c->pid;
+    v->process.fd = fcntl(c->process.fd, F_DUPFD_CLOEXEC, 0);
+    int rc = v->process.fd < 0 ? -errno : gn_loop_add(&v->daemon->loop, &v->process, EPOLLIN, worker_died);
+    if (rc < 0)
+        gn_vgpus_close_own(&v->process.fd);
+    return rc < 0 ? gn_fail(err, -rc, NULL, "cannot watch the program: %s", strerror(-rc)) : 0;
+}
+
+static void swap_sources(struct gn_loop *l, struct gn_source *a, struct gn_source *b)
+{
+    const struct gn_source was = *a;
+    *a = *b;
+    *b = was;
+    /* epoll is to tell of each by its new place. */
+    a->events = b->events = 0;
+    gn_loop_change(l, a, EPOLLIN);
+    gn_loop_change(l, b, EPOLLIN);
+}
+
+#define SWAP(a, b)                                                                                                                         \
+    do {                                                                                                                                   \
+        __typeof__(a) was_ = (a);                                                                                                          \
+        (a) = (b);                                                                                                                         \
+        (b) = was_;                                                                                                                        \
+    } while (0)
+
+int gn_vgpus_swap_workers(struct gn_vgpu_record *v, struct gn_vgpu_record *n)
+{
+    struct gn_loop *l = &v->daemon->loop;
+    if ((v->control.fd >= 0 && gn_frame_writer_pending(&v->writer)) || n->control.fd < 0 || gn_frame_writer_pending(&n->writer))
+        return -EBUSY;
+    if (v->control.fd >= 0)
+        gn_frame_writer_fini(&v->writer);
+    gn_frame_writer_fini(&n->writer);
+    swap_sources(l, &v->control, &n->control);
+    swap_sources(l, &v->process, &n->process);
+    SWAP(v->reader, n->reader);
+    init_writer(v);
+    if (n->control.fd >= 0)
+        init_writer(n);
+    SWAP(v->log, n->log);
+    SWAP(v->cache, n->cache);
+    SWAP(v->group, n->group);
+    if (v->log.source.fd >= 0) {
+        v->log.source.events = 0;
+        gn_loop_change(l, &v->log.source, EPOLLIN);
+    }
+    if (n->log.source.fd >= 0) {
+        n->log.source.events = 0;
+        gn_loop_change(l, &n->log.source, EPOLLIN);
+    }
+    SWAP(v->worker_pid, n->worker_pid);
+    SWAP(v->inner_pid, n->inner_pid);
+    SWAP(v->reaped, n->reaped);
+    SWAP(v->host, n->host);
+    SWAP(v->template_pid, n->template_pid);
+    SWAP(v->asked_ns, n->asked_ns);
+    SWAP(v->hosted, n->hosted);
+    if (memcmp(v->order, n->order, sizeof v->order) != 0) {
+        /* Nobody holds a grant: the one stands still, and the other one has not begun. What the page says stays. */
+        gn_scheduler_leave(v->daemon->scheduler, &v->shares);
+        SWAP(v->devices, n->devices);
+        for (uint32_t i = 0; i < GN_WORKER_MAX_DEVICES; i++)
+            SWAP(v->order[i], n->order[i]);
+        if (gn_vgpus_join_shares(v))
+            gn_quota_log(v->quota, GN_LOG_WARN, "vgpu=%08x: no memory left to share out its device", v->id);
+    }
+    /* What each has on lease, and owes. Both are in one account, whose sum stays. */
+    SWAP(v->lease.leased_bytes, n->lease.leased_bytes);
+    SWAP(v->lease.tight, n->lease.tight);
+    SWAP(v->lease.recalled, n->lease.recalled);
+    SWAP(v->lease.again, n->lease.again);
+    SWAP(v->lease.silent, n->lease.silent);
+    SWAP(v->lease.recall_until_ns, n->lease.recall_until_ns);
+    return 0;
+}

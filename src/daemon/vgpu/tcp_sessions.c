@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vGPUs whose programs are on other machines: their sessions' names and keys, data connections on their way to workers, and
+ * programs whose connection broke and who have a while to come back. gantryd's thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "daemon/migrate/inbound.h"
+#include "daemon/daemon.h"
+#include "daemon/migrate/transaction.h"
+#include "daemon/vgpu/tcp_sessions.h"
+
+int gn_vgpus_make_session(struct gn_vgpu_record *v, const struct gn_conn *c)
+{
+    v->remote = true;
+    v->secure = c->peer.secure;
+    if (getrandom(v->session, sizeof v->session, 0) != sizeof v->session || getrandom(v->key, sizeof v->key, 0) != sizeof v->key)
+        return -errno;
+    return 0;
+}
+
+/* All of them are looked at, whatever is found: how long it takes tells nothing. */
+static struct gn_vgpu_record *by_name(const struct gn_daemon *d, const unsigned char *session)
+{
+    struct gn_vgpu_record *found = NULL;
+    gn_list_for_each(v, (struct gn_list *)(uintptr_t)&d->vgpus, struct gn_vgpu_record, link)
+    {
+        if (v->remote && gn_secret_same(v->session, session, sizeof v->session))
+            found = v;
+    }
+    return found;
+}
+
+static struct gn_vgpu_record *by_key(const struct gn_daemon *d, const unsigned char *session, const unsigned char *key)
+{
+    struct gn_vgpu_record *v = by_name(d, session);
+    return v && gn_secret_same(v->key, key, sizeof v->key) ? v : NULL;
+}
+
+struct gn_vgpu_record *gn_vgpus_of_conn(const struct gn_conn *c, const unsigned char *session, const unsigned char *key)
+{
+    struct gn_vgpu_record *v = by_key(c->daemon, session, key);
+    return v && v->secure && !c->peer.secure ? NULL : v;
+}
+
+struct gn_vgpu_record *gn_vgpus_for_data(struct gn_daemon *d, const unsigned char *session, const unsigned char *proof)
+{
+    struct gn_vgpu_record *v = by_name(d, session);
+    return v && v->secure ? v : by_key(d, session, proof);
+}
+
+/* A program that has come from another gantryd need not know a token of this one. */
+static int find_session_key(const struct gn_daemon *d, const unsigned char *name, struct gn_tls_psk *ret)
+{
+    const struct gn_vgpu_record *v = by_name(d, name);
+    if (!v || !v->secure)
+        return -ENOENT;
+    memcpy(ret->identity, v->session, sizeof ret->identity);
+    memcpy(ret->key, v->key, sizeof ret->key);
+    return 0;
+}
+
+/* Made once a token: a stranger may ask for keys as often as it likes. */
+static const struct gn_tls_psk *psk_of(struct gn_tenant *t, const struct gn_tls_ops *ops)
+{
+    const struct gn_tenant_rules *r = &t->rules;
+    if (r->n_token < GN_TLS_TOKEN_MIN)
+        return NULL;
+    if (t->psk_n_token == r->n_token && gn_secret_same(t->psk_token, r->token, sizeof r->token))
+        return &t->psk;
+    t->psk_n_token = 0;
+    if (ops->derive(r->token, r->n_token, &t->psk))
+        return NULL;
+    t->psk_n_token = r->n_token;
+    memcpy(t->psk_token, r->token, sizeof r->token);
+    return &t->psk;
+}
+
+int gn_tenants_find_psk(struct gn_daemon *d, const unsigned char *identity, struct gn_tls_psk *ret)
+{
+    const struct gn_tls_ops *ops = gn_tls_load(NULL);
+    int rc = -ENOENT;
+    /* All of them, whatever is found: how long it takes tells nothing. */
+    gn_list_for_each(t, &d->tenants.all, struct gn_tenant, link)
+    {
+        const struct gn_tls_psk *psk = ops ? psk_of(t, ops) : NULL;
+        if (psk && ops->same(psk->identity, identity, sizeof psk->identity)) {
+            *ret = *psk;
+            rc = 0;
+        }
+    }
+    if (rc)
+        rc = gn_arrivals_find_key(d, identity, ret);
+    return rc ? find_session_key(d, identity, ret) : 0;
+}
+
+bool gn_tenants_have_tokens(const struct gn_daemon *d)
+{
+    gn_list_for_each(t, (struct gn_list *)(uintptr_t)&d->tenants.all, struct gn_tenant, link)
+    {
+        if (t->rules.n_token >= GN_TLS_TOKEN_MIN)
+            return true;
+    }
+    return false;
+}
+
+static bool is_alive(const struct gn_vgpu_record *v)
+{
+    return v->booted && !v->ending && v->process.fd >= 0 && v->control.fd >= 0;
+}
+
+/* All of it is, and its program may yet say that it waits, or has said so. */
+static bool is_in_file(const struct gn_vgpu_record *v)
+{
+    const struct gn_move *m = v->move;
+    return v->stopped || (m && m->what == GN_MOVE_SAVE && m->saved && m->how.flags & GN_WORKER_SAVE_STOP);
+}
+
+/* It has a worker, or all of it has gone to one that is about to have it: by that one the program may come back. Or it is in a file. */
+static bool is_kept(const struct gn_vgpu_record *v)
+{
+    return is_alive(v) || (v->booted && (is_in_file(v) || (!v->ending && v->move && v->move->what == GN_MOVE_LOCAL && v->move->saved)));
+}
+
+void gn_vgpus_link(struct gn_vgpu_record *v, int fd)
+{
+    if (!is_alive(v))
+        return;
+    /* A worker that does not read loses this connection, as it would lose any other. */
+    (void)gn_frame_push(&v->writer, GN_WORKER_LINK, 0, 0, NULL, 0, &fd, 1);
+    if (gn_frame_writer_pending(&v->writer))
+        gn_loop_change(&v->daemon->loop, &v->control, EPOLLIN | EPOLLOUT);
+}
+
+int gn_vgpus_return(struct gn_vgpu_record *v, struct gn_conn *c, struct gn_error *err)
+{
+    if (!is_kept(v))
+        return gn_fail(err, ENODEV, NULL, "the session's worker is gone");
+    if (c->vgpu && c->vgpu != v)
+        return gn_fail(err, EBUSY, NULL, "this connection has a vGPU already");
+    struct gn_conn *old = v->conn;
+    if (old && old != c) {
+        /* One that broke without our having heard of it. */
+        old->vgpu = NULL;
+        gn_conn_close(old);
+    }
+    v->conn = c;
+    c->vgpu = v;
+    v->return_by_ns = 0;
+    gn_away_unsettled(v, true);
+    return v->conn == c && is_kept(v) ? 0 : gn_fail(err, ENODEV, NULL, "the session's worker is gone");
+}
+
+void gn_vgpus_tell_session(struct gn_vgpu_record *v, uint32_t seq)
+{
+    struct gn_link_attached_remote a = {.vgpu_id = v->id,
+                                        .platform = v->platform,
+                                        .data_bytes = v->data_bytes,
+                                        .memory_limit_bytes = gn_holder_limit(&v->lease),
+                                        .grace_ms = v->daemon->tcp_grace_ms};
+    memcpy(a.session, v->session, sizeof a.session);
+    memcpy(a.key, v->key, sizeof a.key);
+    (void)gn_frame_push(&v->conn->writer, GN_LINK_ATTACHED_REMOTE, 0, seq, &a, sizeof a, NULL, 0);
+    gn_loop_change(&v->daemon->loop, &v->conn->socket, EPOLLIN | EPOLLOUT);
+    explicit_bzero(&a, sizeof a);
+}
+
+bool gn_vgpus_keep(struct gn_vgpu_record *v)
+{
+    if (!v->remote || !is_kept(v) || v->daemon->stopping)
+        return false;
+    v->conn = NULL;
+    gn_away_unsettled(v, false);
+    v->return_by_ns = gn_now_ns() + v->daemon->tcp_grace_ms * UINT64_C(1000000);
+    gn_vgpus_arm(v->daemon);
+    return true;
+}

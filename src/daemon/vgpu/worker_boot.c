@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a vGPU's worker, or the program that hosts it, is told first; and the start of one that is to take another's place. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/migrate/inbound.h"
+#include "daemon/vgpu/device_choice.h"
+#include "daemon/vgpu/passthrough.h"
+#include "daemon/vgpu/template.h"
+#include "daemon/vgpu/vgpu_internal.h"
+#include "shm/counters.h"
+
+/*
+ * Names the cache that the worker's kernels are kept in. Where the kernel's word on its user has
+ * let the program in, that is the user's, in all tenants. Where a token, a certificate or a
+ * tenant's socket has, which stand for the tenant and say nothing of users, it is the tenant's, by
+ * the user that the worker runs as.
+ */
+static void take_cache(struct gn_vgpu_record *v, const struct gn_conn *program, struct gn_worker_boot_wall *wall)
+{
+    struct gn_daemon *d = v->daemon;
+    const uid_t uid = wall->change_user ? wall->uid : geteuid();
+    const gid_t gid = wall->change_user ? wall->gid : getegid();
+    char name[GN_LINK_TENANT_BYTES + 16];
+    if (program && !program->remote && !program->n_token && !program->is_bound)
+        snprintf(name, sizeof name, "@%u", (unsigned)program->uid);
+    else
+        snprintf(name, sizeof name, "%s@%u", v->tenant->rules.name, (unsigned)uid);
+    gn_cache_release(d, v->cache);
+    bool layered;
+    v->cache = gn_cache_acquire(d, name, uid, gid, &layered, wall->cache, sizeof wall->cache);
+    wall->layered = layered;
+}
+
+uint64_t gn_vgpus_bound_together(const struct gn_vgpu_record *v)
+{
+    /* The program's link is the vGPU's, whichever worker has it. */
+    const bool remote = v->takes_from ? v->takes_from->remote : v->remote;
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    return gn_walls_bound_together(&v->daemon->walls, p, remote, gn_holder_limit(&v->lease), v->lease.leased_bytes);
+}
+
+static void name_group(struct gn_vgpu_record *v, struct gn_worker_boot_wall *wall)
+{
+    struct gn_memory_groups *g = &v->daemon->walls.memory_groups;
+    gn_memory_group_remove(g, &v->group);
+    v->group = gn_memory_group_name(g, gn_vgpus_bound_together(v), wall->group, sizeof wall->group);
+    wall->group_bytes = v->group.most_bytes;
+}
+
+int gn_vgpus_send_boot(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, const int *stdio)
+{
+    const struct gn_platform_record *p = &v->daemon->machine.platforms[v->platform];
+    /* The program's link is the vGPU's, whichever worker has it. */
+    const struct gn_vgpu_record *of = v->takes_from ? v->takes_from : v;
+    struct {
+        struct gn_worker_boot head;
+        unsigned char rest[GN_WORKER_MAX_DEVICES * sizeof(struct gn_worker_boot_device) + sizeof(struct gn_worker_boot_wall)];
+    } b;
+    struct gn_worker_boot_wall wall;
+    size_t n = 0;
+    int null = -1, log = -1, rc;
+    bool secure = false;
+    const bool near = v->arrival && gn_arrival_is_near(v->arrival, &secure);
+    memset(&b, 0, sizeof b);
+    b.head = (struct gn_worker_boot){.vgpu_id = v->id,
+                                     .platform = p->index_in_driver,
+                                     .n_devices = gn_vgpus_n_devices(v),
+                                     .weight = v->weight,
+                                     .ring_bytes = v->ring_bytes,
+                                     .events_bytes = v->events_bytes,
+                                     .data_bytes = v->data_bytes,
+                                     .counters_bytes = GN_COUNTERS_BYTES,
+                                     .takes_turns = v->takes_turns,
+                                     .loads = near             ? GN_WORKER_LOADS_FAR
+                                              : v->arrival     ? GN_WORKER_LOADS_WORKER
+                                              : !v->takes_from ? 0
+                                              : v->loads_file  ? GN_WORKER_LOADS_FILE
+                                              : of->remote     ? GN_WORKER_LOADS_BESIDE
+                                                               : GN_WORKER_LOADS_WORKER,
+                                     .ring_at = v->ring_at,
+                                     .memory_limit_bytes = gn_holder_limit(&v->lease)};
+    if (of->remote) {
+        b.head.remote = of->secure ? GN_WORKER_REMOTE_TLS : GN_WORKER_REMOTE_PLAIN;
+        b.head.grace_ms = v->daemon->tcp_grace_ms;
+        memcpy(b.head.session, of->session, sizeof b.head.session);
+        memcpy(b.head.key, of->key, sizeof b.head.key);
+        if (v->arrival)
+            gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
+    }
+    if (near) {
+        b.head.load_tls = secure;
+        gn_arrival_key(v->arrival, b.head.load_name, b.head.load_key);
+    }
+    gn_frame_string_set(b.head.program, sizeof b.head.program, v->program);
+    gn_frame_string_set(b.head.tenant, sizeof b.head.tenant, v->tenant->rules.name);
+    for (uint32_t k = 0; k < gn_vgpus_n_devices(v); k++) {
+        const uint32_t i = v->order[k];
+        struct gn_worker_boot_device device = {
+            .index = p->devices[i].facts.index, .present_as = p->devices[i].shown_as, .rank = v->ranks[i]};
+        memcpy(b.rest + n, &device, sizeof device);
+        n += sizeof device;
+    }
+    gn_walls_of(&v->daemon->walls, p, program && !program->remote ? program->socket.fd : -1, &wall);
+    if (!v->hosted) {
+        take_cache(v, program, &wall);
+        name_group(v, &wall);
+    }
+    memcpy(b.rest + n, &wall, sizeof wall);
+    n += sizeof wall;
+    if ((stdio[0] < 0 || stdio[1] < 0) && (null = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
+        return -errno;
+    rc = gn_worker_log_open(&v->log, &v->daemon->loop, &log);
+    if (rc) {
+        gn_vgpus_close_own(&null);
+        return rc;
+    }
+    int fds[GN_WORKER_BOOT_FDS] = {
+        [GN_WORKER_BOOT_SESSION] = session_fd,
+        [GN_WORKER_BOOT_RING] = v->ring_fd,
+        [GN_WORKER_BOOT_EVENTS] = v->events_fd,
+        [GN_WORKER_BOOT_DATA] = v->data_fd,
+        [GN_WORKER_BOOT_COUNTERS] = v->counters_fd,
+        [GN_WORKER_BOOT_GRANTS] = v->shares.page.fd,
+        [GN_WORKER_BOOT_TELL] = v->shares.tell_fd,
+        [GN_WORKER_BOOT_STDOUT] = stdio[0] >= 0 ? stdio[0] : null,
+        [GN_WORKER_BOOT_STDERR] = stdio[1] >= 0 ? stdio[1] : null,
+        [GN_WORKER_BOOT_LOG] = log,
+    };
+    rc = gn_frame_push(&v->writer, GN_WORKER_BOOT, 0, 0, &b, sizeof b.head + n, fds, GN_WORKER_BOOT_FDS);
+    gn_vgpus_close_own(&null);
+    gn_vgpus_close_own(&log);
+    return rc;
+}
+
+void gn_vgpus_take_back(struct gn_vgpu_record *v)
+{
+    struct gn_frame_reader reader;
+    struct gn_frame f;
+    gn_frame_reader_init(&reader, v->worker_fd);
+    reader.sink = &v->quota->sink;
+    while (gn_frame_read(&reader, &f) == 1)
+        continue;
+    gn_frame_reader_fini(&reader);
+}
+
+int gn_vgpus_boot_worker(struct gn_vgpu_record *v, const struct gn_conn *program, int session_fd, struct gn_error *err)
+{
+    static const int no_stdio[2] = {-1, -1};
+    int rc = v->id ? 0 : gn_vgpus_make_id(v->daemon, &v->id);
+    if (rc == 0)
+        rc = gn_vgpus_make_control(v);
+    if (rc == 0)
+        rc = gn_vgpus_send_boot(v, program, session_fd, no_stdio);
+    if (rc)
+        gn_fail(err, -rc, NULL, "cannot make a worker: %s", strerror(-rc));
+    else if (v->hosted && (rc = gn_vgpus_watch_host(v, v->takes_from->conn, err)) == 0)
+        gn_hosted_ask(v, v->takes_from);
+    else if (!v->hosted)
+        rc = gn_host_spawn(v, err);
+    return rc;
+}

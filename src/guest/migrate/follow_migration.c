@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program whose vGPU goes to another gantryd (docs/moves.md): a thread of its own connects there, shows the ticket, and waits until
+ * everything is loaded there and the one that is left stands still. Then it decides, by one word, and the session's link is the new one.
+ * Before that nothing of the session is touched: whatever fails, the one that is left is told, and goes on. Threads that call or wait
+ * notice none of this; who needs a segment of memory meanwhile gets it from the old gantryd and passes it to the new one (area.c). When the
+ * new one is on another machine, and the old one was not, this thread then sends what the others put into the ring (ring_relay.c); when it
+ * is on this machine and the old one was not, the new worker takes the ring over again.
+ */
+#include "guest/migrate/ring_relay.h"
+#include "guest/session/session_tcp.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/fault.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CLAIM_NS UINT64_C(120000000000)     /* a driver may be slow to come up */
+#define AHEAD_NS UINT64_C(1000000000000000) /* who is left has a limit of his own, and says so */
+#define READY_NS UINT64_C(70000000000)      /* once all has been written */
+
+struct gn_moving {
+    struct gn_session *s;
+    uint32_t number;
+    int wake; /* an eventfd: something has changed of what stands under moving_lock */
+    struct gn_link_move what;
+    struct gn_link_claimed claimed;
+    struct gn_link_ready ready;
+    bool is_claimed, is_ready; /* have been heard */
+    bool tcp;                  /* that is what the other one is reached by */
+    bool near;                 /* the vGPU is on another machine, and the other one on this: it is to share our memory again */
+    int hand, session;         /* near: what the new worker gets the session by, and our end of the session's new socket; -1 */
+    bool paused, handed;       /* near: the ring is to stand; it does, and the worker knows where */
+    struct gn_remote *turns;   /* and the vGPU shares our memory yet: for when it does not any more */
+};
+
+void gn_session_moving_init(struct gn_session *s)
+{
+    pthread_mutex_init(&s->moving_lock, NULL);
+    pthread_cond_init(&s->moving_wake, NULL);
+    atomic_init(&s->turn_fd, -1);
+}
+
+/* moving_lock. Nothing more is to come from the one that is left: its worker's words come by another way than its gantryd's, over tcp. */
+static bool has_heard_all(const struct gn_moving *m)
+{
+    const struct gn_session *s = m->s;
+    return s->move_leave == m->number && (!gn_session_over_tcp(m->s) || s->move_stands == m->number);
+}
+
+static bool is_off(void *ctx)
+{
+    const struct gn_moving *m = ctx;
+    struct gn_session *s = m->s;
+    pthread_mutex_lock(&s->moving_lock);
+    const bool off = s->move_off == m->number || (s->move_deserted && !has_heard_all(m));
+    pthread_mutex_unlock(&s->moving_lock);
+    return off;
+}
+
+static bool may_leave(const struct gn_moving *m)
+{
+    struct gn_session *s = m->s;
+    pthread_mutex_lock(&s->moving_lock);
+    const bool may = has_heard_all(m) && s->move_off != m->number;
+    pthread_mutex_unlock(&s->moving_lock);
+    return may;
+}
+
+/* Whoever uses the link has this. Over tcp the watcher does, without link_lock, whose holder may wait for what the watcher brings. */
+static pthread_mutex_t *lock_of_link(struct gn_session *s)
+{
+    return gn_session_over_tcp(s) ? gn_remote_link_lock(gn_session_over_tcp(s)) : &s->link_lock;
+}
+
+/* All that the link's end touches: of a session that is to share our memory again that is what is known of segments, too. */
+static void lock_link(struct gn_moving *m)
+{
+    if (m->near)
+        pthread_mutex_lock(&m->s->link_lock);
+    pthread_mutex_lock(lock_of_link(m->s));
+}
+
+static void unlock_link(struct gn_moving *m, pthread_mutex_t *lock)
+{
+    pthread_mutex_unlock(lock);
+    if (m->near)
+        pthread_mutex_unlock(&m->s->link_lock);
+}
+
+/* Whatever the other gantryd has said, each word once. 0, or -errno and why: nothing comes of it. */
+static int hear(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
+{
+    int rc;
+    while ((rc = gn_link_claim_heard(to, &m->claimed, &m->ready, err)) > 0) {
+        bool *heard = rc == GN_LINK_CLAIMED ? &m->is_claimed : &m->is_ready;
+        if (*heard)
+            return gn_fail(err, EPROTO, "see what its log says", "the other gantryd says the same twice");
+        *heard = true;
+    }
+    return rc;
+}
+
+/* Until there is more to know. 0, -ECANCELED: called off; -errno. */
+static int wait_for_more(struct gn_moving *m, struct gn_link *to, uint64_t until_ns, struct gn_error *err)
+{
+    struct pollfd p[2] = {{.fd = gn_link_poll_fd(to), .events = POLLIN}, {.fd = m->wake, .events = POLLIN}};
+    const uint64_t now = gn_now_ns();
+    if (is_off(m))
+        return -ECANCELED;
+    if (now >= until_ns)
+        return gn_fail(err, ETIMEDOUT, "see whether it is stuck", "the other gantryd took too long");
+    const uint64_t rest_ms = (until_ns - now) / 1000000u + 1;
+    if (poll(p, 2, rest_ms < 60000 ? (int)rest_ms : 60000) > 0 && p[1].revents)
+        gn_fd_drain(m->wake);
+    return is_off(m) ? -ECANCELED : 0;
+}
+
+static void close_near(struct gn_moving *m)
+{
+    if (m->hand >= 0)
+        gn_fd_close(m->hand);
+    if (m->session >= 0)
+        gn_fd_close(m->session);
+    m->hand = m->session = -1;
+}
+
+/* Shows the ticket. */
+static int show(struct gn_moving *m, struct gn_link *to, int hand, uint32_t *ret_segments, struct gn_error *err)
+{
+    struct gn_session *s = m->s;
+    struct gn_link_claim claim = {.vgpu_id = s->vgpu_id};
+    pthread_mutex_t *lock = lock_of_link(s);
+    memcpy(claim.ticket, m->what.ticket, sizeof claim.ticket);
+    lock_link(m);
+    claim.n_segments = *ret_segments = m->tcp && !m->near ? 0 : s->area.n_segments - 1;
+    int rc = gn_link_claim(to, &claim, s->ring_segment.fd, hand, err);
+    if (!rc)
+        s->to = to; /* what comes from now on is passed on */
+    unlock_link(m, lock);
+    explicit_bzero(&claim, sizeof claim);
+    return rc;
+}
+
+/* By the other one's socket, and its worker gets what we have of the session. -errno: it is none of this machine's. */
+static int show_near(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+{
+    struct gn_link *to = NULL;
+    uint32_t n_segments;
+    int hand[2] = {-1, -1}, session[2] = {-1, -1};
+    int rc = gn_link_connect_near(&m->what, &to, err);
+    if (!rc && (rc = gn_relay_turn(m->s, is_off, m, err)))
+        gn_link_close(to);
+    if (rc)
+        return rc;
+    if (gn_fd_pair(AF_UNIX, SOCK_STREAM, hand) < 0 || gn_fd_pair(AF_UNIX, SOCK_STREAM, session) < 0)
+        rc = gn_fail(err, errno, NULL, "cannot make a socket: %s", strerror(errno));
+    m->near = true;
+    m->hand = hand[0];
+    m->session = session[0];
+    if (!rc)
+        rc = show(m, to, hand[1], &n_segments, err);
+    if (!rc)
+        *ret = to;
+    if (!rc && (rc = gn_session_hand(m->s, m->hand, session[1], n_segments + 1)))
+        gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session");
+    if (hand[1] >= 0)
+        gn_fd_close(hand[1]);
+    if (session[1] >= 0)
+        gn_fd_close(session[1]);
+    if (!*ret)
+        gn_link_close(to);
+    return rc;
+}
+
+static int show_there(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+{
+    struct gn_link *to = NULL;
+    uint32_t ignored;
+    int rc = gn_session_over_tcp(m->s) ? show_near(m, ret, err) : -EHOSTUNREACH;
+    if (!rc || m->near)
+        return rc;
+    rc = gn_link_connect_claim(m->s->link, &m->what, &to, err);
+    if (!rc && (rc = show(m, to, -1, &ignored, err)))
+        gn_link_close(to);
+    if (!rc)
+        *ret = to;
+    return rc;
+}
+
+static int claim(struct gn_moving *m, struct gn_link **ret, struct gn_error *err)
+{
+    GN_FAULT("program-move-told");
+    int rc = show_there(m, ret, err);
+    const uint64_t until_ns = gn_now_ns() + CLAIM_NS;
+    while (!rc && !m->is_claimed) {
+        rc = hear(m, *ret, err);
+        if (!rc && !m->is_claimed)
+            rc = wait_for_more(m, *ret, until_ns, err);
+    }
+    return rc;
+}
+
+/* Near: once the far worker wants no more, nothing is taken out of the ring, and the new one is told where it goes on. */
+static int stand_still(struct gn_moving *m, struct gn_error *err)
+{
+    struct gn_session *s = m->s;
+    uint64_t ring_at;
+    pthread_mutex_lock(&s->moving_lock);
+    const bool pause = s->move_pause == m->number;
+    pthread_mutex_unlock(&s->moving_lock);
+    if (pause && !m->paused) {
+        m->paused = true;
+        gn_relay_pause(s, m->number);
+    }
+    if (m->handed || !gn_relay_stands(s, &ring_at))
+        return 0;
+    m->handed = true;
+    GN_FAULT("program-stands");
+    const int rc = gn_session_hand_last(m->hand, ring_at);
+    return rc ? gn_fail(err, -rc, NULL, "the other gantryd's worker does not take the session") : 0;
+}
+
+static int wait_until_loaded(struct gn_moving *m, struct gn_link *to, struct gn_error *err)
+{
+    uint64_t until_ns = gn_now_ns() + AHEAD_NS;
+    bool leave = false;
+    int rc = 0;
+    while (!rc) {
+        rc = hear(m, to, err);
+        if (!rc && m->near)
+            rc = stand_still(m, err);
+        if (!leave && (leave = may_leave(m)))
+            until_ns = gn_now_ns() + READY_NS;
+        if (rc || (leave && m->is_ready))
+            break;
+        rc = wait_for_more(m, to, until_ns, err);
+    }
+    return rc;
+}
+
+/*
+ * A poll that has begun knows no descriptor by its number: it would go on to wait for the one that was left, and would not be told that
+ * this has hung up.
+ */
+static void turn(struct gn_session *s)
+{
+    gn_fd_signal(atomic_load_explicit(&s->turn_fd, memory_order_relaxed));
+}
+
+/* Near, and decided; the lock of the link. */
+static void share_again(struct gn_moving *m)
+{
+    struct gn_session *s = m->s;
+    pthread_mutex_lock(&s->socket_lock);
+    /* Under its number, unless it has none, or the program has closed it. */
+    if (s->socket < 0 || gn_fd_replace(m->session, s->socket) < 0) {
+        s->socket = m->session;
+        m->session = -1;
+    }
+    pthread_mutex_unlock(&s->socket_lock);
+    gn_relay_end(s);
+}
+
+/* 0: it lives there. */
+static int move(struct gn_moving *m, struct gn_error *err)
+{
+    struct gn_session *s = m->s;
+    struct gn_link *to = NULL;
+    int rc = claim(m, &to, err);
+    GN_FAULT("program-claimed");
+    if (!rc) {
+        pthread_mutex_lock(lock_of_link(s));
+        rc = gn_link_say_comes(s->link, m->number, m->near) ? -ECANCELED : 0;
+        pthread_mutex_unlock(lock_of_link(s));
+    }
+    if (!rc)
+        rc = wait_until_loaded(m, to, err);
+    if (!to)
+        return rc;
+    GN_FAULT("program-before-go");
+    pthread_mutex_t *lock = lock_of_link(s), *new_lock = m->turns ? gn_remote_link_lock(m->turns) : NULL;
+    lock_link(m);
+    if (new_lock)
+        pthread_mutex_lock(new_lock);
+    s->to = NULL;
+    const uint32_t grace_ms = gn_link_grace_ms(to);
+    if (rc) {
+        gn_link_close(to);
+    } else if ((rc = gn_link_go_over(s->link, to, m->number, &m->claimed, &m->ready))) {
+        gn_fail(err, -rc, NULL, "the other gantryd has gone");
+    } else {
+        s->vgpu_id = m->claimed.vgpu_id;
+        s->platform = m->claimed.platform.index;
+        memcpy(s->address, m->near ? m->what.near : m->what.address, sizeof s->address);
+        if (m->turns)
+            gn_relay_begin(s, m->turns, grace_ms);
+        if (m->near)
+            share_again(m);
+        else if (gn_session_over_tcp(s))
+            gn_remote_go_over(gn_session_over_tcp(s));
+        if (!atomic_load_explicit(&s->remote, memory_order_relaxed))
+            turn(s);
+    }
+    GN_FAULT("program-gone-over");
+    if (new_lock)
+        pthread_mutex_unlock(new_lock);
+    unlock_link(m, lock);
+    return rc;
+}
+
+static void *mover(void *arg)
+{
+    struct gn_moving *m = arg;
+    struct gn_session *s = m->s;
+    struct gn_error err = {{0}, {0}};
+    pthread_mutex_lock(&s->moving_lock);
+    while (s->moving)
+        pthread_cond_wait(&s->moving_wake, &s->moving_lock);
+    s->moving = m;
+    pthread_mutex_unlock(&s->moving_lock);
+    m->tcp = strncmp(m->what.address, "tcp:", 4) == 0;
+    int rc = is_off(m) || gn_session_lost(s)     ? -ECANCELED
+             : m->tcp && !gn_session_over_tcp(s) ? gn_relay_prepare(s, is_off, m, &m->turns, &err)
+                                                 : 0;
+    if (!rc && (rc = move(m, &err)) && m->turns)
+        gn_relay_call_off(s, m->turns);
+    const bool relays = !rc && m->turns;
+    if (rc && m->near)
+        gn_relay_go_on(s);
+    close_near(m);
+    if (rc && rc != -ECANCELED) {
+        pthread_mutex_lock(lock_of_link(s));
+        (void)gn_link_say_stays(s->link, m->number, &err);
+        pthread_mutex_unlock(lock_of_link(s));
+    }
+    pthread_mutex_lock(&s->moving_lock);
+    s->moving = NULL;
+    s->n_moves += !rc;
+    s->move_deserted = false;
+    if (!rc)
+        s->move_leave = s->move_off = s->move_stands = s->move_pause = 0; /* another gantryd's numbers follow */
+    pthread_cond_broadcast(&s->moving_wake);
+    pthread_mutex_unlock(&s->moving_lock);
+    gn_fd_close(m->wake);
+    explicit_bzero(m, sizeof *m);
+    free(m);
+    if (relays)
+        gn_relay_run(s);
+    return NULL;
+}
+
+static void begin(struct gn_session *s, uint32_t number, const struct gn_link_move *what)
+{
+    struct gn_moving *m = calloc(1, sizeof *m);
+    struct gn_error err;
+    /* By the time that it is needed, LEAVE has woken the watcher, who has found it then. */
+    if (atomic_load_explicit(&s->turn_fd, memory_order_relaxed) < 0)
+        atomic_store_explicit(&s->turn_fd, gn_fd_event(EFD_NONBLOCK), memory_order_release);
+    const int wake = gn_fd_event(EFD_NONBLOCK);
+    if (m)
+        *m = (struct gn_moving){.s = s, .number = number, .wake = wake, .what = *what, .hand = -1, .session = -1};
+    if (m && wake >= 0 && atomic_load_explicit(&s->turn_fd, memory_order_relaxed) >= 0 &&
+        !gn_thread_start(GN_THREAD_PREFIX "move", mover, m, NULL))
+        return;
+    gn_fail(&err, EMFILE, "raise its limits, or move it later", "the program has no descriptors, threads or memory left");
+    (void)gn_link_say_stays(s->link, number, &err);
+    gn_fd_close(wake);
+    free(m);
+}
+
+void gn_session_moving_wake_locked(struct gn_session *s)
+{
+    if (s->moving)
+        gn_fd_signal(s->moving->wake);
+}
+
+void gn_session_move_word(void *ctx, uint16_t op, uint32_t number, const struct gn_link_move *what)
+{
+    struct gn_session *s = ctx;
+    if (op == GN_LINK_MOVE) {
+        begin(s, number, what);
+        return;
+    }
+    pthread_mutex_lock(&s->moving_lock);
+    *(op == GN_LINK_LEAVE ? &s->move_leave : &s->move_off) = number;
+    gn_session_moving_wake_locked(s);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+void gn_session_move_stands(struct gn_session *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->move_stands = number;
+    gn_session_moving_wake_locked(s);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+void gn_session_move_pause(struct gn_session *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->move_pause = number;
+    gn_session_moving_wake_locked(s);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+bool gn_session_outlives_gantryd(struct gn_session *s)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->move_deserted = s->moving != NULL;
+    gn_session_moving_wake_locked(s);
+    while (s->moving)
+        pthread_cond_wait(&s->moving_wake, &s->moving_lock);
+    /* Once for each move: the new one may have hung up as well. */
+    const bool moved = s->n_moves != s->n_moves_seen;
+    s->n_moves_seen = s->n_moves;
+    pthread_mutex_unlock(&s->moving_lock);
+    return moved;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program whose vGPU shared its memory and has gone to another machine (docs/moves.md). Its threads notice nothing: they go on putting
+ * messages into the ring and waiting at the same slots and words. A thread of ours takes the worker's place at the ring, and sends what
+ * comes there over tcp with the bytes that it names; what comes back is entered by the watcher. Only memory that was the vGPU's too
+ * (buffers' homes) is not that any more: nobody may be using it without a message when the vGPU goes, and from then on all of it is
+ * transferred. That stays so when it comes back to this machine, where it takes from the ring again, and that thread ends.
+ */
+#include "guest/core/loss.h"
+#include "guest/migrate/ring_relay.h"
+#include "guest/session/session_tcp.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#define HOME_NS  UINT64_C(3000000000) /* for a map or a copy that waits for commands before it */
+#define PAUSE_NS 1000000
+
+/* ---- before */
+
+bool gn_session_await_home(struct gn_session *s)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    while (!gn_session_over_tcp(s) && !atomic_load_explicit(&s->was_far, memory_order_acquire)) {
+        if (gn_session_enter_home(s))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* Addresses that the vGPU has as well. */
+static bool has_window(struct gn_session *s)
+{
+    pthread_mutex_lock(&s->link_lock);
+    const bool used = s->area.window_used != 0;
+    pthread_mutex_unlock(&s->link_lock);
+    return used;
+}
+
+static int empty_homes(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_error *err)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    const uint64_t until_ns = gn_now_ns() + HOME_NS;
+    for (;;) {
+        s->api->settle(s);
+        if (!atomic_load_explicit(&s->n_at_home, memory_order_seq_cst))
+            return 0;
+        if (is_off(ctx))
+            return -ECANCELED;
+        if (gn_now_ns() >= until_ns)
+            return gn_fail(err, EBUSY, "try again when what these wait for has ended",
+                           "the program is mapping or copying buffers that lie in memory that it shares with its vGPU");
+        nanosleep(&pause, NULL);
+    }
+}
+
+int gn_relay_prepare(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_remote **ret, struct gn_error *err)
+{
+    if (atomic_load_explicit(&s->here, memory_order_acquire))
+        return gn_fail(err, EOPNOTSUPP, "gantry mode VGPU remote, and try again", "the vGPU lives in its program");
+    int rc = gn_remote_new(s, ret);
+    if (rc)
+        return gn_fail(err, -rc, NULL, "the program has no memory or descriptors left for a connection");
+    atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
+    rc = empty_homes(s, is_off, ctx, err);
+    if (!rc && has_window(s))
+        rc = gn_fail(err, EOPNOTSUPP, NULL, "it has used shared virtual memory, whose addresses cannot be had on another machine");
+    if (rc)
+        gn_relay_call_off(s, *ret);
+    return rc;
+}
+
+void gn_relay_call_off(struct gn_session *s, struct gn_remote *r)
+{
+    atomic_store_explicit(&s->homes_shut, atomic_load_explicit(&s->was_far, memory_order_relaxed), memory_order_seq_cst);
+    gn_remote_free(r);
+}
+
+void gn_relay_begin(struct gn_session *s, struct gn_remote *r, uint32_t grace_ms)
+{
+    gn_remote_begin(r, grace_ms);
+    atomic_store_explicit(&s->far, r, memory_order_release);
+}
+
+/* ---- after */
+
+/* What a message names goes with it. -EPROTO: it names what is not there. */
+static int pass(struct gn_session *s, struct gn_remote *r, const unsigned char *bytes, uint32_t n_bytes)
+{
+    struct gn_passed passed[GN_MAX_PASSED];
+    struct gn_msg msg;
+    struct gn_area_ref ref;
+    uint64_t n_brought = 0;
+    uint32_t n = 0;
+    if (n_bytes < sizeof msg)
+        return -EPROTO;
+    memcpy(&msg, bytes, sizeof msg);
+    for (const uint16_t *at = s->api->inputs(msg.op); *at; at++) {
+        struct gn_span span;
+        if (*at + sizeof span > n_bytes || n + 1 >= GN_MAX_PASSED)
+            return -EPROTO;
+        memcpy(&span, bytes + *at, sizeof span);
+        /* Its block is used again as soon as this message has been taken, when nobody waits for its answer. */
+        if (span.segment != GN_SPAN_NULL && span.segment != GN_SPAN_INLINE && span.bytes)
+            passed[n++] = (struct gn_passed){{span.segment, 0, span.offset}, span.bytes, msg.reply == GN_NO_REPLY};
+    }
+    if (s->api->brings(bytes, n_bytes, &ref, &n_brought) && ref.segment != GN_SPAN_NULL) {
+        if (!n_brought)
+            n_brought = gn_area_rest_of_block(&s->area, &ref);
+        if (n_brought)
+            passed[n++] = (struct gn_passed){ref, n_brought, false};
+    }
+    return gn_remote_pass(r, (const void *)bytes, n_bytes, passed, n);
+}
+
+struct gn_relay {
+    struct gn_ring_consumer ring;
+    /* moving_lock */
+    uint32_t stands; /* the number of the move for which it does; 0: it does not */
+    bool ends;       /* it is not needed any more */
+};
+
+/* True: another takes from the ring from now on. */
+static bool stand(struct gn_session *s, struct gn_remote *r, struct gn_relay *relay)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    const uint32_t number = s->relay_pause;
+    pthread_mutex_unlock(&s->moving_lock);
+    if (!number)
+        return false;
+    gn_ring_release(&relay->ring);
+    gn_remote_say_paused(r, number);
+    pthread_mutex_lock(&s->moving_lock);
+    relay->stands = number;
+    gn_session_moving_wake_locked(s);
+    while (s->relay_pause == number && !relay->ends)
+        pthread_cond_wait(&s->moving_wake, &s->moving_lock);
+    relay->stands = 0;
+    const bool ends = relay->ends;
+    pthread_mutex_unlock(&s->moving_lock);
+    return ends;
+}
+
+void gn_relay_run(struct gn_session *s)
+{
+    struct gn_remote *r = gn_session_over_tcp(s);
+    const struct gn_waiter waiter = {gn_spin_policy_default(), &s->lost};
+    unsigned char bytes[GN_RING_MAX_BYTES];
+    struct gn_relay relay = {.ends = false};
+    bool ends = false;
+    int rc = gn_ring_consumer_init(&relay.ring, s->view.requests, GN_SESSION_REQUEST_SLOTS, gn_ring_stopped_at(&s->requests), waiter);
+    pthread_mutex_lock(&s->moving_lock);
+    s->relay = &relay;
+    pthread_mutex_unlock(&s->moving_lock);
+    while (!rc && !(ends = stand(s, r, &relay))) {
+        const int n = gn_ring_try_receive(&relay.ring, bytes);
+        if (n == -EAGAIN) {
+            gn_ring_release(&relay.ring);
+            gn_remote_flush(r);
+            rc = gn_ring_wait(&relay.ring);
+        } else {
+            rc = n < 0 ? n : pass(s, r, bytes, (uint32_t)n);
+        }
+    }
+    pthread_mutex_lock(&s->moving_lock);
+    if (s->relay == &relay)
+        s->relay = NULL; /* else the vGPU is far again by now */
+    pthread_mutex_unlock(&s->moving_lock);
+    /* Whoever was left has written into the ring, or the vGPU is lost anyhow. */
+    if (!ends)
+        gn_session_declare_lost(s);
+}
+
+/* ---- back */
+
+static void *run(void *session)
+{
+    gn_relay_run(session);
+    return NULL;
+}
+
+int gn_relay_turn(struct gn_session *s, bool (*is_off)(void *ctx), void *ctx, struct gn_error *err)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    const uint64_t until_ns = gn_now_ns() + HOME_NS;
+    struct gn_remote *r = gn_session_over_tcp(s);
+    if (atomic_load_explicit(&s->remote, memory_order_acquire)) {
+        const int rc = gn_thread_start(GN_THREAD_PREFIX "relay", run, s, NULL);
+        if (rc)
+            return gn_fail(err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
+        atomic_store_explicit(&s->homes_shut, true, memory_order_seq_cst);
+        atomic_store_explicit(&s->far, r, memory_order_release);
+        gn_remote_turn(r);
+        atomic_store_explicit(&s->remote, NULL, memory_order_release);
+    }
+    while (!gn_remote_is_empty(r)) {
+        if (is_off(ctx))
+            return -ECANCELED;
+        if (gn_now_ns() >= until_ns)
+            return gn_fail(err, EBUSY, NULL, "the program is in the middle of what it transfers");
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+void gn_relay_pause(struct gn_session *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->relay_pause = number;
+    if (s->relay)
+        gn_ring_nudge(&s->relay->ring);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+bool gn_relay_stands(struct gn_session *s, uint64_t *ret_at)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    const bool stands = s->relay && s->relay_pause && s->relay->stands == s->relay_pause;
+    if (stands)
+        *ret_at = s->relay->ring.head;
+    pthread_mutex_unlock(&s->moving_lock);
+    return stands;
+}
+
+void gn_relay_go_on(struct gn_session *s)
+{
+    pthread_mutex_lock(&s->moving_lock);
+    s->relay_pause = 0;
+    pthread_cond_broadcast(&s->moving_wake);
+    pthread_mutex_unlock(&s->moving_lock);
+}
+
+void gn_relay_end(struct gn_session *s)
+{
+    struct gn_remote *r = gn_session_over_tcp(s);
+    /* Before anybody can see that it is not far: who waits for his homes looks at both. */
+    atomic_store_explicit(&s->was_far, true, memory_order_release);
+    atomic_store_explicit(&s->far, NULL, memory_order_release);
+    pthread_mutex_lock(&s->moving_lock);
+    if (s->relay)
+        s->relay->ends = true;
+    s->relay_pause = 0;
+    pthread_cond_broadcast(&s->moving_wake);
+    pthread_mutex_unlock(&s->moving_lock);
+    gn_remote_go_home(r);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program whose vGPU is in a file (docs/moves.md). All of the session is here: rings, event table, data
+ * area, both ends of its socket. So it takes nothing but time, and gantryd may end and be started anew: it is
+ * looked for twice a second, and told that here is somebody who waits. The watcher thread alone; whoever
+ * needs more memory from gantryd waits for link_lock meanwhile.
+ */
+#include "guest/core/guest_core.h"
+
+#include "base/descriptor.h"
+#include "guest/session/session_in_process.h"
+
+#include "link/frame.h"
+#include "link/worker_wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_NS         500000000 /* between two looks for a gantryd */
+#define AGAIN_NS        1000000   /* after a restoring that failed */
+#define HAND_TIMEOUT_MS 10000
+
+struct wait {
+    struct gn_session *s;
+    const struct gn_link_stopped *stop;
+    int worker_end;
+    struct gn_platform platform; /* by its names */
+};
+
+static void rest(long ns)
+{
+    const struct timespec pause = {.tv_nsec = ns};
+    nanosleep(&pause, NULL);
+}
+
+/* The program's own, or nothing. */
+static int stdio_or_null(int fd, int *ret_opened)
+{
+    return gn_fd_is_open(fd) ? fd : (*ret_opened = gn_fd_open("/dev/null", O_WRONLY));
+}
+
+static void close_opened(const int opened[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (opened[i] >= 0)
+            gn_fd_close(opened[i]);
+}
+
+int gn_session_hand(struct gn_session *s, int hand, int worker_end, uint32_t n_segments)
+{
+    struct gn_worker_hand message = {.n_segments = n_segments};
+    uint64_t bytes;
+    int opened[2] = {-1, -1};
+    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = worker_end,
+                                         [GN_WORKER_HAND_EVENTS] = s->event_segment.fd,
+                                         [GN_WORKER_HAND_DATA] = gn_area_segment_fd(&s->area, 0, &bytes),
+                                         [GN_WORKER_HAND_STDOUT] = stdio_or_null(STDOUT_FILENO, &opened[0]),
+                                         [GN_WORKER_HAND_STDERR] = stdio_or_null(STDERR_FILENO, &opened[1])};
+    int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &message, sizeof message, fds, GN_WORKER_HAND_FDS);
+    for (uint32_t i = 1; !rc && i < message.n_segments; i++) {
+        struct gn_link_segment_made made = {.index = i};
+        const int fd = gn_area_segment_fd(&s->area, i, &made.bytes);
+        rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made, &fd, 1);
+    }
+    close_opened(opened);
+    return rc;
+}
+
+int gn_session_hand_last(int hand, uint64_t ring_at)
+{
+    const struct gn_worker_hand_last last = {.ring_at = ring_at};
+    int opened[2] = {-1, -1};
+    const int fds[2] = {stdio_or_null(STDOUT_FILENO, &opened[0]), stdio_or_null(STDERR_FILENO, &opened[1])};
+    const int rc = gn_frame_send(hand, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
+    close_opened(opened);
+    return rc;
+}
+
+/* Says that it waits, and waits. 1: restored; -EAGAIN: once more; -EPIPE: gantryd is gone; another -errno: it
+ * does not want us. */
+static int wait_at(const struct wait *w)
+{
+    struct gn_session *s = w->s;
+    struct gn_link_wait message = {.vgpu_id = w->stop->vgpu_id, .platform = s->platform, .n_segments = s->area.n_segments - 1};
+    struct gn_error err;
+    int hand[2];
+    gn_session_wishes(&message.weight, &message.memory_bytes);
+    memcpy(message.key, w->stop->key, sizeof message.key);
+    if (gn_fd_pair(AF_UNIX, SOCK_STREAM, hand) < 0)
+        return -errno;
+    const int fds[GN_LINK_WAIT_FDS] = {[GN_LINK_WAIT_HAND] = hand[1], [GN_LINK_WAIT_RING] = s->ring_segment.fd};
+    int rc = gn_link_wait(s->link, &message, fds, &err);
+    gn_fd_close(hand[1]);
+    while (!rc) {
+        rc = gn_link_wait_heard(s->link, &err);
+        if (rc == GN_LINK_HAND) {
+            /* link_lock: there will be no more segments. When it failed the worker says so, and gantryd. */
+            (void)gn_session_hand(s, hand[0], w->worker_end, s->area.n_segments);
+            rc = 0;
+        }
+    }
+    gn_fd_close(hand[0]);
+    explicit_bzero(message.key, sizeof message.key);
+    return rc == GN_LINK_RESTORED ? 1 : rc;
+}
+
+static bool find_platform(const struct gn_platform_list *all, const struct gn_platform *wanted, uint32_t *ret)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (!strcmp(all->items[i].api, wanted->api) && !strcmp(all->items[i].name, wanted->name)) {
+            *ret = all->items[i].index;
+            return true;
+        }
+    return false;
+}
+
+/* A gantryd that has our platform; -errno: not now. */
+static int look_for_one(struct wait *w)
+{
+    struct gn_session *s = w->s;
+    struct gn_platform_list all;
+    struct gn_link *link;
+    struct gn_error err;
+    int rc = gn_link_connect(s->address[0] ? s->address : NULL, &link, &err);
+    if (rc)
+        return rc;
+    rc = gn_link_platforms(link, &all);
+    if (!rc && !find_platform(&all, &w->platform, &s->platform))
+        rc = -ENODEV;
+    if (rc)
+        gn_link_close(link);
+    else
+        s->link = link;
+    if (!rc) {
+        link->on_move = gn_session_move_word;
+        link->on_host = gn_host_here_take_over;
+        link->on_host_ctx = s;
+    }
+    return rc;
+}
+
+bool gn_session_stopped(struct gn_session *s, const struct gn_link_stopped *stop, int worker_end)
+{
+    struct wait w = {.s = s, .stop = stop, .worker_end = worker_end};
+    struct gn_platform_list all;
+    int rc = 0;
+    pthread_mutex_lock(&s->link_lock);
+    bool known = !gn_link_platforms(s->link, &all);
+    for (uint32_t i = 0; known && i < all.n; i++)
+        if (all.items[i].index == s->platform)
+            w.platform = all.items[i];
+    while (rc != 1) {
+        rc = s->link ? wait_at(&w) : look_for_one(&w);
+        if (!gn_fd_is_ours(s->ring_segment.fd))
+            break; /* the program has closed it: there is nothing left to be handed over */
+        if (rc == -EPIPE || rc == -EPROTO || rc == -ETIMEDOUT || rc == -EBADF) {
+            if (s->link)
+                gn_link_close(s->link);
+            s->link = NULL;
+        }
+        if (rc < 0)
+            rest(rc == -EAGAIN ? AGAIN_NS : LOOK_NS);
+    }
+    gn_fd_close(worker_end);
+    pthread_mutex_unlock(&s->link_lock);
+    return rc == 1;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program on another machine whose vGPU is in a file (docs/moves.md). Nothing of it is to be handed over: what it has sent and the
+ * worker has not taken, it keeps as after any break, and the file says where both stood. So it only waits longer, says so with the stop's
+ * key wherever there is a gantryd at its address, and believes that the vGPU has a worker when that one says so. The watcher thread alone.
+ */
+#include "guest/session/session_tcp_internal.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#define TRY_NS       UINT64_C(1000000000)
+#define LOOK_MS      500   /* between two looks for a gantryd */
+#define ASK_AGAIN_MS 10000 /* it may be gone without a word */
+
+void gn_remote_stop_word(void *session, const struct gn_link_stopped *stop)
+{
+    struct gn_session *s = session;
+    struct gn_remote *r = gn_session_over_tcp(s);
+    struct gn_platform_list all;
+    if (!r)
+        return;
+    if (stop && !atomic_load_explicit(&r->stopped, memory_order_relaxed)) {
+        if (gn_link_platforms(s->link, &all))
+            return;
+        for (uint32_t i = 0; i < all.n; i++)
+            if (all.items[i].index == s->platform)
+                r->platform = all.items[i];
+        atomic_store_explicit(&r->stopped, true, memory_order_release);
+    }
+    /* Of several the last holds. */
+    if (stop)
+        r->stop = *stop;
+    atomic_store_explicit(&r->ask_due, atomic_load_explicit(&r->stopped, memory_order_relaxed), memory_order_release);
+}
+
+/* 1: it has a worker; 0: it waits; -errno. */
+static int ask(struct gn_remote *r)
+{
+    struct gn_session *s = r->s;
+    struct gn_attached a;
+    struct gn_error err;
+    pthread_mutex_lock(&r->dialling);
+    struct gn_link_wait wait = {.vgpu_id = s->vgpu_id};
+    gn_session_wishes(&wait.weight, &wait.memory_bytes);
+    memcpy(wait.key, r->stop.key, sizeof wait.key);
+    atomic_store_explicit(&r->ask_due, false, memory_order_release);
+    const int rc = gn_link_wait_far(s->link, &wait, &r->platform, gn_now_ns() + TRY_NS, &a, &err);
+    /* What came while it was asked may be another stop. */
+    if (rc == 1 && !atomic_load_explicit(&r->ask_due, memory_order_acquire)) {
+        atomic_store_explicit(&r->stopped, false, memory_order_release);
+        explicit_bzero(&r->stop, sizeof r->stop);
+    } else if (!rc) {
+        s->vgpu_id = a.vgpu_id;
+        s->platform = a.platform;
+        r->grace_ns = (uint64_t)a.grace_ms * 1000000u;
+    }
+    pthread_mutex_unlock(&r->dialling);
+    explicit_bzero(wait.key, sizeof wait.key);
+    return rc;
+}
+
+void gn_remote_ask_stopped(struct gn_remote *r)
+{
+    if (ask(r) < 0)
+        gn_remote_broke(r);
+}
+
+static void hear(struct gn_remote *r)
+{
+    pthread_mutex_lock(&r->dialling);
+    (void)gn_link_hear(r->s->link); /* whatever it is, it is asked for */
+    pthread_mutex_unlock(&r->dialling);
+}
+
+/* Until gantryd has said something, or is gone. */
+static void listen(struct gn_remote *r)
+{
+    struct pollfd p = {.fd = gn_link_poll_fd(r->s->link), .events = POLLIN | POLLRDHUP};
+    /* Through TLS it may have come right behind the answer, and poll knows nothing of it. */
+    hear(r);
+    if (!atomic_load_explicit(&r->ask_due, memory_order_acquire) && poll(&p, 1, ASK_AGAIN_MS) > 0)
+        hear(r);
+}
+
+void gn_remote_await_restored(struct gn_remote *r)
+{
+    while (atomic_load_explicit(&r->stopped, memory_order_acquire) && !gn_remote_is_over(r)) {
+        const int rc = ask(r);
+        if (rc < 0)
+            (void)poll(NULL, 0, LOOK_MS);
+        else if (!rc && !atomic_load_explicit(&r->ask_due, memory_order_acquire))
+            listen(r);
+    }
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads libgantry-vgpu.so and speaks to it. The first call that wants a device loads; any thread sends. */
+#include "guest/session/session_in_process.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/list.h"
+#include "base/thread.h"
+#include "guest/core/guest_core.h"
+#include "guest/core/process_end.h"
+#include "link/direct.h"
+#include "link/frame.h"
+#include "link/link_wire.h"
+
+#define SEND_TIMEOUT_MS 10000
+
+struct gn_host_here {
+    struct gn_list link;
+    const struct gn_direct_table *table;
+    struct gn_direct *direct;
+};
+
+/* All that are there, and those that are being made. */
+static struct {
+    pthread_mutex_t lock;
+    struct gn_list all;      /* lock */
+    _Atomic bool has_loaded; /* this process, or the one that it was forked from, has loaded a driver */
+    bool is_inherited;       /* written in a forked child alone: the process that it was forked from has */
+} hosts = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = GN_LIST_INIT(hosts.all)};
+
+static void enter(struct gn_host_here *h)
+{
+    pthread_mutex_lock(&hosts.lock);
+    gn_list_append(&hosts.all, &h->link);
+    pthread_mutex_unlock(&hosts.lock);
+}
+
+/* One that has come to nothing; it stays while threads of it are there. */
+static void drop(struct gn_host_here *h)
+{
+    gn_driver_unloads();
+    pthread_mutex_lock(&hosts.lock);
+    const bool gone = h->table->destroy(h->direct);
+    if (gone)
+        gn_list_remove(&h->link);
+    pthread_mutex_unlock(&hosts.lock);
+    if (gone)
+        free(h);
+}
+
+/* Beside this library, wherever that is, and nowhere else: what the environment or the loader's path names is not looked at. */
+static int library_path(char ret[static PATH_MAX], struct gn_error *err)
+{
+    static const char in_here;
+    Dl_info here;
+    if (!dladdr(&in_here, &here) || !here.dli_fname || !realpath(here.dli_fname, ret))
+        return gn_fail(err, ENOENT, NULL, "cannot tell where Gantry's library lies");
+    char *name = strrchr(ret, '/') + 1;
+    if ((size_t)(name - ret) + sizeof GN_DIRECT_LIBRARY > PATH_MAX)
+        return gn_fail(err, ENAMETOOLONG, NULL, "Gantry's library lies too deep");
+    memcpy(name, GN_DIRECT_LIBRARY, sizeof GN_DIRECT_LIBRARY);
+    return 0;
+}
+
+static int load(const struct gn_direct_table **ret, struct gn_error *err)
+{
+    char path[PATH_MAX];
+    int rc = library_path(path, err);
+    void *library = rc ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (rc)
+        return rc;
+    if (!library)
+        return gn_fail(err, ENOENT, "install Gantry anew", "cannot load what passthrough needs: %s", dlerror());
+    *ret = dlsym(library, GN_DIRECT_SYMBOL);
+    if (!*ret || (*ret)->version != GN_DIRECT_VERSION)
+        return gn_fail(err, EPROTO, "install Gantry anew", "%s is of another version", path);
+    return 0;
+}
+
+static int make(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
+{
+    struct gn_host_here *h = calloc(1, sizeof *h);
+    int rc = h ? load(&h->table, err) : gn_fail(err, ENOMEM, NULL, "out of memory");
+    if (!rc && !(h->direct = h->table->create()))
+        rc = gn_fail(err, ENOMEM, NULL, "out of memory");
+    if (rc) {
+        gn_fd_close(control_fd);
+        free(h);
+        return rc;
+    }
+    enter(h);
+    atomic_store_explicit(&hosts.has_loaded, true, memory_order_relaxed);
+    rc = h->table->boot(h->direct, library, control_fd, take_over, err);
+    gn_driver_is_up();
+    if (!rc)
+        rc = h->table->host(h->direct, err);
+    if (rc)
+        drop(h);
+    else
+        *ret = h;
+    return rc;
+}
+
+static int host(bool take_over, const char *library, int control_fd, struct gn_host_here **ret, struct gn_error *err)
+{
+    if (!gn_driver_enter(take_over)) {
+        gn_fd_close(control_fd);
+        return gn_fail(err, ECANCELED, NULL, "the program ends");
+    }
+    const int rc = make(take_over, library, control_fd, ret, err);
+    gn_driver_left();
+    return rc;
+}
+
+int gn_host_here_open(void *ctx, const char *library, int control_fd, struct gn_error *err)
+{
+    return host(false, library, control_fd, ctx, err);
+}
+
+/* ---- later */
+
+struct wish {
+    struct gn_session *session;
+    int control_fd;
+    char library[GN_LINK_DRIVER_BYTES];
+};
+
+/* Nobody has called for it, so nobody else is told. The vGPU stays where it is. Takes the descriptor. */
+static void refuse(int control_fd, const struct gn_error *err)
+{
+    struct gn_link_error e = {.code = ECANCELED};
+    gn_frame_string_set(e.what, sizeof e.what, err->what);
+    gn_frame_string_set(e.fix, sizeof e.fix, err->fix);
+    (void)gn_frame_send(control_fd, SEND_TIMEOUT_MS, GN_LINK_ERROR, 0, 0, &e, sizeof e, NULL, 0);
+    gn_fd_shutdown(control_fd); /* a forked child may have it, too */
+    gn_fd_close(control_fd);
+}
+
+static void *take_over(void *arg)
+{
+    struct wish *w = arg;
+    struct gn_host_here *h = NULL;
+    struct gn_error err;
+    /* What is cleared of a vGPU whose take-over has failed closes its own, whenever that is. */
+    const int our_fd = gn_fd_duplicate(w->control_fd);
+    if (our_fd < 0) {
+        gn_fail(&err, errno, NULL, "no descriptor is left in the program: %s", strerror(errno));
+        refuse(w->control_fd, &err);
+    } else if (host(true, w->library, w->control_fd, &h, &err)) {
+        refuse(our_fd, &err);
+    } else {
+        gn_fd_close(our_fd);
+        atomic_store_explicit(&w->session->replies.at_once, true, memory_order_relaxed);
+        atomic_store_explicit(&w->session->here, h, memory_order_release);
+    }
+    free(w);
+    return NULL;
+}
+
+void gn_host_here_take_over(void *ctx, const char *library, int control_fd)
+{
+    struct gn_error err;
+    if (hosts.is_inherited) {
+        /* Its threads are gone, and its locks are as those threads left them. */
+        gn_fail(&err, ECANCELED, NULL,
+                "the program was forked from one that had loaded a driver, which does not work in "
+                "a forked process");
+        refuse(control_fd, &err);
+        return;
+    }
+    struct wish *w = malloc(sizeof *w);
+    if (!w) {
+        gn_fail(&err, ENOMEM, NULL, "no memory is left in the program");
+        refuse(control_fd, &err);
+        return;
+    }
+    *w = (struct wish){.session = ctx, .control_fd = control_fd};
+    snprintf(w->library, sizeof w->library, "%s", library);
+    const int rc = gn_thread_start(GN_THREAD_PREFIX "host", take_over, w, NULL);
+    if (rc) {
+        gn_fail(&err, -rc, NULL, "the program can start no thread: %s", strerror(-rc));
+        refuse(control_fd, &err);
+        free(w);
+    }
+}
+
+int gn_host_here_send(struct gn_host_here *h, const void *message, uint32_t n_bytes)
+{
+    return h->table->send(h->direct, message, n_bytes);
+}
+
+void gn_host_here_forked(struct gn_host_here *h)
+{
+    h->table->forked(h->direct);
+}
+
+void gn_host_here_forget(void)
+{
+    pthread_mutex_init(&hosts.lock, NULL);
+    gn_list_init(&hosts.all);
+    hosts.is_inherited = atomic_load_explicit(&hosts.has_loaded, memory_order_relaxed);
+}
+
+void gn_host_here_process_ends(uint64_t until_ns)
+{
+    /* A signal's handler may call exit() while the thread that it interrupts holds the lock. */
+    while (pthread_mutex_trylock(&hosts.lock)) {
+        if (gn_now_ns() >= until_ns)
+            return;
+        sched_yield();
+    }
+    gn_list_for_each(h, &hosts.all, struct gn_host_here, link) h->table->process_ends(h->direct, until_ns);
+    pthread_mutex_unlock(&hosts.lock);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_GUEST_SESSION_SESSION_TCP_INTERNAL_H
+#define GN_GUEST_SESSION_SESSION_TCP_INTERNAL_H
+
+#include "guest/session/session_tcp.h"
+
+#include "link/stream_in.h"
+#include "link/stream_out.h"
+
+/* What session_tcp.c (records, and who reads and sends them) and session_tcp_watch.c (connections, the watcher thread) share. */
+#define MAX_LANDINGS 128u
+/* How long after a read by a waiting thread the watcher leaves the socket alone. */
+#define GN_REMOTE_LEASE_NS 1000000u
+#define MAX_WANTS          256u /* files asked for at once: builds over there have as many threads at most */
+
+struct gn_remote {
+    struct gn_wait_hook hook;
+    struct gn_session *s;
+    uint64_t grace_ns;
+    int epoll_fd, wake_fd, flush_fd, lease_fd;
+    int nudge_fd;             /* polled by whoever reads, but for the watcher */
+    pthread_mutex_t dialling; /* whoever uses the session's link */
+    struct gn_stream_out out;
+    _Atomic uint64_t clock_ahead; /* of the worker's, against ours */
+    _Atomic uint64_t trip_ns;     /* there and back, when it was last measured */
+    pthread_mutex_t landings_lock;
+    struct landing {
+        uint32_t segment; /* GN_NO_BLOCK: unused */
+        uint64_t offset, bytes;
+        char *to;
+    } landings[MAX_LANDINGS];                /* landings_lock */
+    pthread_cond_t landings_wake;            /* landings_lock */
+    const struct landing *_Atomic receiving; /* what the record comes into that is being read; landings_lock to begin, NULL: none */
+    /* whoever has the role */
+    struct gn_tcp tcp;
+    struct gn_stream_in in;
+    struct gn_spin_habit habit;
+    /* any thread; sequentially consistent, so that nobody parks while nobody reads */
+    _Alignas(64) _Atomic uint32_t role;
+    _Atomic uint32_t n_parked, baton;
+    _Atomic uint32_t n_inside; /* threads that send and land by themselves, or wait by the hook; now */
+    _Atomic uint32_t n_hooked;
+    _Atomic bool turned;      /* no more of them come */
+    _Atomic uint32_t n_turns; /* how often a waiting thread has read; whoever has the role counts */
+    _Atomic bool broken;
+    _Atomic bool cut_off;      /* the program has closed its descriptors */
+    _Atomic bool leaving;      /* the program has said goodbye */
+    _Atomic bool gone_over;    /* to another gantryd, whose worker has not been connected with yet */
+    _Atomic bool gone_home;    /* to a gantryd of this machine: this is over */
+    _Atomic bool room_watched; /* whoever reads also waits for room in the socket */
+    _Atomic bool flush_armed, lease_armed;
+    uint32_t n_segments; /* link_lock */
+    /* The vGPU is in a file, or is said to be (stopped_tcp.c): dialling, but for the flags. */
+    _Atomic bool stopped, ask_due; /* gantryd is to be asked whether it waits there */
+    struct gn_link_stopped stop;
+    struct gn_platform platform; /* by its names */
+    /* Files that a build over there includes: asked by whoever reads, answered by the watcher. */
+    pthread_mutex_t wants_lock;
+    struct gn_list wants;         /* wants_lock */
+    uint32_t n_wants;             /* wants_lock */
+    _Atomic bool answers_waiting; /* for room */
+    struct want *answering;       /* the watcher's */
+};
+
+struct want {
+    struct gn_list link;
+    uint32_t seq, n;
+    /* once it is being answered */
+    bool begun;
+    int fd;
+    uint64_t at;
+    struct gn_session_file file;
+    char payload[];
+};
+
+/* Sets a timer. */
+void gn_remote_arm(int timer, uint64_t ns);
+/* The role of reading: false: somebody has it. */
+bool gn_remote_take_role(struct gn_remote *r);
+/* Passes it on to somebody who waits for it. */
+void gn_remote_leave_role(struct gn_remote *r);
+/* Everybody who sleeps looks again. */
+void gn_remote_wake_all(struct gn_remote *r);
+/* The connection is no more: the watcher sees to a new one. */
+void gn_remote_broke(struct gn_remote *r);
+/*
+ * The program has closed descriptors of this: it is lost, and the watcher may sleep for ever. Any
+ * thread.
+ */
+void gn_remote_cut_off(struct gn_remote *r);
+/* The program leaves, or has cut the session off: no connection is made any more. */
+static inline bool gn_remote_is_over(struct gn_remote *r)
+{
+    return atomic_load_explicit(&r->leaving, memory_order_seq_cst) || atomic_load_explicit(&r->cut_off, memory_order_seq_cst);
+}
+/* The watcher, when ask_due says so: what holds is asked for. */
+void gn_remote_ask_stopped(struct gn_remote *r);
+/* The watcher, while there is no connection: until the vGPU has a worker again, or the program leaves. */
+void gn_remote_await_restored(struct gn_remote *r);
+/* With the role, of a connection that is not read from any more: what it was in the middle of is off. */
+void gn_remote_dropped(struct gn_remote *r);
+extern const struct gn_in_ops gn_remote_in_ops;
+extern const struct gn_wait_hook gn_remote_hook;
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GN_VGPU_CORE_COMMAND_INTERNAL_H
+#define GN_VGPU_CORE_COMMAND_INTERNAL_H
+
+#include "vgpu/core/vgpu_core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * What command.c, device.c and saved_commands.c, and nobody else, know of a command. What stands here whole is on the path of every
+ * command, and is no call there.
+ */
+
+static inline const struct gn_command_head *gn_command_head_of(const struct gn_command *c)
+{
+    return (const void *)(c->bytes + sizeof(struct gn_msg));
+}
+
+static inline const struct gn_msg *gn_command_msg_of(const struct gn_command *c)
+{
+    return (const void *)c->bytes;
+}
+
+/*
+ * A command of these bytes, which are copied, and of this queue, whose reference it takes, with one reference of its own. Nothing in
+ * it has been looked at. Whoever takes it in. NULL: no memory, and the reference is the caller's still.
+ */
+static inline struct gn_command *gn_command_new(struct gn_vgpu *v, const struct gn_request_class *class, struct gn_vobject *queue,
+                                                const void *bytes, uint32_t n_bytes)
+{
+    struct gn_command *c = calloc(1, sizeof *c + n_bytes);
+    if (!c)
+        return NULL;
+    c->vgpu = v;
+    c->class = class;
+    c->queue = queue->detail;
+    c->queue_object = queue;
+    atomic_init(&c->n_refs, 1);
+    gn_list_init(&c->link);
+    gn_list_init(&c->batch_link);
+    c->n_bytes = n_bytes;
+    memcpy(c->bytes, bytes, n_bytes);
+    return c;
+}
+
+/* What it needed until it was given to the driver, or until its end. Any thread that holds no lock. */
+void gn_command_drop_objects(struct gn_command *c);
+
+/* Once given to the driver, a command no longer needs those before it: keeping them would keep the whole chain. */
+static inline void gn_command_drop_producers(struct gn_command *c)
+{
+    for (uint32_t i = 0; i < c->n_producers; i++)
+        gn_command_unref(c->producers[i]);
+    c->n_producers = 0;
+}
+
+/* The command never was: its event's index is the guest's again as soon as it hears of it. vgpu->lock. */
+static inline void gn_command_forget_event_locked(struct gn_command *c)
+{
+    const uint32_t event = gn_command_head_of(c)->event;
+    struct gn_vevent *e = event == GN_NO_EVENT ? NULL : gn_vevent_at(c->vgpu, event);
+    if (e) {
+        e->state = GN_EVENT_OVER;
+        e->error = 0;
+    }
+}
+
+/* Links it with what it waits for: as many indices of events as it has waits, none of which need be one. vgpu->lock. */
+void gn_command_enter_waits_locked(struct gn_command *c, const uint32_t *waits);
+/* It waits for bulk data, too: all of it up to this batch. vgpu->lock. */
+static inline void gn_command_await_batch_locked(struct gn_command *c, uint64_t batch)
+{
+    c->batch = batch;
+    c->n_blockers++;
+    gn_list_append(&c->vgpu->batch_waiters, &c->batch_link);
+}
+
+#endif

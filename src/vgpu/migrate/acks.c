@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker says to the one whose vGPU it takes over; see acks.h. It may be on another machine: it is believed nothing. */
+#include "vgpu/migrate/acks.h"
+
+#include "base/clock.h"
+#include "link/worker_wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int nothing_heard(int rc, struct gn_error *err)
+{
+    return gn_fail(err, rc == -ETIMEDOUT ? ETIMEDOUT : EPIPE, NULL,
+                   rc == -ETIMEDOUT ? "the other worker took too long" : "the other worker has ended");
+}
+
+/* Adds what a frame says to *ids. */
+static int take_kept(const struct gn_frame *f, uint64_t **ids, uint32_t *n, struct gn_error *err)
+{
+    const uint32_t more = f->n_payload / (uint32_t)sizeof **ids;
+    if (!more || f->n_payload % sizeof **ids || more > GN_HEARD_KEPT_MOST - *n)
+        return gn_fail(err, EPROTO, NULL, "the other worker says what cannot be");
+    uint64_t *all = realloc(*ids, (*n + more) * sizeof **ids);
+    if (!all)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to go back");
+    memcpy(all + *n, f->payload, f->n_payload);
+    *ids = all;
+    *n += more;
+    return 0;
+}
+
+int gn_heard_fits(struct gn_frame_reader *from, uint32_t timeout_ms, uint32_t *ret_others, uint64_t **ret_ids, uint32_t *ret_n,
+                  struct gn_error *err)
+{
+    const uint64_t until_ns = gn_now_ns() + timeout_ms * UINT64_C(1000000);
+    uint64_t *ids = NULL;
+    uint32_t n = 0;
+    int rc = 0;
+    while (!rc) {
+        const uint64_t now_ns = gn_now_ns();
+        struct gn_frame f;
+        const int heard = gn_frame_wait(from, until_ns > now_ns ? (int)((until_ns - now_ns) / 1000000) : 0, &f);
+        if (heard == 1 && !f.n_fds && f.op == GN_WORKER_HAND_FITS && !f.n_payload) {
+            *ret_others = f.seq;
+            break;
+        }
+        rc = heard == 1 && !f.n_fds && f.op == GN_WORKER_HAND_KEPT && ret_ids ? take_kept(&f, &ids, &n, err) : nothing_heard(heard, err);
+    }
+    if (rc || !ret_ids) {
+        free(ids);
+        return rc;
+    }
+    *ret_ids = ids;
+    *ret_n = n;
+    return 0;
+}
+
+int gn_heard_made(struct gn_frame_reader *from, int timeout_ms, uint32_t step, uint32_t *made, struct gn_error *err)
+{
+    while (*made < step) {
+        struct gn_frame f;
+        const int heard = gn_frame_wait(from, timeout_ms, &f);
+        if (heard != 1 || f.op != GN_WORKER_HAND_MADE || f.n_payload || f.n_fds)
+            return nothing_heard(heard, err);
+        const uint32_t before = *made;
+        *made = f.seq;
+        if (*made <= before)
+            return gn_fail(err, EPROTO, NULL, "the other worker says again what it has said");
+    }
+    return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker remembers of contents that came out of a program, for when they go back; see delta_base.h. */
+#include "vgpu/migrate/delta_base.h"
+
+#include "stream/known.h"
+#include "vgpu/migrate/outgoing.h"
+#include "vgpu/core/vgpu_core.h"
+#include "vgpu/migrate/write_tracking.h"
+
+#include <stdlib.h>
+
+struct way {
+    struct gn_writes *writes; /* held by its being followed */
+    struct gn_page_table *table;
+    uint64_t memory;
+    bool by_device;
+};
+
+struct gn_way_back {
+    struct gn_vgpu *v;
+    uint64_t number;
+    struct gn_page_hasher here, there;
+    struct way *ways;
+    uint32_t n, capacity;
+    struct gn_known_ids places; /* in ways */
+    bool stops;
+    bool follows; /* something has come that is to be followed: most programs' memory is their own, and costs nothing here */
+};
+
+void gn_way_back_begin(struct gn_vgpu *v, uint64_t number)
+{
+    struct gn_error ignored;
+    struct gn_way_back *b = calloc(1, sizeof *b);
+    if (!b || gn_page_hasher_init(&b->here, GN_PAGE_HASH_XXH3, GN_OUTGOING_PAGE_BYTES, 0, false, &ignored) ||
+        gn_page_hasher_init(&b->there, GN_PAGE_HASH_NH, GN_OUTGOING_PAGE_BYTES, 0, false, &ignored)) {
+        if (b)
+            gn_page_hasher_fini(&b->here);
+        free(b);
+        return;
+    }
+    b->v = v;
+    b->number = number;
+    v->way_back = b;
+}
+
+void gn_way_back_end(struct gn_way_back *b)
+{
+    if (!b)
+        return;
+    if (b->follows)
+        gn_vgpu_follow_writes_no_more(b->v);
+    for (uint32_t i = 0; i < b->n; i++)
+        gn_writes_unfollow(b->v, b->ways[i].writes, GN_FOLLOWED_BACK);
+    gn_page_hasher_fini(&b->here);
+    gn_page_hasher_fini(&b->there);
+    gn_known_fini(&b->places);
+    free(b->ways);
+    b->v->way_back = NULL;
+    free(b);
+}
+
+void gn_way_back_expect(struct gn_way_back *b, uint64_t memory, uint64_t bytes, struct gn_writes *writes, bool by_device)
+{
+    if (b->n == b->capacity) {
+        const uint32_t more = b->capacity ? 2 * b->capacity : 64;
+        struct way *ways = realloc(b->ways, more * sizeof *ways);
+        if (!ways)
+            return;
+        b->ways = ways;
+        b->capacity = more;
+    }
+    struct way *w = &b->ways[b->n];
+    *w = (struct way){.writes = writes, .memory = memory, .by_device = by_device};
+    if (gn_writes_follow(b->v, writes, GN_FOLLOWED_BACK, gn_way_back_hasher(b, by_device), bytes, &w->table))
+        return;
+    if (gn_known_put(&b->places, memory, b->n)) {
+        gn_writes_unfollow(b->v, writes, GN_FOLLOWED_BACK);
+        return;
+    }
+    b->n++;
+    if (b->follows)
+        return;
+    /* Nothing runs yet: there is nothing to wait for. */
+    (void)gn_vgpu_follow_writes(b->v, 0);
+    b->follows = true;
+}
+
+static struct way *find(const struct gn_way_back *b, uint64_t memory)
+{
+    const uint32_t *at = gn_known_find(&b->places, memory);
+    return at ? &b->ways[*at] : NULL;
+}
+
+/* The last one takes its place. */
+static void drop(struct gn_way_back *b, struct way *w)
+{
+    gn_known_remove(&b->places, w->memory);
+    *w = b->ways[--b->n];
+    uint32_t *at = gn_known_find(&b->places, w->memory);
+    if (at)
+        *at = (uint32_t)(w - b->ways);
+}
+
+void gn_way_back_gone(struct gn_way_back *b, uint64_t memory)
+{
+    struct way *w = find(b, memory);
+    if (!w)
+        return;
+    gn_writes_unfollow(b->v, w->writes, GN_FOLLOWED_BACK);
+    drop(b, w);
+}
+
+void gn_way_back_stops(struct gn_way_back *b)
+{
+    b->stops = true;
+}
+
+void gn_way_back_came(struct gn_way_back *b, const struct gn_stream_reader *r, const struct gn_stream_section *s, void *const *where)
+{
+    const struct way *w = find(b, s->memory->id);
+    const struct gn_stream_hash *hash = s->hashes;
+    if (!w || gn_stream_reader_about(r)->page_bytes != GN_OUTGOING_PAGE_BYTES)
+        return;
+    for (uint32_t i = 0; i < s->n_runs; i++) {
+        const struct gn_stream_run_head *run = &s->runs[i];
+        for (uint32_t k = 0; k < run->n_pages; k++) {
+            const unsigned char *content = (const unsigned char *)where[i] + (uint64_t)k * GN_OUTGOING_PAGE_BYTES;
+            /* The stream's hash is the processor's digest. The other one takes time, which nobody has while the program stands. */
+            const bool known = !w->by_device && !run->zeros;
+            gn_page_table_has(w->table, run->first_page + k, w->by_device && b->stops ? NULL : content, known ? hash : NULL);
+            hash += !run->zeros;
+        }
+    }
+}
+
+uint64_t gn_way_back_number(const struct gn_way_back *b)
+{
+    return b->number;
+}
+
+const struct gn_page_hasher *gn_way_back_hasher(const struct gn_way_back *b, bool by_device)
+{
+    return by_device ? &b->there : &b->here;
+}
+
+struct gn_page_table *gn_way_back_take(struct gn_way_back *b, uint64_t memory, uint64_t bytes, struct gn_writes *writes, bool by_device)
+{
+    struct way *w = find(b, memory);
+    if (!w || w->writes != writes || w->table->bytes != bytes || w->by_device != by_device)
+        return NULL;
+    drop(b, w);
+    return gn_writes_turn_back(b->v, writes);
+}

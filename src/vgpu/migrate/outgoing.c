@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The objects whose contents are being sent, with a page table and a source each; what the rounds of src/migrate work on. Run by the
+ * thread that saves; the API's sources are read by one hashing thread of the rounds'.
+ */
+#include "vgpu/migrate/outgoing.h"
+
+#include "base/fault.h"
+#include "migrate/page_stream.h"
+#include "stream/known.h"
+#include "vgpu/migrate/save.h"
+#include "vgpu/migrate/delta_base.h"
+#include "vgpu/migrate/write_tracking.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_BYTES GN_OUTGOING_PAGE_BYTES
+#define N_HASHERS  1u /* sources are for one thread at a time */
+
+struct item {
+    struct gn_vobject *object; /* held */
+    struct gn_writes *writes;
+    struct gn_page_table *table;
+    struct gn_page_source source;
+    uint64_t bytes;
+    bool told, here, kept; /* kept: whoever loads has it from before */
+};
+
+struct gn_outgoing {
+    struct gn_vgpu *v;
+    bool homes;
+    struct gn_page_hasher own[2];
+    const struct gn_page_hasher *hasher, *there; /* of what is hashed here; and by its device, if that is asked */
+    bool goes_back;
+    struct gn_rounds *rounds;
+    struct item *items;
+    uint32_t n, capacity;
+    struct gn_known_ids places; /* in items, by the object's id */
+    struct gn_stream_gone *gone;
+    uint32_t n_gone, gone_capacity;
+};
+
+static void fini_hashers(struct gn_outgoing *out)
+{
+    gn_page_hasher_fini(&out->own[0]);
+    gn_page_hasher_fini(&out->own[1]);
+}
+
+int gn_outgoing_new(struct gn_vgpu *v, bool homes, struct gn_outgoing **ret, struct gn_error *err)
+{
+    struct gn_outgoing *out = calloc(1, sizeof *out);
+    if (!out)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to send what its memory holds");
+    out->v = v;
+    out->homes = homes;
+    int rc = gn_page_hasher_init(&out->own[0], GN_PAGE_HASH_XXH3, PAGE_BYTES, 0, false, err);
+    if (!rc)
+        rc = gn_page_hasher_init(&out->own[1], GN_PAGE_HASH_NH, PAGE_BYTES, 0, false, err);
+    if (!rc)
+        rc = gn_rounds_create(PAGE_BYTES, N_HASHERS, &out->rounds, err);
+    if (rc) {
+        fini_hashers(out);
+        free(out);
+        return rc;
+    }
+    /* A device has one key at a time. */
+    out->hasher = v->way_back ? gn_way_back_hasher(v->way_back, false) : &out->own[0];
+    out->there = v->way_back ? gn_way_back_hasher(v->way_back, true) : &out->own[1];
+    *ret = out;
+    return 0;
+}
+
+static void let_go(struct gn_outgoing *out, struct item *i)
+{
+    out->v->api->contents->shut(out->v, &i->source);
+    gn_writes_unfollow(out->v, i->writes, GN_FOLLOWED_OUT);
+    gn_object_unref(i->object);
+}
+
+void gn_outgoing_free(struct gn_outgoing *out)
+{
+    if (!out)
+        return;
+    gn_rounds_destroy(out->rounds);
+    for (uint32_t i = 0; i < out->n; i++)
+        let_go(out, &out->items[i]);
+    if (out->v->api->contents)
+        out->v->api->contents->end(out->v);
+    /* Who loads had it once, and has used it up. */
+    if (out->goes_back)
+        gn_way_back_end(out->v->way_back);
+    fini_hashers(out);
+    gn_known_fini(&out->places);
+    free(out->items);
+    free(out->gone);
+    free(out);
+}
+
+static int no_memory(struct gn_error *err)
+{
+    return gn_fail(err, ENOMEM, NULL, "no memory left to follow what its memory holds");
+}
+
+static int add(struct gn_outgoing *out, struct gn_vobject *o, uint64_t bytes, struct gn_writes *writes, struct gn_error *err)
+{
+    struct item *i;
+    if (out->n == out->capacity) {
+        uint32_t more = out->capacity ? 2 * out->capacity : 64;
+        struct item *items = realloc(out->items, more * sizeof *items);
+        if (!items)
+            return no_memory(err);
+        out->items = items;
+        out->capacity = more;
+    }
+    i = &out->items[out->n];
+    *i = (struct item){.object = o, .writes = writes, .bytes = bytes, .here = true};
+    int rc = out->v->api->contents->open(out->v, o, out->there, &i->source, err);
+    if (rc)
+        return rc;
+    rc = gn_writes_follow(out->v, writes, GN_FOLLOWED_OUT, i->source.digest ? out->there : out->hasher, bytes, &i->table);
+    if (rc) {
+        out->v->api->contents->shut(out->v, &i->source);
+        return rc == -ENOMEM ? no_memory(err) : gn_fail(err, -rc, NULL, "cannot follow what its memory holds: %s", strerror(-rc));
+    }
+    if (gn_known_put(&out->places, o->id, out->n)) {
+        gn_writes_unfollow(out->v, writes, GN_FOLLOWED_OUT);
+        out->v->api->contents->shut(out->v, &i->source);
+        return no_memory(err);
+    }
+    atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
+    out->n++;
+    return 0;
+}
+
+/* The last one takes its place. */
+static int drop(struct gn_outgoing *out, uint32_t at)
+{
+    const uint64_t id = out->items[at].object->id;
+    if (out->items[at].told) {
+        if (out->n_gone == out->gone_capacity) {
+            uint32_t more = out->gone_capacity ? 2 * out->gone_capacity : 64;
+            struct gn_stream_gone *gone = realloc(out->gone, more * sizeof *gone);
+            if (!gone)
+                return -ENOMEM;
+            out->gone = gone;
+            out->gone_capacity = more;
+        }
+        out->gone[out->n_gone++] = (struct gn_stream_gone){.id = id, .what = GN_STREAM_GONE_MEMORY};
+    }
+    let_go(out, &out->items[at]);
+    gn_known_remove(&out->places, id);
+    out->items[at] = out->items[--out->n];
+    if (at < out->n)
+        *gn_known_find(&out->places, out->items[at].object->id) = at;
+    return 0;
+}
+
+int gn_outgoing_look(struct gn_outgoing *out, struct gn_vobject *const *objects, uint32_t n, struct gn_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < out->n; i++)
+        out->items[i].here = false;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        struct gn_writes *writes;
+        uint64_t bytes;
+        const uint32_t *place = gn_known_find(&out->places, objects[i]->id);
+        if (place)
+            out->items[*place].here = true;
+        else if (out->v->api->contents->look(out->v, objects[i], out->homes, &bytes, &writes))
+            rc = add(out, objects[i], bytes, writes, err);
+    }
+    for (uint32_t i = out->n; i-- && !rc;)
+        if (!out->items[i].here && drop(out, i))
+            rc = no_memory(err);
+    return rc;
+}
+
+void gn_outgoing_goes_back(struct gn_outgoing *out, const uint64_t *ids, uint32_t n)
+{
+    out->goes_back = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t *place = ids[i] ? gn_known_find(&out->places, ids[i]) : NULL;
+        struct item *it = place ? &out->items[*place] : NULL;
+        struct gn_page_table *t =
+            it && !it->kept ? gn_way_back_take(out->v->way_back, ids[i], it->bytes, it->writes, it->source.digest != NULL) : NULL;
+        if (!t)
+            continue;
+        /* A kernel may write what it is given as `const`, and nobody knows. Elsewhere that would have to be between the first round and
+         * the stop; but this one may have been away for days: so all is looked at once. */
+        t->doubts = true;
+        it->table = t;
+        it->kept = true;
+    }
+}
+
+uint64_t gn_outgoing_kept(const struct gn_outgoing *out)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < out->n; i++)
+        n += out->items[i].kept ? out->items[i].table->n_pages : 0;
+    return n;
+}
+
+uint32_t gn_outgoing_count(const struct gn_outgoing *out, uint64_t *ret_bytes, uint64_t *ret_pages)
+{
+    *ret_bytes = *ret_pages = 0;
+    for (uint32_t i = 0; i < out->n; i++) {
+        *ret_bytes += out->items[i].bytes;
+        *ret_pages += out->items[i].table->n_pages;
+    }
+    return out->n;
+}
+
+int gn_outgoing_tell_gone(struct gn_outgoing *out, struct gn_stream_writer *w)
+{
+    uint32_t n = out->n_gone;
+    out->n_gone = 0;
+    return n ? gn_stream_put_gone(w, out->gone, n) : 0;
+}
+
+int gn_outgoing_tell_new(struct gn_outgoing *out, struct gn_stream_writer *w)
+{
+    struct gn_stream_memory some[64];
+    uint32_t n = 0;
+    int rc = 0;
+    for (uint32_t i = 0; i < out->n && !rc; i++) {
+        struct item *it = &out->items[i];
+        if (it->told)
+            continue;
+        some[n++] = (struct gn_stream_memory){
+            .id = it->object->id, .object = it->object->id, .bytes = it->bytes, .flags = it->kept ? GN_STREAM_MEMORY_KEPT : 0};
+        it->told = true;
+        if (n == GN_ARRAY_SIZE(some)) {
+            rc = gn_stream_put_memories(w, some, n);
+            n = 0;
+        }
+    }
+    return rc || !n ? rc : gn_stream_put_memories(w, some, n);
+}
+
+/* What gantryd shows of it. */
+struct progress {
+    struct gn_counters *counters;
+    struct gn_stream_writer *w;
+};
+
+static void done(void *ctx, uint64_t bytes)
+{
+    const struct progress *p = ctx;
+    gn_counter_add(&p->counters->save_round_bytes, bytes);
+    gn_counter_set(&p->counters->save_sent_bytes, gn_stream_writer_counts(p->w)->stream_bytes);
+}
+
+static struct progress begin_progress(const struct gn_outgoing *out, struct gn_stream_writer *w)
+{
+    struct gn_counters *c = out->v->counters;
+    uint64_t bytes, pages;
+    (void)gn_outgoing_count(out, &bytes, &pages);
+    gn_counter_set(&c->save_round_bytes, 0);
+    gn_counter_set(&c->save_bytes, bytes);
+    gn_counter_add(&c->save_round, 1);
+    return (struct progress){c, w};
+}
+
+/* Devices get ready to hash where something will be hashed, before anything has been read: so nothing grows old meanwhile. */
+static void get_ready(struct gn_outgoing *out)
+{
+    for (uint32_t i = 0; i < out->n; i++) {
+        struct item *it = &out->items[i];
+        if (it->source.digest &&
+            (it->table->doubts || atomic_load_explicit(&it->writes->by_kernels, memory_order_relaxed) == GN_KERNELS_DO))
+            out->v->api->contents->ready(out->v, &it->source);
+    }
+}
+
+int gn_outgoing_round(struct gn_outgoing *out, struct gn_stream_writer *w, enum gn_round_kind kind, uint64_t bytes_per_s,
+                      struct gn_round_stats *ret, struct gn_error *err)
+{
+    struct progress progress = begin_progress(out, w);
+    const struct gn_round_options options = {
+        .kind = kind, .sample = GN_SAMPLE_AUTO, .bytes_per_s = bytes_per_s, .done = done, .done_ctx = &progress};
+    struct gn_round_item *items = calloc(out->n ? out->n : 1, sizeof *items);
+    struct gn_page_stream stream;
+    struct gn_page_sink sink = gn_page_stream_sink(&stream, w, PAGE_BYTES);
+    memset(ret, 0, sizeof *ret);
+    if (!items)
+        return no_memory(err);
+    for (uint32_t i = 0; i < out->n; i++)
+        items[i] = (struct gn_round_item){
+            .table = out->items[i].table, .source = out->items[i].source, .cookie = gn_page_stream_cookie(out->items[i].object->id)};
+    if (kind == GN_ROUND_LIVE)
+        get_ready(out);
+    int rc = gn_stream_round_begin(w, kind == GN_ROUND_STOP ? GN_STREAM_STOP : GN_STREAM_PRECOPY);
+    GN_FAULT("save-contents");
+    if (!rc)
+        rc = gn_rounds_run(out->rounds, &options, items, out->n, &sink, ret, err);
+    for (uint32_t i = 0; i < out->n && !rc; i++)
+        out->items[i].table->doubts = false;
+    free(items);
+    /* The stream's own reason is the better one. */
+    const struct gn_error *said = gn_stream_writer_error(w);
+    if (rc && said->what[0])
+        gn_fail(err, -rc, said->fix, "%s", said->what);
+    return rc;
+}

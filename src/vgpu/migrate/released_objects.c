@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vgpu/migrate/released_objects.h"
+
+#include "vgpu/migrate/save.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct list {
+    struct gn_vobject **all;
+    uint32_t n, capacity;
+    int error;
+};
+
+static void add(struct gn_vobject *o, struct list *l)
+{
+    if (l->n == l->capacity) {
+        uint32_t more = l->capacity ? 2 * l->capacity : 64;
+        struct gn_vobject **all = more > l->capacity ? realloc(l->all, more * sizeof(struct gn_vobject *)) : NULL;
+        if (!all) {
+            l->error = -ENOMEM;
+            return;
+        }
+        l->all = all;
+        l->capacity = more;
+    }
+    atomic_fetch_add_explicit(&o->n_refs, 1, memory_order_relaxed);
+    l->all[l->n++] = o;
+}
+
+static void silence(struct gn_vobject *o, struct list *l)
+{
+    (void)l;
+    if (o->vgpu->api->contents)
+        o->vgpu->api->contents->leave_by(o, GN_NO_EVENT);
+}
+
+/* And at the objects that it holds. Once in a walk: thousands of commands may name an object that holds thousands. */
+static void look_at(struct gn_vobject *o, void (*f)(struct gn_vobject *o, struct list *l), struct list *l)
+{
+    struct gn_vobject *held;
+    if (!o || o->last_walk == o->vgpu->n_kept_walks)
+        return;
+    o->last_walk = o->vgpu->n_kept_walks;
+    if (!gn_object_is_named(o))
+        f(o, l);
+    for (uint32_t i = 0; (held = gn_object_held(o, i)); i++)
+        look_at(held, f, l);
+}
+
+static void each(struct gn_vgpu *v, void (*f)(struct gn_vobject *o, struct list *l), struct list *l)
+{
+    pthread_mutex_lock(&v->lock);
+    v->n_kept_walks++;
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, struct gn_command, link)
+        {
+            look_at(c->queue_object, f, l);
+            for (uint32_t r = 0; r < GN_MAX_REFS; r++)
+                look_at(c->refs[r], f, l);
+            for (uint32_t o = 0; o < c->n_objects; o++)
+                look_at(c->object_refs[o], f, l);
+        }
+    pthread_mutex_unlock(&v->lock);
+}
+
+int gn_kept_gather(struct gn_vgpu *v, struct gn_vobject ***ret, uint32_t *ret_n)
+{
+    struct list l = {0};
+    each(v, add, &l);
+    if (l.error) {
+        gn_objects_put(l.all, l.n);
+        return l.error;
+    }
+    *ret = l.all;
+    *ret_n = l.n;
+    return 0;
+}
+
+void gn_kept_leave(struct gn_vgpu *v)
+{
+    each(v, silence, NULL);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contents of memory objects that have left the process; see retained.h. Taken by the keeper of a vGPU that leaves, used up by the thread
+ * of another that comes, maybe before the first has done.
+ */
+#include "vgpu/migrate/retained.h"
+
+#include "base/list.h"
+#include "base/room.h"
+#include "stream/hash.h"
+#include "stream/known.h"
+#include "vgpu/migrate/outgoing.h"
+#include "vgpu/migrate/save.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define PIECE_BYTES UINT64_C(1048576) /* of pages */
+#define LEAVES_S    20
+
+struct remain {
+    uint64_t id, bytes;
+    unsigned char *at; /* mapped */
+};
+
+struct gn_remains {
+    struct gn_list link;
+    uint64_t number;
+    /* kept.lock: it is being filled; all of it is there; it is of no use any more, and who fills it frees it */
+    bool filling, whole, unwanted;
+    /* of who fills it, then of who comes back */
+    struct remain *all;
+    uint32_t n, capacity;
+    struct gn_known_ids places; /* in `all` */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct gn_list list; /* lock */
+} kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, GN_LIST_INIT(kept.list)};
+
+static struct gn_remains *find_locked(uint64_t number)
+{
+    gn_list_for_each(r, &kept.list, struct gn_remains, link)
+    {
+        if (r->number == number)
+            return r;
+    }
+    return NULL;
+}
+
+uint64_t gn_remains_promise(void)
+{
+    struct gn_remains *r = calloc(1, sizeof *r);
+    if (!r || getrandom(&r->number, sizeof r->number, 0) != sizeof r->number || !r->number) {
+        free(r);
+        return 0;
+    }
+    pthread_mutex_lock(&kept.lock);
+    gn_list_append(&kept.list, &r->link);
+    pthread_mutex_unlock(&kept.lock);
+    return r->number;
+}
+
+static void unmap(struct remain *one)
+{
+    if (one->at)
+        munmap(one->at, one->bytes);
+    one->at = NULL;
+}
+
+static void destroy(struct gn_remains *r)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        unmap(&r->all[i]);
+    gn_known_fini(&r->places);
+    free(r->all);
+    free(r);
+}
+
+static uint64_t bytes_of(struct gn_vgpu *v)
+{
+    uint64_t all = 0, bytes;
+    uint32_t at = 0;
+    struct gn_writes *writes;
+    struct gn_vobject *o;
+    for (; (o = gn_object_next(v, &at)); at++)
+        if (v->api->contents->look(v, o, false, &bytes, &writes))
+            all += bytes;
+    return all;
+}
+
+struct gn_remains *gn_remains_begin(struct gn_vgpu *v)
+{
+    if (v->remains && bytes_of(v) > gn_room() / 2)
+        gn_remains_drop(v->remains);
+    pthread_mutex_lock(&kept.lock);
+    struct gn_remains *r = find_locked(v->remains);
+    if (r)
+        r->filling = true;
+    pthread_mutex_unlock(&kept.lock);
+    return r;
+}
+
+/* Pages of zeros take none of ours. */
+static void copy(unsigned char *to, const unsigned char *from, uint64_t n)
+{
+    for (uint64_t at = 0; at < n; at += GN_OUTGOING_PAGE_BYTES) {
+        const uint64_t page = n - at < GN_OUTGOING_PAGE_BYTES ? n - at : GN_OUTGOING_PAGE_BYTES;
+        if (!gn_stream_all_zero(from + at, page))
+            memcpy(to + at, from + at, page);
+    }
+}
+
+static int read_all(const struct gn_page_source *source, unsigned char *to, uint64_t n)
+{
+    unsigned char *piece = source->memory ? NULL : malloc(PIECE_BYTES);
+    int rc = source->memory || piece ? 0 : -1;
+    if (source->memory)
+        copy(to, source->memory, n);
+    for (uint64_t at = 0; piece && at < n && !rc; at += PIECE_BYTES) {
+        const uint64_t bytes = n - at < PIECE_BYTES ? n - at : PIECE_BYTES;
+        rc = source->read(source->ctx, at, piece, bytes);
+        if (!rc)
+            copy(to + at, piece, bytes);
+    }
+    free(piece);
+    return rc;
+}
+
+static bool add(struct gn_remains *r, const struct remain *one)
+{
+    if (r->n == r->capacity) {
+        const uint32_t more = r->capacity ? 2 * r->capacity : 64;
+        struct remain *all = realloc(r->all, more * sizeof *all);
+        if (!all)
+            return false;
+        r->all = all;
+        r->capacity = more;
+    }
+    if (gn_known_put(&r->places, one->id, r->n))
+        return false;
+    r->all[r->n++] = *one;
+    return true;
+}
+
+void gn_remains_keep(struct gn_remains *r, struct gn_vgpu *v, struct gn_vobject *o)
+{
+    const struct gn_vgpu_contents *contents = v->api->contents;
+    struct remain one = {.id = o->id};
+    struct gn_page_source source;
+    struct gn_writes *writes;
+    struct gn_error ignored;
+    if (!r || !contents->look(v, o, false, &one.bytes, &writes) || contents->open(v, o, NULL, &source, &ignored))
+        return;
+    one.at = mmap(NULL, one.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (one.at != MAP_FAILED && (read_all(&source, one.at, one.bytes) || !add(r, &one)))
+        unmap(&one);
+    contents->shut(v, &source);
+}
+
+void gn_remains_done(struct gn_remains *r, struct gn_vgpu *v)
+{
+    if (!r)
+        return;
+    v->api->contents->end(v);
+    pthread_mutex_lock(&kept.lock);
+    r->filling = false;
+    r->whole = true;
+    const bool unwanted = r->unwanted;
+    pthread_cond_broadcast(&kept.wake);
+    pthread_mutex_unlock(&kept.lock);
+    if (unwanted)
+        destroy(r);
+}
+
+uint32_t gn_remains_list(uint64_t number, uint64_t **ret_ids)
+{
+    struct gn_remains *r;
+    struct timespec until;
+    uint32_t n = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LEAVES_S;
+    *ret_ids = NULL;
+    pthread_mutex_lock(&kept.lock);
+    while ((r = find_locked(number)) && !r->whole && !pthread_cond_timedwait(&kept.wake, &kept.lock, &until))
+        ;
+    if (r && r->whole && r->n && (*ret_ids = malloc(r->n * sizeof **ret_ids)))
+        for (; n < r->n; n++)
+            (*ret_ids)[n] = r->all[n].id;
+    pthread_mutex_unlock(&kept.lock);
+    return n;
+}
+
+static struct remain *find(uint64_t number, uint64_t id)
+{
+    pthread_mutex_lock(&kept.lock);
+    struct gn_remains *r = find_locked(number);
+    pthread_mutex_unlock(&kept.lock);
+    const uint32_t *at = r && r->whole ? gn_known_find(&r->places, id) : NULL;
+    return at ? &r->all[*at] : NULL;
+}
+
+const void *gn_remains_find(uint64_t number, uint64_t id, uint64_t bytes)
+{
+    const struct remain *one = find(number, id);
+    return one && one->bytes == bytes ? one->at : NULL;
+}
+
+void gn_remains_drop_one(uint64_t number, uint64_t id)
+{
+    struct remain *one = find(number, id);
+    if (one)
+        unmap(one);
+}
+
+void gn_remains_drop(uint64_t number)
+{
+    pthread_mutex_lock(&kept.lock);
+    struct gn_remains *r = number ? find_locked(number) : NULL;
+    if (r)
+        gn_list_remove(&r->link);
+    const bool filling = r && r->filling;
+    if (filling)
+        r->unwanted = true;
+    pthread_cond_broadcast(&kept.wake);
+    pthread_mutex_unlock(&kept.lock);
+    if (r && !filling)
+        destroy(r);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a vGPU leaves in its program, and finds there again. The driver is played: an object's contents are some bytes. */
+#include "vgpu/migrate/retained.h"
+
+#include "migrate/verify.h"
+#include "vgpu/migrate/save.h"
+#include "vgpu/core/vgpu_core.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define BYTES  (3u * 1048576u + 5u)
+#define ONE    UINT64_C(0x100000001)
+#define OTHER  UINT64_C(0x100000002)
+#define HUGE   UINT64_C(0x100000003)
+#define BROKEN UINT64_C(0x100000004)
+
+static unsigned char *memory;
+static struct gn_vgpu vgpu;
+static struct gn_counters counters;
+static uint32_t n_open, n_ended;
+
+static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes)
+{
+    (void)v, (void)homes;
+    *ret_bytes = o->id == HUGE ? UINT64_C(1) << 60 : BYTES;
+    *ret_writes = NULL;
+    return true;
+}
+
+static int read_it(void *ctx, uint64_t offset, void *dst, uint64_t n)
+{
+    const struct gn_vobject *o = ctx;
+    memcpy(dst, memory + offset, n);
+    return o->id == BROKEN && offset ? -EIO : 0;
+}
+
+static int open_it(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret,
+                   struct gn_error *err)
+{
+    (void)v, (void)there, (void)err;
+    n_open++;
+    *ret = (struct gn_page_source){.memory = o->id == ONE ? memory : NULL, .read = read_it, .ctx = o};
+    return 0;
+}
+
+static void shut(struct gn_vgpu *v, struct gn_page_source *source)
+{
+    (void)v, (void)source;
+    n_open--;
+}
+
+static void end(struct gn_vgpu *v)
+{
+    (void)v;
+    n_ended++;
+}
+
+static void release(struct gn_vobject *o)
+{
+    (void)o;
+}
+
+static const struct gn_vgpu_contents contents = {.look = look, .open = open_it, .shut = shut, .end = end};
+static const struct gn_vgpu_api api = {.release = release, .contents = &contents};
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&vgpu, 0, sizeof vgpu);
+    vgpu.api = &api;
+    vgpu.counters = &counters;
+    pthread_mutex_init(&vgpu.objects.lock, NULL);
+    assert_int_equal(gn_lease_init(&vgpu.lease, -1, &counters), 0);
+    gn_objects_own_thread();
+    memory = calloc(1, BYTES);
+    assert_non_null(memory);
+    memset(memory + 10 * 4096, 7, 4096);
+    memory[BYTES - 1] = 9;
+    n_open = n_ended = 0;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    uint32_t at = 0;
+    struct gn_vobject *o;
+    (void)state;
+    while ((o = gn_object_next(&vgpu, &at)))
+        gn_object_take_out(&vgpu, o->id, o->kind);
+    for (uint32_t i = 0; i < GN_OBJECT_CHUNKS; i++) {
+        free(vgpu.objects.generations[i]);
+        free((void *)atomic_load(&vgpu.objects.chunks[i]));
+    }
+    close(vgpu.lease.wake_fd);
+    free(memory);
+    return 0;
+}
+
+static struct gn_vobject *object(uint64_t id)
+{
+    struct gn_vobject *o = gn_object_put(&vgpu, id, 1, memory);
+    assert_non_null(o);
+    return o;
+}
+
+static uint32_t n_listed(uint64_t number)
+{
+    uint64_t *ids;
+    const uint32_t n = gn_remains_list(number, &ids);
+    free(ids);
+    return n;
+}
+
+static void what_was_there_is_found(void **state)
+{
+    struct gn_vobject *one = object(ONE), *other = object(OTHER), *broken = object(BROKEN);
+    uint64_t *ids;
+    (void)state;
+    vgpu.remains = gn_remains_promise();
+    assert_true(vgpu.remains);
+    struct gn_remains *r = gn_remains_begin(&vgpu);
+    assert_non_null(r);
+    gn_remains_keep(r, &vgpu, one);
+    gn_remains_keep(r, &vgpu, other);
+    gn_remains_keep(r, &vgpu, broken);
+    assert_null(gn_remains_find(vgpu.remains, ONE, BYTES)); /* not all is there yet */
+    gn_remains_done(r, &vgpu);
+    assert_int_equal(n_open, 0);
+    assert_int_equal(n_ended, 1);
+    assert_int_equal(gn_remains_list(vgpu.remains, &ids), 2);
+    assert_int_equal(ids[0], ONE);
+    assert_int_equal(ids[1], OTHER);
+    free(ids);
+    assert_memory_equal(gn_remains_find(vgpu.remains, ONE, BYTES), memory, BYTES);
+    assert_memory_equal(gn_remains_find(vgpu.remains, OTHER, BYTES), memory, BYTES);
+    assert_null(gn_remains_find(vgpu.remains, ONE, BYTES - 1));
+    assert_null(gn_remains_find(vgpu.remains, BROKEN, BYTES));
+    assert_null(gn_remains_find(vgpu.remains, 0, BYTES));
+    assert_null(gn_remains_find(vgpu.remains + 1, ONE, BYTES));
+    gn_remains_drop_one(vgpu.remains, ONE);
+    gn_remains_drop_one(vgpu.remains, ONE);
+    assert_null(gn_remains_find(vgpu.remains, ONE, BYTES));
+    gn_remains_drop(vgpu.remains);
+    assert_int_equal(n_listed(vgpu.remains), 0);
+    gn_remains_drop(vgpu.remains);
+    gn_remains_drop(0);
+}
+
+static void without_room_nothing_is_kept(void **state)
+{
+    struct gn_vobject *huge = object(HUGE);
+    (void)state;
+    vgpu.remains = gn_remains_promise();
+    assert_null(gn_remains_begin(&vgpu));
+    gn_remains_keep(NULL, &vgpu, huge);
+    gn_remains_done(NULL, &vgpu);
+    assert_int_equal(n_listed(vgpu.remains), 0);
+}
+
+static void a_promise_that_is_broken(void **state)
+{
+    (void)state;
+    vgpu.remains = gn_remains_promise();
+    gn_remains_drop(vgpu.remains);
+    assert_null(gn_remains_begin(&vgpu));
+    assert_int_equal(n_listed(vgpu.remains), 0);
+    vgpu.remains = 0;
+    assert_null(gn_remains_begin(&vgpu));
+    assert_int_equal(n_listed(0), 0);
+}
+
+static void nobody_wants_it_while_it_is_taken(void **state)
+{
+    struct gn_vobject *one = object(ONE), *other = object(OTHER);
+    (void)state;
+    vgpu.remains = gn_remains_promise();
+    struct gn_remains *r = gn_remains_begin(&vgpu);
+    gn_remains_keep(r, &vgpu, one);
+    gn_remains_drop(vgpu.remains);
+    gn_remains_keep(r, &vgpu, other);
+    gn_remains_done(r, &vgpu);
+    assert_int_equal(n_listed(vgpu.remains), 0);
+}
+
+static void *leave_later(void *arg)
+{
+    usleep(20000);
+    gn_remains_done(arg, &vgpu);
+    return NULL;
+}
+
+static void who_comes_back_waits_for_who_leaves(void **state)
+{
+    struct gn_vobject *one = object(ONE);
+    pthread_t thread;
+    (void)state;
+    vgpu.remains = gn_remains_promise();
+    struct gn_remains *r = gn_remains_begin(&vgpu);
+    gn_remains_keep(r, &vgpu, one);
+    assert_int_equal(pthread_create(&thread, NULL, leave_later, r), 0);
+    assert_int_equal(n_listed(vgpu.remains), 1);
+    pthread_join(thread, NULL);
+    gn_remains_drop(vgpu.remains);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_there_is_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_room_nothing_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_promise_that_is_broken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nobody_wants_it_while_it_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_comes_back_waits_for_who_leaves, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes a vGPU into a stream, in steps: what there is at some moment of a running program, what has come and gone since, and at last,
+ * behind a closed gate, the rest. What a step looks at is held until its end, and records never change, so that the program goes on
+ * meanwhile. Run by the thread that saves.
+ */
+#include "vgpu/migrate/save.h"
+
+#include "base/clock.h"
+#include "link/frame.h"
+#include "stream/known.h"
+#include "vgpu/core/build_includes.h"
+#include "vgpu/migrate/released_objects.h"
+#include "vgpu/migrate/outgoing.h"
+#include "vgpu/session/session_tcp.h"
+#include "vgpu/migrate/write_tracking.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENTRY_BYTES  256u /* at most, of an entry without its contents */
+#define DEVICE_BYTES 65536u
+
+struct gn_save {
+    struct gn_vgpu *v;
+    struct gn_stream_writer *w;
+    struct gn_outgoing *outgoing;
+    const struct gn_saved_about *about;        /* NULL: it is no checkpoint, or it has been said */
+    const struct gn_far_session *session;      /* NULL: of that nothing goes along */
+    struct gn_known_ids records, objects_told; /* by serial; by id, with the kind */
+    struct told {
+        uint64_t id, made_by; /* the serial of its first record */
+    } * told;                 /* the objects again, in a list */
+    uint32_t n_told, told_capacity;
+    uint32_t n_rounds, n_steps;
+    uint32_t n_segments; /* told, the first one among them, which is there from the start */
+    bool follows, settled;
+    bool others; /* it goes to other devices */
+    bool far;    /* to where none of the program's memory is */
+    struct gn_save_figures figures;
+    /* this step's; held */
+    struct gn_record **now;
+    uint32_t n_now;
+    struct gn_vobject **objects_now;
+    struct gn_vobject *const *objects;
+    uint32_t n_objects;
+    struct gn_vobject **kept; /* of them, those that only pending commands have */
+    uint32_t n_kept;
+};
+
+static int obstacle(const struct gn_save *s, struct gn_error *err)
+{
+    struct gn_vgpu *v = s->v;
+    const char *why = "an interface that cannot be saved";
+    if (v->api->contents)
+        why = v->api->contents->obstacle(v, s->objects, s->n_objects);
+    return why ? gn_fail(err, EOPNOTSUPP, NULL, "it uses %s", why) : 0;
+}
+
+static uint32_t n_indices(const struct gn_vgpu *v)
+{
+    uint32_t n = 0;
+    for (uint32_t c = 0; c < GN_OBJECT_CHUNKS; c++)
+        for (uint32_t i = 0; v->objects.generations[c] && i < GN_OBJECT_CHUNK; i++)
+            if (v->objects.generations[c][i])
+                n = c * GN_OBJECT_CHUNK + i + 1;
+    return n;
+}
+
+/* An entry of the session's that is nothing but a state. */
+static int save_state(struct gn_stream_writer *w, uint64_t id, uint32_t kind, const void *state, uint64_t bytes)
+{
+    int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, id, kind, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_STATE, state, bytes);
+    return rc ? rc : gn_stream_entry_end(w);
+}
+
+static int save_indices(struct gn_vgpu *v, struct gn_stream_writer *w, uint32_t n)
+{
+    uint32_t *generations = calloc(n ? n : 1, sizeof *generations);
+    if (!generations)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        if (v->objects.generations[i / GN_OBJECT_CHUNK])
+            generations[i] = v->objects.generations[i / GN_OBJECT_CHUNK][i % GN_OBJECT_CHUNK];
+    int rc = save_state(w, UINT64_MAX, GN_SAVED_INDICES, generations, n * sizeof *generations);
+    free(generations);
+    return rc;
+}
+
+static int save_record(struct gn_stream_writer *w, const struct gn_record *r)
+{
+    const struct gn_saved_record state = {.op = r->op, .result = r->result};
+    int rc = gn_stream_entry_begin(w, GN_STREAM_SESSION, r->serial, GN_SAVED_RECORD, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_REQUEST, r->bytes, r->n_bytes);
+    if (!rc && r->files)
+        rc = gn_build_files_save(r->files, w);
+    return rc ? rc : gn_stream_entry_end(w);
+}
+
+static int save_kept(const struct gn_save *s)
+{
+    if (!s->n_kept)
+        return 0;
+    struct gn_saved_kept *all = calloc(s->n_kept, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->n_kept; i++)
+        all[i] = (struct gn_saved_kept){.id = s->kept[i]->id, .kind = s->kept[i]->kind, .event = s->v->api->contents->leaving(s->kept[i])};
+    int rc = save_state(s->w, UINT64_MAX - 2, GN_SAVED_KEPT, all, s->n_kept * sizeof *all);
+    free(all);
+    return rc;
+}
+
+static int save_object(struct gn_vgpu *v, struct gn_stream_writer *w, const struct gn_vobject *o, bool stands)
+{
+    int rc = gn_stream_entry_begin(w, GN_STREAM_OBJECTS, o->id, o->kind, NULL, 0);
+    if (!rc && stands && o->kind == v->api->queue_kind && o->detail) {
+        const struct gn_vqueue *q = o->detail;
+        rc = gn_stream_part(w, GN_PART_API, &q->late_error, sizeof q->late_error);
+    } else if (!rc && o->kind != v->api->queue_kind) {
+        rc = v->api->contents->save_object(v, w, o);
+    }
+    return rc ? rc : gn_stream_entry_end(w);
+}
+
+/* ---- what there is */
+
+static void forget_step(struct gn_save *s)
+{
+    gn_records_put(s->v, s->now, s->n_now);
+    gn_objects_put(s->objects_now, s->n_objects);
+    gn_objects_put(s->kept, s->n_kept);
+    s->now = NULL;
+    s->objects_now = s->kept = NULL;
+    s->n_now = s->n_objects = s->n_kept = 0;
+}
+
+static int look(struct gn_save *s, struct gn_error *err)
+{
+    forget_step(s);
+    int rc = gn_kept_gather(s->v, &s->kept, &s->n_kept);
+    if (!rc)
+        rc = gn_records_gather(s->v, s->kept, s->n_kept, &s->now, &s->n_now, &s->objects_now, &s->n_objects);
+    s->objects = s->objects_now;
+    if (rc == -ENODATA)
+        return gn_fail(err, EOPNOTSUPP, NULL, "a program of it includes more files than are kept, or there was no memory for them");
+    if (rc)
+        return gn_fail(err, -rc, NULL, "no memory left to know what it consists of");
+    rc = obstacle(s, err);
+    return rc ? rc : gn_outgoing_look(s->outgoing, s->objects, s->n_objects, err);
+}
+
+/* ---- what is told */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct gn_vobject *const *x = a, *const *y = b;
+    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+static const struct gn_vobject *find(const struct gn_save *s, uint64_t id)
+{
+    const struct gn_vobject key = {.id = id}, *at = &key;
+    struct gn_vobject *const *found = s->n_objects ? bsearch(&at, s->objects, s->n_objects, sizeof(struct gn_vobject *), by_id) : NULL;
+    return found ? *found : NULL;
+}
+
+/* Something that lives has the record that made it. By serial, as they are gathered. */
+static bool is_needed(const struct gn_save *s, uint64_t made_by)
+{
+    uint32_t low = 0, high = s->n_now;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (s->now[middle]->serial < made_by)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->n_now && s->now[low]->serial == made_by;
+}
+
+/* Gone, and others are made of it. */
+static bool lingers(const struct gn_save *s, const struct told *t)
+{
+    return !find(s, t->id) && is_needed(s, t->made_by);
+}
+
+/* The most that will have come after this step. */
+static int announce(struct gn_save *s, bool stands, uint32_t n_index)
+{
+    struct gn_vgpu *v = s->v;
+    uint64_t pages;
+    struct gn_stream_announce most = {.n_rounds = s->n_rounds, .n_objects = s->n_objects};
+    for (uint32_t i = 0; i < s->n_told; i++)
+        most.n_objects += lingers(s, &s->told[i]);
+    most.n_memories = gn_outgoing_count(s->outgoing, &most.memory_bytes, &pages);
+    most.entries_bytes = gn_stream_writer_counts(s->w)->entries_bytes + (uint64_t)s->n_objects * ENTRY_BYTES;
+    for (uint32_t i = 0; i < s->n_now; i++)
+        if (!gn_known_find(&s->records, s->now[i]->serial))
+            most.entries_bytes += s->now[i]->n_bytes + ENTRY_BYTES + gn_build_files_bytes(s->now[i]->files);
+    if (s->about)
+        most.entries_bytes += 2 * ENTRY_BYTES + (uint64_t)v->n_devices * DEVICE_BYTES;
+    if (s->others)
+        most.entries_bytes += (uint64_t)s->n_told * ENTRY_BYTES;
+    if (s->far)
+        most.entries_bytes += (uint64_t)GN_MAX_SEGMENTS * ENTRY_BYTES;
+    if (!stands)
+        return gn_stream_announce(s->w, &most);
+    if (s->session) {
+        const struct gn_far_size size = gn_far_session_size(s->session);
+        most.entries_bytes += size.n_frames * ENTRY_BYTES + size.bytes;
+    }
+    most.entries_bytes += (uint64_t)n_index * 4 + ENTRY_BYTES;
+    most.entries_bytes += s->n_kept * sizeof(struct gn_saved_kept) + ENTRY_BYTES;
+    pthread_mutex_lock(&v->lock);
+    for (uint32_t c = 0; c < GN_ARRAY_SIZE(v->event_chunks); c++)
+        for (uint32_t i = 0; v->event_chunks[c] && i < GN_OBJECT_CHUNK; i++) {
+            const struct gn_vevent *e = &v->event_chunks[c][i];
+            most.entries_bytes += e->state == GN_EVENT_PENDING || e->error ? ENTRY_BYTES : 0;
+            for (const struct gn_list *l = e->watches.next; l != &e->watches; l = l->next)
+                most.entries_bytes += ENTRY_BYTES;
+        }
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link) gn_list_for_each(c, &q->pending, const struct gn_command, link)
+        {
+            most.entries_bytes += ENTRY_BYTES + c->n_bytes + (uint64_t)c->n_waits * 4;
+            for (uint32_t b = 0; b < c->n_blobs; b++)
+                most.entries_bytes += c->blob_bytes[b] + 8;
+        }
+    pthread_mutex_unlock(&v->lock);
+    return gn_stream_announce(s->w, &most);
+}
+
+/* Whose it is, where it ran, and who waits for it. */
+static int tell_about(struct gn_save *s)
+{
+    struct gn_vgpu *v = s->v;
+    struct gn_stream_writer *w = s->w;
+    const struct gn_saved_about *about = s->about;
+    if (!about)
+        return 0;
+    pthread_mutex_lock(&v->lease.lock);
+    const struct gn_stream_tenant_state state = {
+        .weight = v->boot->weight, .memory_limit_bytes = v->boot->memory_limit_bytes, .memory_bytes = v->lease.used_bytes};
+    pthread_mutex_unlock(&v->lease.lock);
+    int rc = gn_stream_entry_begin(w, GN_STREAM_TENANT, about->vgpu_id, 0, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(w, GN_PART_STATE, &state, sizeof state);
+    if (!rc)
+        rc = gn_stream_part_text(w, GN_PART_NAME, v->boot->tenant);
+    if (!rc)
+        rc = gn_stream_entry_end(w);
+    if (!rc)
+        rc = v->api->contents->save_devices(v, w, s->objects, s->n_objects, s->now, s->n_now);
+    s->about = NULL;
+    if (rc || !about->stop)
+        return rc;
+    return save_state(w, UINT64_MAX - 1, GN_STREAM_SESSION_STOP, about->stop, sizeof *about->stop);
+}
+
+/* What is told after this may lie there. */
+static int tell_segments(struct gn_save *s)
+{
+    struct gn_vgpu *v = s->v;
+    const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
+    int rc = 0;
+    for (; s->far && s->n_segments < n && !rc; s->n_segments++) {
+        const uint64_t bytes = v->segments[s->n_segments].bytes;
+        rc = save_state(s->w, s->n_segments, GN_SAVED_SEGMENT, &bytes, sizeof bytes);
+    }
+    return rc;
+}
+
+struct telling {
+    struct gn_stream_writer *w;
+    uint64_t n;
+};
+
+static int tell_frame(void *ctx, const struct gn_frame *f)
+{
+    struct telling *t = ctx;
+    const struct gn_saved_link state = {.op = f->op, .seq = f->seq};
+    int rc = gn_stream_entry_begin(t->w, GN_STREAM_SESSION, t->n++, GN_SAVED_LINK, NULL, 0);
+    if (!rc)
+        rc = gn_stream_part(t->w, GN_PART_STATE, &state, sizeof state);
+    if (!rc)
+        rc = gn_stream_part(t->w, GN_PART_API, f->payload, f->n_payload);
+    return rc ? rc : gn_stream_entry_end(t->w);
+}
+
+static int tell_session(const struct gn_save *s)
+{
+    struct telling t = {.w = s->w};
+    return s->session ? gn_far_session_hand(s->session, tell_frame, &t) : 0;
+}
+
+/*
+ * Before what is new: an index may have been used again, and a program is not built anew while it has kernels. But what others are
+ * made of has to be there as long as records may name it: it goes when nothing more comes.
+ */
+static int tell_gone(struct gn_save *s, bool lingering_too)
+{
+    struct gn_stream_gone some[64];
+    uint32_t n = 0, left = 0;
+    int rc = 0;
+    for (uint32_t i = 0; i < s->n_told && !rc; i++) {
+        const struct told t = s->told[i];
+        if (find(s, t.id) || (!lingering_too && lingers(s, &t))) {
+            s->told[left++] = t;
+            continue;
+        }
+        gn_known_remove(&s->objects_told, t.id);
+        some[n++] = (struct gn_stream_gone){.id = t.id, .what = GN_STREAM_GONE_OBJECT};
+        if (n == GN_ARRAY_SIZE(some)) {
+            rc = gn_stream_put_gone(s->w, some, n);
+            n = 0;
+        }
+    }
+    if (rc)
+        return rc;
+    s->n_told = left;
+    return n ? gn_stream_put_gone(s->w, some, n) : 0;
+}
+
+static int tell_records(struct gn_save *s)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < s->n_now && !rc; i++) {
+        if (gn_known_find(&s->records, s->now[i]->serial))
+            continue;
+        rc = save_record(s->w, s->now[i]);
+        if (!rc)
+            rc = gn_known_put(&s->records, s->now[i]->serial, 1);
+    }
+    return rc;
+}
+
+static int remember(struct gn_save *s, const struct gn_vobject *o)
+{
+    if (s->n_told == s->told_capacity) {
+        uint32_t more = s->told_capacity ? 2 * s->told_capacity : 256;
+        struct told *told = realloc(s->told, more * sizeof *told);
+        if (!told)
+            return -ENOMEM;
+        s->told = told;
+        s->told_capacity = more;
+    }
+    s->told[s->n_told++] = (struct told){o->id, gn_object_made_by(o)};
+    return gn_known_put(&s->objects_told, o->id, o->kind);
+}
+
+static int tell_objects(struct gn_save *s, bool stands)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < s->n_objects && !rc; i++) {
+        const struct gn_vobject *o = s->objects[i];
+        const bool known = gn_known_find(&s->objects_told, o->id);
+        if (!known)
+            rc = remember(s, o);
+        /* Of a queue it is also told what it owes the program: at the end. Other devices are to know how objects were used meanwhile. */
+        if (!rc && (!known || (stands && (s->others || o->kind == s->v->api->queue_kind))))
+            rc = save_object(s->v, s->w, o, stands);
+    }
+    return rc;
+}
+
+/* ---- the steps */
+
+static int fail(const struct gn_save *s, int rc, struct gn_error *err)
+{
+    if (rc && !err->what[0]) {
+        const struct gn_error *said = gn_stream_writer_error(s->w);
+        gn_fail(err, -rc, said->fix, "%s", said->what[0] ? said->what : "no memory left to save it");
+    }
+    return rc;
+}
+
+int gn_save_new(struct gn_vgpu *v, struct gn_stream_writer *w, bool homes, uint32_t n_ahead, struct gn_save **ret, struct gn_error *err)
+{
+    struct gn_save *s = calloc(1, sizeof *s);
+    if (!s)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to save it");
+    s->v = v;
+    s->w = w;
+    s->n_rounds = n_ahead ? n_ahead + GN_SAVE_MORE + 1 : 1;
+    s->n_segments = 1;
+    int rc = gn_outgoing_new(v, homes, &s->outgoing, err);
+    if (rc) {
+        free(s);
+        return rc;
+    }
+    *ret = s;
+    return 0;
+}
+
+void gn_save_checkpoint(struct gn_save *s, const struct gn_saved_about *about)
+{
+    s->about = about;
+}
+
+void gn_save_session(struct gn_save *s, const struct gn_far_session *session)
+{
+    s->session = session;
+}
+
+void gn_save_for_far(struct gn_save *s)
+{
+    s->far = true;
+}
+
+void gn_save_free(struct gn_save *s)
+{
+    if (!s)
+        return;
+    forget_step(s);
+    if (s->follows)
+        gn_vgpu_follow_writes_no_more(s->v);
+    gn_outgoing_free(s->outgoing);
+    gn_known_fini(&s->records);
+    gn_known_fini(&s->objects_told);
+    free(s->told);
+    free(s);
+}
+
+int gn_save_check(struct gn_save *s, struct gn_error *err)
+{
+    err->what[0] = 0;
+    const int rc = look(s, err);
+    forget_step(s);
+    return fail(s, rc, err);
+}
+
+int gn_save_devices(struct gn_save *s, struct gn_error *err)
+{
+    struct gn_vgpu *v = s->v;
+    err->what[0] = 0;
+    int rc = look(s, err);
+    if (!rc) {
+        const struct gn_stream_announce most = {.entries_bytes = (uint64_t)v->n_devices * DEVICE_BYTES, .n_rounds = s->n_rounds};
+        rc = gn_stream_announce(s->w, &most);
+    }
+    if (!rc)
+        rc = v->api->contents->save_devices(v, s->w, s->objects, s->n_objects, s->now, s->n_now);
+    if (!rc)
+        rc = gn_stream_flush(s->w);
+    forget_step(s);
+    return fail(s, rc, err);
+}
+
+/* What only stands still behind a closed gate. */
+static int tell_standing(struct gn_save *s)
+{
+    int rc = save_kept(s);
+    if (!rc)
+        rc = gn_events_save(s->v, s->w);
+    return rc ? rc : gn_commands_save(s->v, s->w);
+}
+
+/* What there is now, but no contents. stands: the gate is closed. */
+static int tell_all(struct gn_save *s, bool stands)
+{
+    const uint32_t n_index = stands ? n_indices(s->v) : 0;
+    if (s->n_objects)
+        qsort(s->objects_now, s->n_objects, sizeof(struct gn_vobject *), by_id);
+    int rc = announce(s, stands, n_index);
+    if (!rc)
+        rc = tell_about(s);
+    if (!rc)
+        rc = tell_segments(s);
+    if (!rc && stands)
+        rc = tell_session(s);
+    if (!rc)
+        rc = gn_outgoing_tell_gone(s->outgoing, s->w);
+    if (!rc)
+        rc = tell_gone(s, false);
+    if (!rc)
+        rc = tell_records(s);
+    if (!rc && stands)
+        rc = tell_gone(s, true);
+    if (!rc && stands)
+        rc = save_indices(s->v, s->w, n_index);
+    if (!rc)
+        rc = tell_objects(s, stands);
+    if (!rc && stands)
+        rc = tell_standing(s);
+    return rc ? rc : gn_outgoing_tell_new(s->outgoing, s->w);
+}
+
+int gn_save_for_others(struct gn_save *s, struct gn_error *err)
+{
+    s->others = true;
+    if (s->n_rounds > 1)
+        return 0;
+    /* A round without pages: so that what came before it is known to have been made. */
+    s->n_rounds = 2;
+    err->what[0] = 0;
+    int rc = look(s, err);
+    if (!rc)
+        rc = tell_all(s, false);
+    if (!rc)
+        rc = gn_stream_round_begin(s->w, GN_STREAM_PRECOPY);
+    if (!rc)
+        rc = gn_stream_flush(s->w);
+    forget_step(s);
+    s->n_steps++;
+    return fail(s, rc, err);
+}
+
+void gn_save_goes_back(struct gn_save *s, const uint64_t *ids, uint32_t n)
+{
+    gn_outgoing_goes_back(s->outgoing, ids, n);
+}
+
+int gn_save_ahead(struct gn_save *s, uint64_t bytes_per_s, uint64_t timeout_ns, struct gn_error *err)
+{
+    const uint64_t began_ns = gn_now_ns();
+    struct gn_round_stats stats;
+    int rc = 0;
+    err->what[0] = 0;
+    if (!s->follows) {
+        s->follows = true;
+        if (gn_vgpu_follow_writes(s->v, timeout_ns))
+            rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later",
+                         "the driver took longer over a command than the drain may take");
+    }
+    if (!rc)
+        rc = look(s, err);
+    /* What was given to the driver before anybody followed it ends unseen: so before anything is read. */
+    if (!rc && !s->settled)
+        rc = s->v->api->contents->settle(s->v, s->objects, s->n_objects, timeout_ns, err);
+    if (!rc && !s->settled && gn_gate_settle(s->v, timeout_ns))
+        rc = gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "the device's work took longer than the drain may take");
+    s->settled = !rc;
+    if (!rc)
+        rc = tell_all(s, false);
+    forget_step(s);
+    s->n_steps++;
+    if (!rc)
+        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_LIVE, bytes_per_s, &stats, err);
+    if (!rc) {
+        s->figures.pages_ahead += stats.sent_pages + stats.verify.zero;
+        s->figures.pages_zero += stats.verify.zero;
+        s->figures.ahead_ns += gn_now_ns() - began_ns;
+    }
+    return fail(s, rc, err);
+}
+
+uint32_t gn_save_n_steps(const struct gn_save *s)
+{
+    return s->n_steps;
+}
+
+bool gn_save_is_behind(struct gn_save *s)
+{
+    struct gn_record **now;
+    uint32_t n;
+    bool behind = false;
+    if (gn_records_gather(s->v, NULL, 0, &now, &n, NULL, NULL))
+        return false;
+    for (uint32_t i = 0; i < n && !behind; i++)
+        behind = s->v->api->requests[now[i]->op].slow && !gn_known_find(&s->records, now[i]->serial);
+    gn_records_put(s->v, now, n);
+    return behind;
+}
+
+int gn_save_rest(struct gn_save *s, struct gn_error *err)
+{
+    struct gn_round_stats stats;
+    uint64_t bytes;
+    err->what[0] = 0;
+    int rc = look(s, err);
+    if (!rc)
+        rc = tell_all(s, true);
+    s->figures.told_ns = gn_now_ns();
+    if (!rc)
+        rc = gn_outgoing_round(s->outgoing, s->w, GN_ROUND_STOP, 0, &stats, err);
+    if (!rc)
+        rc = gn_stream_commit(s->w);
+    if (!rc) {
+        (void)gn_outgoing_count(s->outgoing, &bytes, &s->figures.pages_total);
+        s->figures.pages_kept = gn_outgoing_kept(s->outgoing);
+        s->figures.pages_stop = stats.sent_pages + stats.verify.zero;
+        s->figures.pages_zero += stats.verify.zero;
+        s->figures.sampled = stats.verify.sampled;
+        s->figures.hashed = stats.verify.hashed;
+        s->figures.device = stats.verify.device;
+        s->figures.read_bytes = stats.verify.read_bytes;
+        s->figures.hash_ns = stats.verify.hash_ns;
+        s->figures.send_ns = stats.send_ns;
+    }
+    forget_step(s);
+    return fail(s, rc, err);
+}
+
+const struct gn_save_figures *gn_save_figures(const struct gn_save *s)
+{
+    return &s->figures;
+}
+
+int gn_vgpu_save(struct gn_vgpu *v, struct gn_stream_writer *w, struct gn_error *err)
+{
+    struct gn_save *s = NULL;
+    int rc = gn_save_new(v, w, false, 0, &s, err);
+    if (!rc)
+        rc = gn_save_rest(s, err);
+    gn_save_free(s);
+    return rc;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session over tcp, from one worker to another (docs/moves.md). What the program has sent goes on where the old worker stopped reading:
+ * it keeps what is not acknowledged, and sends from there what the new one has not taken. What the old one has said has all reached the
+ * program before it goes over, so of that nothing is handed. In the data area lies what messages have brought that are not over yet;
+ * which those are only the program knows, so all goes that has come and is not zero, but for objects' memory, which the stream has. Of a
+ * program that shared its memory with the old worker no records are under way, and all of the data area that there is may have come.
+ * All of it is frames, which a connection carries from worker to worker, or the entries of a file.
+ * Run by who saves and by who loads; the socket thread stands, or is not there yet.
+ */
+#include "vgpu/session/session_tcp_internal.h"
+
+#include "link/frame.h"
+#include "link/worker_wire.h"
+#include "vgpu/migrate/save.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096u
+#define RUN_BYTES  (12u * PAGE_BYTES) /* of one frame */
+#define MAX_HELD   GN_REPLY_SLOTS     /* who waits for an answer has a slot for it */
+#define MAX_AREAS  (UINT32_C(1) << 22)
+
+static const unsigned char zeros[PAGE_BYTES];
+
+/* ---- from the old one */
+
+struct home {
+    const unsigned char *base;
+    uint64_t bytes;
+};
+
+struct homes {
+    struct home *all; /* by their addresses */
+    uint32_t n, capacity;
+};
+
+static int by_base(const void *a, const void *b)
+{
+    const struct home *x = a, *y = b;
+    return x->base < y->base ? -1 : x->base > y->base;
+}
+
+static int find_homes(struct gn_vgpu *v, struct homes *ret)
+{
+    struct gn_vobject *o;
+    for (uint32_t at = 0; (o = gn_object_next(v, &at)); at++) {
+        struct home home;
+        const void *base = v->api->contents->home(v, o, &home.bytes);
+        if (!base)
+            continue;
+        if (ret->n == ret->capacity) {
+            const uint32_t more = ret->capacity ? 2 * ret->capacity : 64;
+            struct home *all = realloc(ret->all, more * sizeof *all);
+            if (!all)
+                return -ENOMEM;
+            ret->all = all;
+            ret->capacity = more;
+        }
+        home.base = base;
+        ret->all[ret->n++] = home;
+    }
+    if (ret->n)
+        qsort(ret->all, ret->n, sizeof *ret->all, by_base);
+    return 0;
+}
+
+/* How many bytes from here are an object's, in whole pages. */
+static uint64_t home_bytes(const struct homes *h, const unsigned char *page)
+{
+    uint32_t low = 0, high = h->n;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (h->all[middle].base <= page)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct home *home = low ? &h->all[low - 1] : NULL;
+    return home && home->base + home->bytes > page ? (uint64_t)(home->base + home->bytes - page) / PAGE_BYTES * PAGE_BYTES : 0;
+}
+
+static bool is_zero(const unsigned char *page)
+{
+    return memcmp(page, zeros, PAGE_BYTES) == 0;
+}
+
+struct run {
+    uint32_t segment, bytes;
+    uint64_t at;
+};
+
+/* Found first, and then handed: the program may write there meanwhile. */
+struct gn_far_session {
+    struct gn_vgpu *v;
+    struct gn_worker_hand_far far;
+    struct gn_out_kept said;
+    struct homes homes;
+    struct run *runs;
+    uint32_t n, capacity;
+};
+
+static int add_run(struct gn_far_session *h, const struct run *run)
+{
+    if (h->n == h->capacity) {
+        const uint32_t more = h->capacity ? 2 * h->capacity : 256;
+        struct run *runs = h->n < MAX_AREAS ? realloc(h->runs, more * sizeof *runs) : NULL;
+        if (!runs)
+            return -ENOMEM;
+        h->runs = runs;
+        h->capacity = more;
+    }
+    h->runs[h->n++] = *run;
+    return 0;
+}
+
+/* Every run of pages between the two. */
+static int find_runs(struct gn_far_session *h, uint32_t segment, uint64_t at, uint64_t end)
+{
+    const unsigned char *base = h->v->segments[segment].base;
+    int rc = 0;
+    while (at < end && !rc) {
+        const uint64_t skip = home_bytes(&h->homes, base + at);
+        uint64_t n = 0;
+        while (!skip && n < RUN_BYTES && at + n < end && !is_zero(base + at + n) && !home_bytes(&h->homes, base + at + n))
+            n += PAGE_BYTES;
+        if (n)
+            rc = add_run(h, &(struct run){segment, (uint32_t)n, at});
+        at += skip ? skip : n ? n : PAGE_BYTES;
+    }
+    return rc;
+}
+
+/* What the program has sent, by chunks. */
+static int find_touched(struct gn_far_session *h, uint32_t segment, const unsigned char *touched)
+{
+    const uint64_t bytes = h->v->segments[segment].bytes,
+                   chunks = touched ? (bytes + GN_REMOTE_CHUNK_BYTES - 1) / GN_REMOTE_CHUNK_BYTES : 0;
+    int rc = 0;
+    for (uint64_t c = 0; c < chunks && !rc; c++) {
+        const uint64_t end = (c + 1) * GN_REMOTE_CHUNK_BYTES;
+        if (touched[c / 8] & 1u << c % 8)
+            rc = find_runs(h, segment, c * GN_REMOTE_CHUNK_BYTES, end < bytes ? end : bytes);
+    }
+    return rc;
+}
+
+/* What there is of memory that the program has as well. */
+static int find_used(struct gn_far_session *h, uint32_t segment)
+{
+    const struct gn_segment *s = &h->v->segments[segment];
+    int rc = 0;
+    for (off_t at = 0, end; !rc && (at = lseek(s->fd, at, SEEK_DATA)) >= 0; at = end) {
+        end = lseek(s->fd, at, SEEK_HOLE);
+        if (end <= at || (uint64_t)end > s->bytes)
+            end = (off_t)s->bytes;
+        rc = find_runs(h, segment, (uint64_t)at / PAGE_BYTES * PAGE_BYTES, (uint64_t)end / PAGE_BYTES * PAGE_BYTES);
+    }
+    return rc;
+}
+
+static int find_areas(struct gn_far_session *h)
+{
+    const uint32_t n = atomic_load_explicit(&h->v->n_segments, memory_order_acquire);
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = h->v->remote ? find_touched(h, i, h->v->remote->touched[i]) : find_used(h, i);
+    return rc;
+}
+
+/* Where the frames go. */
+struct carrier {
+    int (*carry)(void *ctx, const struct gn_frame *f);
+    void *ctx;
+};
+
+static int carry(const struct carrier *to, uint16_t op, uint32_t seq, const void *payload, size_t n)
+{
+    return to->carry(to->ctx, &(struct gn_frame){.op = op, .seq = seq, .payload = payload, .n_payload = (uint32_t)n});
+}
+
+static int hand_held(struct gn_remote_host *h, const struct carrier *to)
+{
+    unsigned char frame[sizeof(uint64_t) + GN_MSG_MAX_BYTES];
+    int rc = 0;
+    gn_list_for_each(held, &h->held, struct gn_remote_held, link)
+    {
+        memcpy(frame, &held->batch, sizeof held->batch);
+        memcpy(frame + sizeof held->batch, held->bytes, held->n_bytes);
+        rc = rc ? rc : carry(to, GN_WORKER_HAND_HELD, 0, frame, sizeof held->batch + held->n_bytes);
+    }
+    return rc;
+}
+
+static int hand_areas(const struct gn_far_session *s, const struct carrier *to)
+{
+    unsigned char frame[sizeof(struct gn_worker_hand_area) + RUN_BYTES];
+    int rc = 0;
+    for (uint32_t i = 0; i < s->n && !rc; i++) {
+        const struct run *run = &s->runs[i];
+        const struct gn_worker_hand_area area = {.segment = run->segment, .at = run->at};
+        memcpy(frame, &area, sizeof area);
+        memcpy(frame + sizeof area, (const char *)s->v->segments[run->segment].base + run->at, run->bytes);
+        rc = carry(to, GN_WORKER_HAND_AREA, 0, frame, sizeof area + run->bytes);
+    }
+    return rc;
+}
+
+static struct gn_stream_record record_of(const struct gn_out_sent *s)
+{
+    struct gn_stream_record record;
+    memcpy(&record, s->head, sizeof record);
+    return record;
+}
+
+/* Results that are on their way to the program lie in the area, where nothing tells what is still needed of it but this. */
+static int find_results(struct gn_far_session *s)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < s->said.n && !rc; i++) {
+        const struct gn_stream_record record = record_of(&s->said.all[i]);
+        const uint32_t n = s->said.all[i].in_ring ? 0 : s->said.all[i].n_bytes;
+        for (uint32_t at = 0; at < n && !rc; at += RUN_BYTES)
+            rc = add_run(s, &(struct run){record.part, n - at < RUN_BYTES ? n - at : RUN_BYTES, record.at + at});
+    }
+    return rc;
+}
+
+static uint32_t n_frames(const struct gn_out_kept *said)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < said->n; i++)
+        n += said->all[i].in_ring ? (said->all[i].n_bytes + RUN_BYTES - 1) / RUN_BYTES : 1;
+    return n;
+}
+
+static int hand_said(const struct gn_out_kept *said, const struct carrier *to)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < said->n && !rc; i++) {
+        const struct gn_out_sent *s = &said->all[i];
+        if (!s->in_ring)
+            rc = carry(to, GN_WORKER_HAND_SAID, 1, s->head, s->n_header);
+        for (uint32_t at = 0; s->in_ring && at < s->n_bytes && !rc; at += RUN_BYTES)
+            rc = carry(to, GN_WORKER_HAND_SAID, 0, s->bytes + at, s->n_bytes - at < RUN_BYTES ? s->n_bytes - at : RUN_BYTES);
+    }
+    return rc;
+}
+
+static int find(struct gn_far_session *s, enum gn_far_way way)
+{
+    struct gn_remote_host *h = s->v->remote;
+    int rc = 0;
+    if (h)
+        s->far =
+            (struct gn_worker_hand_far){.received = h->in.received, .small = h->in.small, .n_batches = h->n_batches, .n_held = h->n_held};
+    if (h && way == GN_FAR_BESIDE) {
+        gn_remote_host_pass_prints(h);
+        rc = gn_out_hold(&h->out, &s->said);
+        s->far.first = s->said.first;
+        s->far.acknowledged = s->said.acknowledged;
+        s->far.n_said = n_frames(&s->said);
+    }
+    if (!rc && way != GN_FAR_NEAR)
+        rc = find_homes(s->v, &s->homes);
+    if (!rc && way != GN_FAR_NEAR)
+        rc = find_areas(s);
+    if (!rc)
+        rc = find_results(s);
+    s->far.n_areas = s->n;
+    return rc;
+}
+
+int gn_far_session_new(struct gn_vgpu *v, enum gn_far_way way, struct gn_far_session **ret, struct gn_error *err)
+{
+    struct gn_far_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to hand over the program's session");
+    s->v = v;
+    int rc = find(s, way);
+    if (rc) {
+        gn_far_session_free(s);
+        return gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc));
+    }
+    *ret = s;
+    return 0;
+}
+
+struct gn_far_size gn_far_session_size(const struct gn_far_session *s)
+{
+    struct gn_far_size size = {.n_frames = 1u + s->far.n_held + s->n + s->far.n_said, .bytes = sizeof s->far};
+    if (s->v->remote)
+        gn_list_for_each(held, &s->v->remote->held, struct gn_remote_held, link) size.bytes += sizeof held->batch + held->n_bytes;
+    for (uint32_t i = 0; i < s->n; i++)
+        size.bytes += sizeof(struct gn_worker_hand_area) + s->runs[i].bytes;
+    for (uint32_t i = 0; i < s->said.n; i++)
+        size.bytes += s->said.all[i].in_ring ? s->said.all[i].n_bytes : s->said.all[i].n_header;
+    return size;
+}
+
+int gn_far_session_hand(const struct gn_far_session *s, int (*carry_one)(void *ctx, const struct gn_frame *f), void *ctx)
+{
+    const struct carrier to = {carry_one, ctx};
+    int rc = carry(&to, GN_WORKER_HAND_FAR, 0, &s->far, sizeof s->far);
+    if (!rc && s->v->remote)
+        rc = hand_held(s->v->remote, &to);
+    if (!rc)
+        rc = hand_areas(s, &to);
+    return rc ? rc : hand_said(&s->said, &to);
+}
+
+void gn_far_session_free(struct gn_far_session *s)
+{
+    if (!s)
+        return;
+    gn_out_kept_fini(&s->said);
+    free(s->homes.all);
+    free(s->runs);
+    free(s);
+}
+
+/* ---- to the new one */
+
+static int take_held(struct gn_remote_host *h, const struct gn_frame *f)
+{
+    const uint32_t n = f->n_payload - (uint32_t)sizeof(uint64_t);
+    if (f->op != GN_WORKER_HAND_HELD || f->n_payload < sizeof(uint64_t) + sizeof(struct gn_msg) || n > GN_MSG_MAX_BYTES)
+        return -EPROTO;
+    struct gn_remote_held *held = malloc(sizeof *held + n);
+    if (!held)
+        return -ENOMEM;
+    memcpy(&held->batch, f->payload, sizeof held->batch);
+    memcpy(held->bytes, (const unsigned char *)f->payload + sizeof held->batch, n);
+    held->n_bytes = n;
+    gn_list_append(&h->held, &held->link);
+    h->n_held++;
+    return 0;
+}
+
+static int take_area(struct gn_remote_host *h, const struct gn_frame *f)
+{
+    struct gn_worker_hand_area area;
+    if (f->op != GN_WORKER_HAND_AREA || f->n_payload <= sizeof area)
+        return -EPROTO;
+    memcpy(&area, f->payload, sizeof area);
+    const uint32_t n = f->n_payload - (uint32_t)sizeof area;
+    if (area.zero || area.segment >= atomic_load_explicit(&h->v->n_segments, memory_order_relaxed))
+        return -EPROTO;
+    void *at = gn_vgpu_area(h->v, area.segment + 1, area.at, n);
+    if (!at || !gn_remote_host_touch(h, area.segment, area.at, n))
+        return -EPROTO;
+    memcpy(at, (const unsigned char *)f->payload + sizeof area, n);
+    return 0;
+}
+
+static int take_said(struct gn_remote_host *h, const struct gn_frame *f)
+{
+    struct gn_stream_record record;
+    if (f->op != GN_WORKER_HAND_SAID || !f->n_payload || f->seq > 1)
+        return -EPROTO;
+    if (!f->seq)
+        return gn_out_keep_run(&h->out, f->payload, f->n_payload);
+    if (f->n_payload < sizeof record)
+        return -EPROTO;
+    memcpy(&record, f->payload, sizeof record);
+    const bool bulk = record.type == GN_RECORD_DATA || record.type == GN_RECORD_DATA_END;
+    if (f->n_payload != sizeof record + (bulk ? 0 : record.bytes))
+        return -EPROTO;
+    if (!bulk)
+        return gn_out_keep_record(&h->out, &record, (const unsigned char *)f->payload + sizeof record);
+    const bool there = record.part < atomic_load_explicit(&h->v->n_segments, memory_order_relaxed);
+    const void *at = there ? gn_vgpu_area(h->v, record.part + 1u, record.at, record.bytes) : NULL;
+    return at ? gn_out_keep_record(&h->out, &record, at) : -EPROTO;
+}
+
+int gn_remote_host_take(struct gn_remote_host *h, const struct gn_frame *f)
+{
+    struct gn_worker_hand_far *far = &h->taking.far;
+    if (!h->taking.begun) {
+        if (f->op != GN_WORKER_HAND_FAR || !gn_frame_payload(f, far, sizeof *far) || far->n_held > MAX_HELD || far->n_areas > MAX_AREAS ||
+            far->n_said > MAX_AREAS)
+            return -EPROTO;
+        h->taking.begun = true;
+        gn_out_go_on(&h->out, far->first);
+        return 0;
+    }
+    uint32_t *left = far->n_held ? &far->n_held : far->n_areas ? &far->n_areas : &far->n_said;
+    if (!*left)
+        return -EPROTO;
+    const int rc = far->n_held ? take_held(h, f) : far->n_areas ? take_area(h, f) : take_said(h, f);
+    *left -= !rc;
+    return rc;
+}
+
+bool gn_remote_host_has_taken(const struct gn_remote_host *h)
+{
+    const struct gn_worker_hand_far *far = &h->taking.far;
+    return h->taking.begun && !far->n_held && !far->n_areas && !far->n_said;
+}
+
+int gn_remote_host_goes_on(struct gn_remote_host *h)
+{
+    const struct gn_worker_hand_far *far = &h->taking.far;
+    const int rc = gn_remote_host_has_taken(h) ? gn_out_kept_all(&h->out, far->acknowledged) : -EPROTO;
+    if (rc)
+        return rc;
+    h->in.received = far->received;
+    h->in.small = far->small;
+    h->n_batches = far->n_batches;
+    /* One that waits for nothing would wait for ever: no honest worker hands such a one. */
+    gn_commands_batch_came(h->v, h->n_batches);
+    return 0;
+}

@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both ends of a move between two workers, of one machine or, of a program that is attached over tcp, of two. The old worker's part runs on
+ * a thread of its own, since its control thread must go on hearing; the new one's on what will be its ring thread. Nothing here decides who
+ * goes on.
+ */
+#include "vgpu/migrate/transfer.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/fault.h"
+#include "link/chunks.h"
+#include "link/frame.h"
+#include "link/worker_wire.h"
+#include "link/tcp.h"
+#include "link/tls.h"
+#include "vgpu/migrate/tls_stream.h"
+#include "vgpu/migrate/acks.h"
+#include "vgpu/migrate/retained.h"
+#include "vgpu/session/session_tcp.h"
+#include "vgpu/migrate/save.h"
+#include "vgpu/migrate/delta_base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STALL_MS         60000u  /* the other worker does not read for so long: it hangs. It may have programs to build */
+#define FILE_STALL_MS    120000u /* a disk may take its time; who writes to it gives up before */
+#define HAND_TIMEOUT_MS  10000
+#define FIRST_TIMEOUT_MS 120000
+#define HOLD_TRIES       4u
+#define SOON_NS          UINT64_C(100000000) /* the other one is behind by more: meanwhile much may have changed */
+
+/* ---- from the old one */
+
+struct away {
+    struct gn_vgpu *vgpu;
+    int fd;
+    struct gn_tls *tls; /* of a move over tcp that goes through it */
+    uint32_t n_made;    /* steps that the other one has said to have made */
+    struct gn_worker_save how;
+};
+
+/* Where it goes: one thread's, so that it may have as many of these as it likes. */
+static struct gn_tcp tcp_of(const struct away *a)
+{
+    return (struct gn_tcp){a->fd, a->tls};
+}
+
+/* A program that hosts its vGPU may have closed it. */
+static int stdio_or(int fd, int null)
+{
+    return gn_fd_is_open(fd) ? fd : null;
+}
+
+static int hand_over(struct gn_vgpu *v, int fd, struct gn_error *err)
+{
+    const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
+    const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
+    v->remains = v->hosted ? gn_remains_promise() : 0;
+    const struct gn_worker_hand hand = {
+        .ring_at = v->ring.head, .n_segments = n, .keeps = v->remains, .kept = v->way_back ? gn_way_back_number(v->way_back) : 0};
+    const int fds[GN_WORKER_HAND_FDS] = {[GN_WORKER_HAND_SESSION] = v->boot->session_fd,
+                                         [GN_WORKER_HAND_EVENTS] = v->boot->events.fd,
+                                         [GN_WORKER_HAND_DATA] = v->segments[0].fd,
+                                         [GN_WORKER_HAND_STDOUT] = stdio_or(STDOUT_FILENO, null),
+                                         [GN_WORKER_HAND_STDERR] = stdio_or(STDERR_FILENO, null)};
+    int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand, fds, GN_WORKER_HAND_FDS);
+    gn_fd_close(null);
+    for (uint32_t i = 1; !rc && i < n; i++) {
+        const struct gn_link_segment_made made = {.index = i, .bytes = v->segments[i].bytes};
+        rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_SEGMENT, 0, 0, &made, sizeof made, &v->segments[i].fd, 1);
+    }
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+}
+
+/* To a worker on another machine, maybe: of the session there is nothing that could be handed. */
+static int greet_far(struct away *a, struct gn_error *err)
+{
+    const struct gn_worker_hand hand = {.ring_at = a->vgpu->segments[0].bytes, .n_segments = 1};
+    struct gn_tls_psk psk;
+    int rc = 0;
+    gn_tcp_set_up(a->fd);
+    /* It builds programs ahead of the stop, and reads nothing meanwhile. */
+    gn_tcp_set_patience(a->fd, STALL_MS);
+    if (a->how.flags & GN_WORKER_SAVE_TLS) {
+        memcpy(psk.identity, a->how.name, sizeof psk.identity);
+        memcpy(psk.key, a->how.key, sizeof psk.key);
+        const struct gn_tls_config config = {.psk = &psk};
+        rc = gn_tls_connect(&config, a->fd, gn_now_ns() + HAND_TIMEOUT_MS * UINT64_C(1000000), &a->tls, err);
+        explicit_bzero(&psk, sizeof psk);
+    }
+    if (rc)
+        return rc;
+    struct gn_tcp to = tcp_of(a);
+    rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND, 0, 0, &hand, sizeof hand);
+    return rc ? gn_fail(err, -rc, NULL, "cannot reach the new worker: %s", strerror(-rc)) : 0;
+}
+
+/* Descriptors that have come for a request which has not: they would be lost. */
+static int expects_nothing(struct gn_vgpu *v, struct gn_error *err)
+{
+    pthread_mutex_lock(&v->helper_lock);
+    bool expects = !gn_list_empty(&v->folders);
+    pthread_mutex_unlock(&v->helper_lock);
+    return expects ? gn_fail(err, EAGAIN, "try again", "the program is just handing over a descriptor") : 0;
+}
+
+struct carried {
+    struct gn_tcp *to;
+    int timeout_ms;
+};
+
+static int carry(void *ctx, const struct gn_frame *f)
+{
+    const struct carried *c = ctx;
+    return gn_frame_send_tcp(c->to, c->timeout_ms, f->op, 0, f->seq, f->payload, f->n_payload);
+}
+
+static int hand_far(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
+{
+    const enum gn_far_way way = a->how.flags & GN_WORKER_SAVE_BESIDE ? GN_FAR_BESIDE
+                                : a->how.flags & GN_WORKER_SAVE_NEAR ? GN_FAR_NEAR
+                                                                     : GN_FAR_ON;
+    const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
+    struct gn_tcp to = tcp_of(a);
+    struct carried carried = {&to, STALL_MS};
+    struct gn_far_session *session = NULL;
+    int rc = gn_far_session_new(v, way, &session, err);
+    if (rc)
+        return rc;
+    rc = gn_far_session_hand(session, carry, &carried);
+    gn_far_session_free(session);
+    if (!rc)
+        rc = gn_frame_send_tcp(&to, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+}
+
+/* What was not the same all the time: where the ring stands, and where what the program prints goes. */
+static int hand_last(struct gn_vgpu *v, const struct away *a, struct gn_error *err)
+{
+    const struct gn_worker_hand_last last = {.ring_at = v->ring.head};
+    const int fd = a->fd;
+    if (a->how.flags & GN_WORKER_SAVE_FAR)
+        return hand_far(v, a, err);
+    const int null = v->hosted ? gn_fd_open("/dev/null", O_WRONLY) : -1;
+    const int fds[2] = {stdio_or(STDOUT_FILENO, null), stdio_or(STDERR_FILENO, null)};
+    int rc = gn_frame_send(fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_LAST, 0, 0, &last, sizeof last, fds, 2);
+    gn_fd_close(null);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the program's session: %s", strerror(-rc)) : 0;
+}
+
+static int await_made(struct away *a, struct gn_frame_reader *made, uint32_t step, struct gn_error *err)
+{
+    return a->how.flags & GN_WORKER_SAVE_FILE ? 0 : gn_heard_made(made, STALL_MS, step, &a->n_made, err);
+}
+
+/* First of all, and while the program runs: will the devices do that the other one has? On others all is made ahead. */
+static int ask_devices(struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
+{
+    uint32_t others = 0, n_kept = 0;
+    uint64_t *kept = NULL;
+    /* To another machine nothing has come from there. */
+    const bool goes_back = a->vgpu->way_back && !(a->how.flags & GN_WORKER_SAVE_FAR);
+    if (a->how.flags & GN_WORKER_SAVE_FILE)
+        return gn_save_check(s, err);
+    int rc = gn_save_devices(s, err);
+    GN_FAULT("move-devices");
+    if (!rc)
+        rc = gn_heard_fits(made, STALL_MS, &others, goes_back ? &kept : NULL, &n_kept, err);
+    if (!rc && n_kept)
+        gn_save_goes_back(s, kept, n_kept);
+    free(kept);
+    if (!rc && others)
+        rc = gn_save_for_others(s, err);
+    if (!rc && others)
+        rc = await_made(a, made, gn_save_n_steps(s), err);
+    return rc;
+}
+
+/* Ahead of the gate: as much as was asked for. */
+static int save_ahead(struct away *a, struct gn_save *s, struct gn_frame_reader *made, struct gn_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; !rc && i < a->how.n_ahead; i++) {
+        rc = gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+        GN_FAULT("move-ahead");
+    }
+    /* A build that is going on would be waited for behind the closed gate, and so would what the other one still builds. */
+    for (uint32_t i = 0; !rc && a->how.n_ahead && i < GN_SAVE_MORE; i++) {
+        const uint64_t before_ns = gn_now_ns();
+        gn_counter_set(&a->vgpu->counters->save_waits, 1);
+        (void)gn_gate_await_helpers(a->vgpu, (uint64_t)a->how.drain_timeout_ms * 1000000u);
+        rc = await_made(a, made, gn_save_n_steps(s), err);
+        gn_counter_set(&a->vgpu->counters->save_waits, 0);
+        if (rc)
+            break;
+        if (!gn_save_is_behind(s) && gn_now_ns() - before_ns < SOON_NS)
+            break;
+        rc = gn_save_ahead(s, a->how.bytes_per_s, (uint64_t)a->how.drain_timeout_ms * 1000000u, err);
+    }
+    /* A connection whose end leaves something unread may lose what it has sent. */
+    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+        rc = await_made(a, made, gn_save_n_steps(s), err);
+    return rc;
+}
+
+/* The driver is done, and no build goes on: what the stop would have to wait for. A program that builds all the time is stopped in one. */
+static int hold(struct gn_vgpu *v, uint64_t until_ns, struct gn_error *err)
+{
+    for (uint32_t i = 0;; i++) {
+        uint64_t now_ns = gn_now_ns();
+        int rc = gn_gate_hold(v, until_ns > now_ns ? until_ns - now_ns : 0, err);
+        GN_FAULT("move-held");
+        if (rc || i == HOLD_TRIES || !gn_gate_await_helpers(v, 0))
+            return rc;
+        /* Its other threads' commands are not held up by that. */
+        gn_gate_open(v);
+        now_ns = gn_now_ns();
+        (void)gn_gate_await_helpers(v, until_ns > now_ns ? until_ns - now_ns : 0);
+    }
+}
+
+/* *ret_closed: the gate is. */
+static int stop(struct gn_vgpu *v, const struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
+{
+    const uint64_t before_ns = gn_now_ns(), until_ns = before_ns + (uint64_t)a->how.drain_timeout_ms * 1000000u;
+    int rc = hold(v, until_ns, err);
+    said->began_ns = gn_now_ns();
+    said->hold_ns = said->began_ns - before_ns;
+    /* From here on its calls wait. */
+    if (!rc && a->how.flags & GN_WORKER_SAVE_NEAR && (rc = gn_remote_host_pause(v->remote, a->how.mark, until_ns, err)))
+        gn_gate_open(v);
+    if (rc)
+        return rc;
+    GN_FAULT("move-paused");
+    (void)gn_lease_say(&v->lease, GN_WORKER_STOPS, NULL, 0, -1);
+    rc = gn_gate_close(v, until_ns > said->began_ns ? until_ns - said->began_ns : 0, err);
+    said->quiet_ns = gn_now_ns();
+    said->stood_ns = v->gate.stood_ns;
+    said->drained_ns = v->gate.drained_ns;
+    *ret_closed = !rc;
+    GN_FAULT("move-quiet");
+    return rc;
+}
+
+static void where_it_stops(struct gn_vgpu *v, const struct gn_worker_save *how, struct gn_stream_stop *ret)
+{
+    *ret = (struct gn_stream_stop){.ring_at = v->ring.head, .n_segments = atomic_load_explicit(&v->n_segments, memory_order_acquire)};
+    _Static_assert(sizeof ret->key == sizeof how->key, "a stop's key");
+    memcpy(ret->key, how->key, sizeof ret->key);
+}
+
+/* To who writes a file. */
+static int write_chunks(void *ctx, struct iovec *iov, int n, struct gn_error *err)
+{
+    int rc = gn_chunks_write(ctx, iov, n, FILE_STALL_MS);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc)) : 0;
+}
+
+static int open_chunks(struct gn_chunks *c, int *fd, struct gn_error *err)
+{
+    int rc = gn_chunks_accept(c, *fd, HAND_TIMEOUT_MS);
+    *fd = -1; /* it is c's */
+    return rc ? gn_fail(err, -rc, "use a gantry of gantryd's version", "the command that writes the file gave no memory for it: %s",
+                        strerror(-rc))
+              : 0;
+}
+
+static int end_chunks(struct gn_chunks *c, struct gn_error *err)
+{
+    int rc = gn_chunks_flush(c);
+    return rc ? gn_fail(err, -rc, NULL, "cannot hand over the file's contents: %s", strerror(-rc)) : 0;
+}
+
+static int save_to(struct gn_vgpu *v, struct away *a, struct gn_worker_moved *said, bool *ret_closed, struct gn_error *err)
+{
+    const bool file = a->how.flags & GN_WORKER_SAVE_FILE, stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    struct gn_stream_fd to = GN_STREAM_FD(a->fd, -1, STALL_MS);
+    struct gn_far_stream far = {.tcp = tcp_of(a), .stall_ms = STALL_MS};
+    struct gn_chunks chunks = {.socket = -1};
+    const struct gn_stream_sink sink = file     ? (struct gn_stream_sink){write_chunks, &chunks}
+                                       : a->tls ? gn_far_sink(&far)
+                                                : gn_stream_sink_of_fd(&to);
+    const struct gn_stream_options options = {
+        .purpose = file ? GN_STREAM_CHECKPOINT : GN_STREAM_MOVE, .api = "opencl", .creator = "gantry"};
+    struct gn_stream_stop stopped;
+    const struct gn_saved_about about = {.vgpu_id = a->how.vgpu_id, .stop = stops ? &stopped : NULL};
+    struct gn_far_session *session = NULL;
+    struct gn_stream_writer *w = NULL;
+    struct gn_save *s = NULL;
+    struct gn_frame_reader made;
+    gn_counter_set(&v->counters->save_round, 0);
+    gn_counter_set(&v->counters->save_waits, 0);
+    int rc = file ? open_chunks(&chunks, &a->fd, err) : 0;
+    if (!rc)
+        rc = gn_stream_writer_create(&sink, &options, &w, err);
+    /* What lies in the program's memory stays with a program that waits; where it shares none, it all goes. */
+    if (!rc)
+        rc = gn_save_new(v, w, (file && !stops) || (a->how.flags & GN_WORKER_SAVE_FAR), a->how.n_ahead, &s, err);
+    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+        gn_save_for_far(s);
+    gn_frame_reader_init(&made, a->fd);
+    if (a->how.flags & GN_WORKER_SAVE_FAR)
+        made.tcp = &far.tcp;
+    if (!rc)
+        rc = ask_devices(a, s, &made, err);
+    if (!rc)
+        rc = save_ahead(a, s, &made, err);
+    gn_frame_reader_fini(&made);
+    /* It has built them, and from here on the program waits for the network. */
+    if (a->how.n_ahead && a->how.flags & GN_WORKER_SAVE_FAR)
+        gn_tcp_set_up(a->fd);
+    if (!rc)
+        rc = stop(v, a, said, ret_closed, err);
+    if (!rc && v->remote && !file && !(a->how.flags & GN_WORKER_SAVE_BESIDE))
+        gn_remote_host_say_stands(v->remote, a->how.mark);
+    if (!rc && (stops || !file))
+        rc = expects_nothing(v, err);
+    if (!rc && file) {
+        where_it_stops(v, &a->how, &stopped);
+        gn_save_checkpoint(s, &about);
+    }
+    if (!rc && stops && v->remote && !(rc = gn_far_session_new(v, GN_FAR_BESIDE, &session, err)))
+        gn_save_session(s, session);
+    if (!rc)
+        rc = gn_save_rest(s, err);
+    if (!rc && file)
+        rc = end_chunks(&chunks, err);
+    GN_FAULT("move-told");
+    if (!rc && !file)
+        rc = hand_last(v, a, err);
+    if (!rc) {
+        const struct gn_stream_counts *counts = gn_stream_writer_counts(w);
+        const struct gn_save_figures *figures = gn_save_figures(s);
+        said->bytes = counts->stream_bytes;
+        said->pages = counts->pages;
+        said->pages_zero = counts->pages_zero;
+        said->ahead_ns = figures->ahead_ns;
+        said->pages_total = figures->pages_total;
+        said->pages_kept = figures->pages_kept;
+        said->pages_ahead = figures->pages_ahead;
+        said->pages_stop = figures->pages_stop;
+        said->sampled = figures->sampled;
+        said->hashed = figures->hashed;
+        said->device = figures->device;
+        said->read_bytes = figures->read_bytes;
+        said->told_ns = figures->told_ns;
+        said->driver_stays = v->hosted && v->driver_stays;
+    }
+    gn_save_free(s);
+    gn_far_session_free(session);
+    gn_stream_writer_destroy(w);
+    gn_chunks_close(&chunks);
+    return rc;
+}
+
+static void say_with(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc, const struct gn_error *err, int fd)
+{
+    said->error = rc;
+    said->done_ns = gn_now_ns();
+    gn_frame_string_set(said->what, sizeof said->what, rc ? err->what : "");
+    gn_frame_string_set(said->fix, sizeof said->fix, rc ? err->fix : "");
+    /* If gantryd is gone this process is about to end. */
+    (void)gn_lease_say(&v->lease, op, said, sizeof *said, fd);
+}
+
+static void say(struct gn_vgpu *v, uint16_t op, struct gn_worker_moved *said, int rc, const struct gn_error *err)
+{
+    say_with(v, op, said, rc, err, -1);
+}
+
+/* It stays. Before the gate opens: another move may close it before the thread that stands there has looked. */
+static void go_on(struct gn_vgpu *v)
+{
+    if (v->remote)
+        gn_remote_host_go_on(v->remote);
+    gn_gate_open(v);
+}
+
+static void leaves_nothing(struct gn_vgpu *v)
+{
+    gn_remains_drop(v->remains);
+    v->remains = 0;
+}
+
+void gn_vgpu_resume(struct gn_vgpu *v)
+{
+    leaves_nothing(v);
+    atomic_store_explicit(&v->stands_saved, false, memory_order_seq_cst);
+    gn_tcp_close(&v->sent_to);
+    go_on(v);
+}
+
+/*
+ * What the process's end may shut down: a duplicate, since whoever writes closes its own at times.
+ * Without one the end waits.
+ */
+static void open_save_fd(struct gn_vgpu *v, int fd)
+{
+    const int copy = v->hosted ? gn_fd_duplicate(fd) : -1;
+    pthread_mutex_lock(&v->gate.lock);
+    v->save_fd = copy;
+    pthread_mutex_unlock(&v->gate.lock);
+}
+
+static void close_save_fd(struct gn_vgpu *v)
+{
+    pthread_mutex_lock(&v->gate.lock);
+    gn_fd_close(v->save_fd);
+    v->save_fd = -1;
+    pthread_mutex_unlock(&v->gate.lock);
+}
+
+static int begin_away(struct gn_vgpu *v, struct away *a, struct gn_error *err)
+{
+    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP, file = a->how.flags & GN_WORKER_SAVE_FILE;
+    if (gn_vgpu_is_called_off(v))
+        return gn_fail(err, ECANCELED, NULL, "the program ends");
+    if (v->remote && !(a->how.flags & GN_WORKER_SAVE_FAR) && (stops || !file))
+        return gn_fail(err, EOPNOTSUPP, NULL, "its program is attached by another kind of link");
+    if (file)
+        return 0;
+    return a->how.flags & GN_WORKER_SAVE_FAR ? greet_far(a, err) : hand_over(v, a->fd, err);
+}
+
+static void *away_thread(void *arg)
+{
+    struct away *a = arg;
+    struct gn_vgpu *v = a->vgpu;
+    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    struct gn_error err = {{0}, {0}};
+    bool closed = false;
+    gn_objects_own_thread();
+    open_save_fd(v, a->fd);
+    GN_FAULT("move-begun");
+    const bool stops = a->how.flags & GN_WORKER_SAVE_STOP;
+    int rc = begin_away(v, a, &err);
+    GN_FAULT("move-handed");
+    if (!rc)
+        rc = save_to(v, a, &said, &closed, &err);
+    close_save_fd(v);
+    struct gn_tcp left = tcp_of(a); /* -1: another has it */
+    if (!rc && (a->how.flags & GN_WORKER_SAVE_FAR))
+        v->sent_to = left;
+    else if (!rc)
+        gn_tcp_close(&left);
+    free(a);
+    if (rc)
+        leaves_nothing(v);
+    if (rc && closed)
+        go_on(v);
+    GN_FAULT("move-saved");
+    atomic_store_explicit(&v->stands_saved, !rc, memory_order_seq_cst);
+    atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
+    /* Of a program elsewhere there is no end of its session that it could have. */
+    say_with(v, GN_WORKER_SAVED, &said, rc, &err, stops && !rc && !v->remote ? v->boot->session_fd : -1);
+    /* Whoever loads fails by that: what gantryd hears first is the reason. */
+    if (rc)
+        gn_tcp_close(&left);
+    return NULL;
+}
+
+void gn_vgpu_move_away(struct gn_vgpu *v, int fd, const struct gn_worker_save *how)
+{
+    struct gn_worker_moved said = {0};
+    struct gn_error err;
+    struct away *a = malloc(sizeof *a);
+    if (atomic_exchange_explicit(&v->moving, true, memory_order_seq_cst)) {
+        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, EBUSY, NULL, "it is being moved already"), &err);
+        gn_fd_close(fd);
+        free(a);
+        return;
+    }
+    if (a)
+        *a = (struct away){.vgpu = v, .fd = fd, .how = *how};
+    if (!a || gn_vgpu_start_thread(v, away_thread, a, NULL)) {
+        atomic_store_explicit(&v->moving, false, memory_order_seq_cst);
+        say(v, GN_WORKER_SAVED, &said, gn_fail(&err, ENOMEM, NULL, "no memory left to move it"), &err);
+        gn_fd_close(fd);
+        free(a);
+    }
+}
+
+/* ---- to the new one */
+
+static int adopt(struct gn_frame_reader *reader, int i, uint64_t most_bytes, struct gn_segment *ret)
+{
+    const int fd = gn_frame_take_fd(reader, i);
+    const int rc = gn_segment_adopt(fd, most_bytes, ret);
+    if (rc && fd >= 0)
+        gn_fd_close(fd);
+    return rc;
+}
+
+static int take_segment(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader, uint32_t index)
+{
+    struct gn_link_segment_made made;
+    struct gn_frame f;
+    int rc = gn_frame_wait(reader, HAND_TIMEOUT_MS, &f);
+    if (rc != 1)
+        return rc < 0 ? rc : -EPROTO;
+    if (f.op != GN_WORKER_HAND_SEGMENT || !gn_frame_payload(&f, &made, sizeof made) || made.index != index || f.n_fds != 1)
+        return -EPROTO;
+    rc = adopt(reader, 0, GN_LINK_SEGMENT_LIMIT, &boot->more[index - 1]);
+    if (!rc)
+        boot->n_more = index;
+    return rc;
+}
+
+/* Last of all: the output of a driver that makes objects anew the program has already. A hosting one keeps its own. */
+static int take_stdio(const int fds[2], bool hosted)
+{
+    int rc = hosted ? 0 : dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0 ? -errno : 0;
+    gn_fd_close(fds[0]);
+    gn_fd_close(fds[1]);
+    return rc;
+}
+
+/* A worker on another machine, maybe: where it writes. */
+static int far_fd(const struct gn_vgpu_boot *boot)
+{
+    return boot->near ? boot->far_fd : boot->load_fd;
+}
+
+/* From such a one. */
+static int take_far(struct gn_vgpu_boot *boot)
+{
+    const uint64_t deadline_ns = gn_now_ns() + FIRST_TIMEOUT_MS * UINT64_C(1000000);
+    struct gn_tcp from = {far_fd(boot), NULL};
+    struct gn_frame_reader reader;
+    struct gn_worker_hand hand;
+    struct gn_tls_psk psk;
+    struct gn_error err;
+    struct gn_frame f;
+    gn_tcp_set_up(from.fd);
+    if (boot->near ? boot->far_secure : boot->tls && !boot->beside) {
+        memcpy(psk.identity, boot->load_name, sizeof psk.identity);
+        memcpy(psk.key, boot->load_key, sizeof psk.key);
+        const struct gn_tls_config config = {.server = true, .psk = &psk};
+        int rc = gn_tls_connect(&config, from.fd, deadline_ns, &boot->load_tls, &err);
+        explicit_bzero(&psk, sizeof psk);
+        if (rc)
+            return rc;
+        from.tls = boot->load_tls;
+    }
+    gn_frame_reader_init(&reader, from.fd);
+    reader.tcp = &from;
+    int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
+    /* The data area is as large everywhere: what lies where is the program's to know. */
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && hand.ring_at == boot->data.bytes && hand.n_segments == 1
+                 ? 0
+                 : -EPROTO;
+    gn_frame_reader_fini(&reader);
+    return rc;
+}
+
+/* What comes with the first frame. */
+static int take_session(struct gn_vgpu_boot *boot, struct gn_frame_reader *reader, const struct gn_worker_hand *hand)
+{
+    const int fds[2] = {gn_frame_take_fd(reader, GN_WORKER_HAND_STDOUT), gn_frame_take_fd(reader, GN_WORKER_HAND_STDERR)};
+    boot->session_fd = gn_frame_take_fd(reader, GN_WORKER_HAND_SESSION);
+    if (boot->file_fd < 0)
+        boot->ring_at = hand->ring_at; /* what a program does not know, a file does */
+    boot->keeps = hand->keeps;
+    boot->kept = boot->hosted ? hand->kept : 0;
+    for (int i = 0; i < 2; i++) {
+        /* Without a file they come once more, with GN_WORKER_HAND_LAST. */
+        const bool keeps = boot->file_fd >= 0 && !boot->hosted;
+        boot->stdio_fds[i] = keeps ? fds[i] : -1;
+        if (!keeps)
+            gn_fd_close(fds[i]);
+    }
+    boot->more = calloc(hand->n_segments, sizeof *boot->more);
+    int rc = boot->more ? 0 : -ENOMEM;
+    if (!rc)
+        rc = adopt(reader, GN_WORKER_HAND_EVENTS, GN_EVENT_TABLE_BYTES, &boot->events);
+    return rc ? rc : adopt(reader, GN_WORKER_HAND_DATA, GN_LINK_SEGMENT_LIMIT, &boot->data);
+}
+
+int gn_vgpu_take_hand(struct gn_vgpu_boot *boot)
+{
+    struct gn_frame_reader reader;
+    struct gn_worker_hand hand;
+    struct gn_frame f;
+    if (boot->remote)
+        return boot->file_fd >= 0 ? 0 : take_far(boot);
+    gn_frame_reader_init(&reader, boot->load_fd);
+    int rc = gn_frame_wait(&reader, FIRST_TIMEOUT_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND && gn_frame_payload(&f, &hand, sizeof hand) && f.n_fds == GN_WORKER_HAND_FDS && hand.n_segments &&
+                     hand.n_segments <= GN_MAX_SEGMENTS
+                 ? take_session(boot, &reader, &hand)
+                 : -EPROTO;
+    for (uint32_t i = 1; !rc && i < hand.n_segments; i++)
+        rc = take_segment(boot, &reader, i);
+    gn_frame_reader_fini(&reader);
+    return !rc && boot->near ? take_far(boot) : rc;
+}
+
+/* What is here from the last time; said ahead of all. */
+static void say_what_is_kept(const struct gn_vgpu_boot *boot)
+{
+    uint64_t *ids;
+    const uint32_t n = boot->kept ? gn_remains_list(boot->kept, &ids) : 0;
+    if (!n)
+        return;
+    for (uint32_t i = 0; i < n; i += GN_WORKER_HAND_KEPT_MOST) {
+        const uint32_t some = n - i < GN_WORKER_HAND_KEPT_MOST ? n - i : GN_WORKER_HAND_KEPT_MOST;
+        (void)gn_frame_send(boot->load_fd, HAND_TIMEOUT_MS, GN_WORKER_HAND_KEPT, 0, 0, ids + i, some * sizeof *ids, NULL, 0);
+    }
+    free(ids);
+}
+
+/* One that cannot be said: whoever writes finds out. */
+void gn_vgpu_fits(struct gn_vgpu *v, bool others)
+{
+    struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
+    if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
+        (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_FITS, 0, others, NULL, 0);
+    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0) {
+        say_what_is_kept(v->boot);
+        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_FITS, 0, others, NULL, 0, NULL, 0);
+    }
+}
+
+void gn_vgpu_made(struct gn_vgpu *v, uint32_t round)
+{
+    /* One that cannot be said is of no use: whoever writes goes on. */
+    struct gn_tcp far = {far_fd(v->boot), v->boot->load_tls};
+    if ((v->remote && v->boot->file_fd < 0) || v->boot->near)
+        (void)gn_frame_send_tcp(&far, HAND_TIMEOUT_MS, GN_WORKER_HAND_MADE, 0, round, NULL, 0);
+    else if (v->boot->file_fd < 0 && v->boot->load_fd >= 0)
+        (void)gn_frame_send(v->boot->load_fd, 0, GN_WORKER_HAND_MADE, 0, round, NULL, 0, NULL, 0);
+}
+
+void gn_vgpu_begin_load(struct gn_vgpu *v)
+{
+    atomic_store_explicit(&v->gate.closed, true, memory_order_seq_cst);
+    atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
+    v->gate.deaf = true;
+    atomic_store_explicit(&v->arriving, true, memory_order_relaxed);
+    /* Those that gantryd reads are still the other worker's to write. */
+    v->counters_there = v->counters;
+    v->counters = v->lease.counters = &v->load_counters;
+}
+
+/* From a worker on another machine nothing of the session comes that the program has: it was silent. */
+static int take_last_of_far(struct gn_vgpu *v, struct gn_error *err)
+{
+    struct gn_tcp far = {v->boot->far_fd, v->boot->load_tls};
+    struct gn_worker_hand_last last;
+    struct gn_worker_hand_far hand;
+    struct gn_frame_reader reader;
+    struct gn_frame f;
+    gn_frame_reader_init(&reader, far.fd);
+    reader.tcp = &far;
+    int rc = gn_frame_wait(&reader, STALL_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_FAR && gn_frame_payload(&f, &hand, sizeof hand) && !hand.n_held && !hand.n_areas && !hand.n_said
+                 ? gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f)
+                 : -EPROTO;
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) ? 0 : -EPROTO;
+    gn_frame_reader_fini(&reader);
+    return rc ? gn_fail(err, -rc, NULL, "the end of what the vGPU consists of has not come") : 0;
+}
+
+/* Where a session over tcp stood. `from` stands behind the stream. */
+static int take_far_session(struct gn_remote_host *h, struct gn_frame_reader *from, struct gn_error *err)
+{
+    int rc = 0;
+    while (!rc && !gn_remote_host_has_taken(h)) {
+        struct gn_frame f;
+        rc = gn_frame_wait(from, STALL_MS, &f);
+        rc = rc == 1 ? gn_remote_host_take(h, &f) : rc ? rc : -EPROTO;
+    }
+    if (!rc)
+        rc = gn_remote_host_goes_on(h);
+    return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
+}
+
+/* The place in the ring, and where output goes, after all else. */
+static int take_last(struct gn_vgpu *v, struct gn_error *err)
+{
+    struct gn_worker_hand_last last;
+    struct gn_frame_reader reader;
+    struct gn_tcp far = {v->boot->load_fd, v->boot->load_tls};
+    struct gn_frame f;
+    int rc = 0;
+    if (v->boot->near && (rc = take_last_of_far(v, err)))
+        return rc;
+    gn_frame_reader_init(&reader, v->boot->load_fd);
+    if (v->remote) {
+        reader.tcp = &far;
+        rc = take_far_session(v->remote, &reader, err);
+        if (rc) {
+            gn_frame_reader_fini(&reader);
+            return rc;
+        }
+    }
+    rc = gn_frame_wait(&reader, HAND_TIMEOUT_MS, &f);
+    if (rc == 1)
+        rc = f.op == GN_WORKER_HAND_LAST && gn_frame_payload(&f, &last, sizeof last) && f.n_fds == (v->remote ? 0 : 2) ? 0 : -EPROTO;
+    if (!rc && !v->remote) {
+        const int fds[2] = {gn_frame_take_fd(&reader, 0), gn_frame_take_fd(&reader, 1)};
+        rc = take_stdio(fds, v->hosted);
+        v->ring.head = last.ring_at;
+    }
+    gn_frame_reader_fini(&reader);
+    return rc ? gn_fail(err, -rc, NULL, "the program's session has not come") : 0;
+}
+
+/* Once it has said that everything has come, gantryd's word alone decides. */
+static bool may_come(struct gn_vgpu *v)
+{
+    int coming = GN_ARRIVAL_COMING;
+    return !v->boot->end || atomic_compare_exchange_strong(&v->boot->end->arrival, &coming, GN_ARRIVAL_HERE);
+}
+
+int gn_vgpu_take_in(struct gn_vgpu *v)
+{
+    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    /* The other worker may wait for the device, and gantryd ends this one when it is given up. */
+    const bool file = v->boot->file_fd >= 0;
+    struct gn_stream_fd from = GN_STREAM_FD(file ? v->boot->file_fd : far_fd(v->boot), -1, 0);
+    struct gn_far_stream far = {.tcp = {far_fd(v->boot), v->boot->load_tls}};
+    const struct gn_stream_source source = v->boot->load_tls ? gn_far_source(&far) : gn_stream_source_of_fd(&from);
+    /* What the objects take is the lease's to allow; of the tables, as much as a program can have. */
+    const struct gn_stream_limits limits = {.memory_bytes = UINT64_MAX / 2,
+                                            .entries_bytes = UINT64_C(4) << 30,
+                                            .n_objects = GN_OBJECT_CHUNK * GN_OBJECT_CHUNKS,
+                                            .n_memories = GN_OBJECT_CHUNK * GN_OBJECT_CHUNKS,
+                                            .n_rounds = 64,
+                                            .body_bytes = GN_STREAM_MOST_BODY_BYTES};
+    struct gn_error err = {{0}, {0}};
+    struct gn_stream_reader *r;
+    GN_FAULT("load-begun");
+    if (v->boot->keeps)
+        gn_way_back_begin(v, v->boot->keeps);
+    int rc = gn_stream_reader_create(&source, &limits, &r, &err);
+    if (!rc) {
+        rc = gn_vgpu_load(v, r, &err);
+        if (!rc && file && (rc = gn_stream_expect_end(r)))
+            err = *gn_stream_reader_error(r);
+        gn_stream_reader_destroy(r);
+    }
+    gn_remains_drop(v->boot->kept);
+    GN_FAULT("load-last");
+    if (!rc && !file)
+        rc = take_last(v, &err);
+    else if (!rc && !v->remote && (rc = take_stdio(v->boot->stdio_fds, v->hosted)))
+        gn_fail(&err, -rc, NULL, "cannot take the program's output: %s", strerror(-rc));
+    said.bytes = v->boot->load_tls ? far.n_bytes : from.n_bytes;
+    GN_FAULT("load-done");
+    if (!rc && !may_come(v))
+        rc = gn_fail(&err, ECANCELED, NULL, "the program ends");
+    say(v, GN_WORKER_LOADED, &said, rc, &err);
+    return rc;
+}
+
+void gn_vgpu_cannot_take_in(struct gn_vgpu *v, int rc)
+{
+    struct gn_worker_moved said = {.began_ns = gn_now_ns()};
+    struct gn_error err;
+    gn_fail(&err, -rc, NULL, "cannot start the vGPU's threads: %s", strerror(-rc));
+    say(v, GN_WORKER_LOADED, &said, rc, &err);
+}
+
+void gn_vgpu_take_over(struct gn_vgpu *v)
+{
+    GN_FAULT("load-go");
+    if (v->counters_there) {
+        struct gn_counters *there = v->counters_there;
+        pthread_mutex_lock(&v->lease.lock);
+        gn_counter_set(&there->memory_bytes, v->lease.used_bytes);
+        gn_counter_set(&there->devices, atomic_load_explicit(&v->counters->devices, memory_order_relaxed));
+        gn_counter_set(&there->pending, atomic_load_explicit(&v->counters->pending, memory_order_relaxed));
+        v->counters = v->lease.counters = there;
+        v->counters_there = NULL;
+        pthread_mutex_unlock(&v->lease.lock);
+    }
+    if (v->remote)
+        gn_remote_host_pass_prints(v->remote); /* to nobody yet */
+    atomic_store_explicit(&v->arriving, false, memory_order_relaxed);
+    gn_gate_open(v);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program was told of its devices. Asked by whoever saves or loads, on its one thread, before or beside the ring thread, which
+ * answers from what is kept: that never changes once something is served. */
+#include "device_answers.h"
+
+#include "opencl_host.h"
+#include "stream/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The questions of the specification and of most extensions stand in this range. */
+#define FIRST_QUESTION 0x1001u
+#define LAST_QUESTION  0x107fu
+#define MOST_BYTES     65536u /* of one answer */
+
+/* Questions of carried extensions outside that range, in the order of their numbers. */
+static const cl_device_info questions_beyond[] = {
+    CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR,
+    CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
+};
+#define N_IN_RANGE (LAST_QUESTION - FIRST_QUESTION + 1)
+
+static cl_device_info question(uint32_t i)
+{
+    return i < N_IN_RANGE ? FIRST_QUESTION + i : questions_beyond[i - N_IN_RANGE];
+}
+
+/* An answer of unknown type may be a pointer; and a part's type is its own. */
+static bool is_asked(cl_device_info number)
+{
+    return gn_asks_clGetDeviceInfo(number) && number != CL_DEVICE_PARTITION_TYPE;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct gn_told_fact *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+int gn_told_ask(struct gn_vgpu *v, cl_device_id device, struct gn_told_device *ret)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    const uint32_t n_questions = N_IN_RANGE + GN_ARRAY_SIZE(questions_beyond);
+    struct gn_told_device t = {.facts = calloc(n_questions, sizeof *t.facts)};
+    size_t total = 0, at = 0;
+    if (!t.facts)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n_questions; i++) {
+        const cl_device_info q = question(i);
+        size_t n = 0;
+        if (!is_asked(q) || cl->clGetDeviceInfo(device, q, 0, NULL, &n) || n > MOST_BYTES)
+            continue;
+        t.facts[t.n++] = (struct gn_told_fact){.number = q, .n = n};
+        total += gn_align_up(n, 8);
+    }
+    t.room = calloc(1, total ? total : 1);
+    if (!t.room) {
+        gn_told_fini(&t);
+        return -ENOMEM;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t.n; i++) {
+        struct gn_told_fact f = t.facts[i];
+        f.bytes = t.room + at;
+        at += gn_align_up(f.n, 8);
+        if (!f.n || !cl->clGetDeviceInfo(device, f.number, f.n, f.bytes, NULL))
+            t.facts[kept++] = f;
+    }
+    t.n = kept;
+    *ret = t;
+    return 0;
+}
+
+int gn_told_read(const struct gn_stream_entry *e, struct gn_told_device *ret)
+{
+    struct gn_told_device t = {0};
+    struct gn_stream_entry all = *e;
+    struct gn_stream_part part;
+    size_t total = 0, at = 0;
+    uint32_t n = 0;
+    while (gn_stream_next_part(&all, &part)) {
+        if (part.part != GN_PART_FACT)
+            continue;
+        if (part.n < 8 || part.n - 8 > MOST_BYTES)
+            return -EBADMSG;
+        total += gn_align_up(part.n - 8, 8);
+        n++;
+    }
+    t.facts = calloc(n ? n : 1, sizeof *t.facts);
+    t.room = calloc(1, total ? total : 1);
+    if (!t.facts || !t.room) {
+        gn_told_fini(&t);
+        return -ENOMEM;
+    }
+    for (all = *e; gn_stream_next_part(&all, &part);) {
+        uint32_t number;
+        if (part.part != GN_PART_FACT)
+            continue;
+        memcpy(&number, part.bytes, sizeof number);
+        t.facts[t.n] = (struct gn_told_fact){.number = number, .n = part.n - 8, .bytes = t.room + at};
+        memcpy(t.facts[t.n].bytes, (const unsigned char *)part.bytes + 8, part.n - 8);
+        at += gn_align_up(part.n - 8, 8);
+        t.n++;
+    }
+    qsort(t.facts, t.n, sizeof *t.facts, by_number);
+    *ret = t;
+    return 0;
+}
+
+void gn_told_fini(struct gn_told_device *t)
+{
+    free(t->facts);
+    free(t->room);
+    *t = (struct gn_told_device){0};
+}
+
+const struct gn_told_fact *gn_told_find(const struct gn_told_device *t, cl_device_info number)
+{
+    const struct gn_told_fact key = {.number = number};
+    return t->n ? bsearch(&key, t->facts, t->n, sizeof *t->facts, by_number) : NULL;
+}
+
+bool gn_told_same(const struct gn_told_device *a, const struct gn_told_device *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->facts[i].number != b->facts[i].number || a->facts[i].n != b->facts[i].n ||
+            memcmp(a->facts[i].bytes, b->facts[i].bytes, a->facts[i].n) != 0)
+            return false;
+    return true;
+}
+
+const char *gn_told_text(const struct gn_told_device *t, cl_device_info number, int max, int *ret_n)
+{
+    const struct gn_told_fact *f = gn_told_find(t, number);
+    const size_t n = f ? strnlen((const char *)f->bytes, f->n) : 0;
+    *ret_n = n < (size_t)max ? (int)n : max;
+    return f ? (const char *)f->bytes : "";
+}
+
+uint64_t gn_told_number(const struct gn_told_device *t, cl_device_info number, uint32_t i)
+{
+    const struct gn_told_fact *f = gn_told_find(t, number);
+    uint64_t value = 0;
+    /* cl_uint and cl_bool have four bytes; all others, and those of which there are several, have eight. */
+    const size_t each = f && f->n == 4 ? 4 : 8;
+    if (f && (i + (size_t)1) * each <= f->n)
+        memcpy(&value, f->bytes + i * each, each);
+    return value;
+}
+
+/* What a part of a device says of itself. */
+static bool is_a_parts_own(cl_device_info number)
+{
+    return number == CL_DEVICE_MAX_COMPUTE_UNITS || number == CL_DEVICE_PARTITION_MAX_SUB_DEVICES ||
+           number == CL_DEVICE_PARTITION_PROPERTIES || number == CL_DEVICE_PARTITION_AFFINITY_DOMAIN;
+}
+
+bool gn_told_answer(struct gn_vgpu *v, cl_device_id device, cl_device_info number, size_t size, void *value, size_t *size_ret,
+                    cl_int *result)
+{
+    const struct gn_opencl_vgpu *detail = v->detail;
+    if (!detail->told)
+        return false;
+    const cl_uint i = gn_device_index(v, device);
+    if (detail->platform->devices[i] != device && is_a_parts_own(number))
+        return false;
+    const struct gn_told_fact *f = gn_told_find(&detail->told[i], number);
+    if (!f)
+        return false;
+    if (value && size < f->n) {
+        *result = CL_INVALID_VALUE;
+        return true;
+    }
+    if (value)
+        memcpy(value, f->bytes, f->n);
+    if (size_ret)
+        *size_ret = f->n;
+    *result = CL_SUCCESS;
+    return true;
+}
+
+int gn_told_keep(struct gn_vgpu *v, uint32_t device, struct gn_told_device *t)
+{
+    struct gn_opencl_vgpu *detail = v->detail;
+    if (!detail->told && !(detail->told = calloc(v->n_devices, sizeof *detail->told)))
+        return -ENOMEM;
+    gn_told_fini(&detail->told[device]);
+    detail->told[device] = *t;
+    *t = (struct gn_told_device){0};
+    return 0;
+}
+
+void gn_told_forget(struct gn_vgpu *v)
+{
+    struct gn_opencl_vgpu *detail = v->detail;
+    for (uint32_t i = 0; detail->told && i < v->n_devices; i++)
+        gn_told_fini(&detail->told[i]);
+    free(detail->told);
+    detail->told = NULL;
+}

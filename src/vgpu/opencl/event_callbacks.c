@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whoever comes first tells of an event's end: the driver's callback, or the look after it was asked for. What a driver forgets to call is
+ * never let go of; that is only of events that end between the look before and the one after.
+ */
+#include "event_callbacks.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define TRY_NS  UINT64_C(100000000)
+#define LOOK_NS 100000
+
+struct end {
+    atomic_uint n_refs;
+    atomic_bool is_told;
+    void(CL_CALLBACK *told)(cl_event, cl_int, void *);
+    void *arg;
+};
+
+static void unref(struct end *e)
+{
+    if (atomic_fetch_sub_explicit(&e->n_refs, 1, memory_order_acq_rel) == 1)
+        free(e);
+}
+
+static void tell(struct end *e, cl_event event, cl_int status)
+{
+    if (!atomic_exchange_explicit(&e->is_told, true, memory_order_acq_rel))
+        e->told(event, status, e->arg);
+}
+
+static void CL_CALLBACK driver_tells(cl_event event, cl_int status, void *arg)
+{
+    struct end *e = arg;
+    tell(e, event, status);
+    unref(e);
+}
+
+static struct end *end_new(void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+{
+    struct end *e = malloc(sizeof *e);
+    if (!e)
+        return NULL;
+    atomic_init(&e->n_refs, 2);
+    atomic_init(&e->is_told, false);
+    e->told = told;
+    e->arg = arg;
+    return e;
+}
+
+static bool is_over(const cl_icd_dispatch *cl, cl_event event, cl_int *ret_status)
+{
+    return !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *ret_status, ret_status, NULL) &&
+           *ret_status <= CL_COMPLETE;
+}
+
+int32_t gn_ends_tell(struct gn_vgpu *v, cl_event event, void(CL_CALLBACK *told)(cl_event, cl_int, void *), void *arg)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    const struct gn_opencl_vgpu *detail = v->detail;
+    cl_int status;
+    if (atomic_load_explicit(&detail->tells_ends, memory_order_acquire))
+        return cl->clSetEventCallback(event, CL_COMPLETE, told, arg);
+    if (is_over(cl, event, &status)) {
+        told(event, status, arg);
+        return CL_SUCCESS;
+    }
+    struct end *e = end_new(told, arg);
+    if (!e)
+        return CL_OUT_OF_HOST_MEMORY;
+    cl->clRetainEvent(event); /* whoever is told may let go of it */
+    const cl_int result = cl->clSetEventCallback(event, CL_COMPLETE, driver_tells, e);
+    if (!result && is_over(cl, event, &status))
+        tell(e, event, status);
+    cl->clReleaseEvent(event);
+    if (result)
+        free(e);
+    else
+        unref(e);
+    return result;
+}
+
+static void CL_CALLBACK heard(cl_event event, cl_int status, void *arg)
+{
+    (void)event, (void)status, (void)arg;
+}
+
+static bool calls_back(const cl_icd_dispatch *cl, cl_event over)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
+    struct end *e = end_new(heard, NULL);
+    if (!e)
+        return false;
+    if (cl->clSetEventCallback(over, CL_COMPLETE, driver_tells, e)) {
+        free(e);
+        return false;
+    }
+    for (uint64_t waited_ns = 0; waited_ns < TRY_NS && !atomic_load_explicit(&e->is_told, memory_order_acquire); waited_ns += LOOK_NS)
+        nanosleep(&pause, NULL);
+    const bool does = atomic_load_explicit(&e->is_told, memory_order_acquire);
+    unref(e);
+    return does;
+}
+
+void gn_ends_context_made(struct gn_vobject *context)
+{
+    struct gn_opencl_vgpu *detail = context->vgpu->detail;
+    const cl_icd_dispatch *cl = gn_cl(context->vgpu);
+    if (atomic_exchange_explicit(&detail->ends_tried, true, memory_order_relaxed))
+        return;
+    const cl_event over = cl->clCreateUserEvent ? cl->clCreateUserEvent(context->driver, NULL) : NULL;
+    if (!over)
+        return;
+    if (!cl->clSetUserEventStatus(over, CL_COMPLETE))
+        atomic_store_explicit(&detail->tells_ends, calls_back(cl, over), memory_order_release);
+    cl->clReleaseEvent(over);
+}

@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What memory objects hold, into a stream and out of one. Queues of its own are used, one a context, which nobody else sees. What a
+ * program forbids its host to read or write (CL_MEM_HOST_*) is copied on the device, to or from a buffer that may be. Where the
+ * driver's maps show the memory itself (tried once), contents are neither read nor written but looked at in their place.
+ *
+ * Nothing goes of what is a view of another object (sub-buffers, images over buffers), and of what lies in the data area: that stays
+ * where the program is. Run by the thread that saves, by its hashing thread (sources), and by the thread that loads.
+ */
+#include "device_digest.h"
+#include "image_boxes.h"
+#include "opencl_host.h"
+#include "variables.h"
+#include "vgpu/migrate/save.h"
+#include "vgpu/migrate/delta_base.h"
+
+#include "base/fault.h"
+#include "migrate/verify.h"
+#include "stream/known.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE_BYTES (UINT64_C(4) << 20)
+#define PROBE_BYTES 8192u
+#define PROBE_WORD  UINT32_C(0x2f9b51c3)
+
+struct context_queue {
+    cl_context context;
+    cl_command_queue queue;
+    cl_mem between; /* PIECE_BYTES or more; NULL: not needed yet */
+    uint64_t between_bytes;
+    bool in_place;              /* what is mapped is the memory itself */
+    struct gn_digests *digests; /* by the device; NULL: hashed here */
+};
+
+/* A memory that comes. */
+struct incoming {
+    struct gn_vobject *object; /* held */
+    void *mapped;              /* NULL: it is written */
+};
+
+struct gn_contents {
+    struct context_queue **queues;
+    uint32_t n;
+    /* In. */
+    struct incoming *in;
+    uint32_t n_in, in_capacity;
+    struct gn_known_ids places; /* in `in` */
+};
+
+static struct gn_contents *contents_of(struct gn_vgpu *v)
+{
+    struct gn_opencl_vgpu *detail = v->detail;
+    if (!detail->contents)
+        detail->contents = calloc(1, sizeof *detail->contents);
+    return detail->contents;
+}
+
+static void end(struct gn_vgpu *v)
+{
+    struct gn_opencl_vgpu *detail = v->detail;
+    struct gn_contents *c = detail->contents;
+    for (uint32_t i = 0; c && i < c->n; i++) {
+        struct context_queue *q = c->queues[i];
+        gn_cl(v)->clFinish(q->queue);
+        gn_digests_free(q->digests);
+        if (q->between)
+            gn_cl(v)->clReleaseMemObject(q->between);
+        gn_cl(v)->clReleaseCommandQueue(q->queue);
+        gn_cl(v)->clReleaseContext(q->context);
+        free(q);
+    }
+    if (c) {
+        free(c->queues);
+        free(c->in);
+        gn_known_fini(&c->places);
+    }
+    free(c);
+    detail->contents = NULL;
+}
+
+/* Does a map, as long as it lasts, show what the device writes, and the device what is written there? */
+static bool maps_show(const cl_icd_dispatch *cl, cl_command_queue queue, cl_mem mem)
+{
+    const size_t last = PROBE_BYTES / sizeof(uint32_t) - 1;
+    const uint32_t word = PROBE_WORD;
+    uint32_t back = 0;
+    cl_int result;
+    bool good = false;
+    volatile uint32_t *at = cl->clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, PROBE_BYTES, 0, NULL, NULL, &result);
+    if (!at)
+        return false;
+    at[0] = at[last] = ~word;
+    if (!cl->clEnqueueFillBuffer(queue, mem, &word, sizeof word, 0, PROBE_BYTES, 0, NULL, NULL) && !cl->clFinish(queue) && at[0] == word &&
+        at[last] == word) {
+        at[last] = ~word;
+        good = !cl->clEnqueueReadBuffer(queue, mem, CL_TRUE, last * sizeof back, sizeof back, &back, 0, NULL, NULL) && back == ~word;
+    }
+    cl->clEnqueueUnmapMemObject(queue, mem, (void *)(uintptr_t)at, 0, NULL, NULL);
+    cl->clFinish(queue);
+    return good;
+}
+
+static bool look_in_place(struct gn_vgpu *v, const struct context_queue *q)
+{
+    cl_int result;
+    if (!gn_home_possible(v, q->context))
+        return false;
+    cl_mem mem = gn_cl(v)->clCreateBuffer(q->context, CL_MEM_READ_WRITE, PROBE_BYTES, NULL, &result);
+    bool good = mem && maps_show(gn_cl(v), q->queue, mem);
+    if (mem)
+        gn_cl(v)->clReleaseMemObject(mem);
+    return good;
+}
+
+static struct context_queue *queue_for(struct gn_vgpu *v, cl_mem mem)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    struct gn_contents *c = contents_of(v);
+    cl_context context = NULL;
+    size_t bytes = 0;
+    cl_int result = CL_SUCCESS;
+    if (!c || cl->clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof context, &context, NULL))
+        return NULL;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->queues[i]->context == context)
+            return c->queues[i];
+    struct context_queue **more = realloc(c->queues, (c->n + 1) * sizeof(struct context_queue *));
+    if (!more)
+        return NULL;
+    c->queues = more;
+    if (cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &bytes) || bytes < sizeof(cl_device_id))
+        return NULL;
+    cl_device_id *devices = malloc(bytes);
+    struct context_queue *q = calloc(1, sizeof *q);
+    if (!q || !devices || cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices, NULL)) {
+        free(devices);
+        free(q);
+        return NULL;
+    }
+    q->queue = cl->clCreateCommandQueue(context, devices[0], 0, &result);
+    free(devices);
+    if (!q->queue) {
+        free(q);
+        return NULL;
+    }
+    /* The program may let go of it meanwhile. */
+    cl->clRetainContext(context);
+    q->context = context;
+    q->in_place = !gn_digests_forced() && look_in_place(v, q);
+    if (!q->in_place)
+        q->digests = gn_digests_new(v, context);
+    c->queues[c->n++] = q;
+    return q;
+}
+
+static cl_mem between(struct gn_vgpu *v, struct context_queue *q, uint64_t bytes)
+{
+    cl_int result;
+    if (q->between && q->between_bytes < bytes) {
+        gn_cl(v)->clReleaseMemObject(q->between);
+        q->between = NULL;
+    }
+    if (!q->between) {
+        q->between = gn_cl(v)->clCreateBuffer(q->context, CL_MEM_READ_WRITE, bytes, NULL, &result);
+        q->between_bytes = bytes;
+    }
+    return q->between;
+}
+
+/* ---- which, and how large */
+
+struct content {
+    cl_mem mem;
+    bool image;
+    const void *home; /* where it lies, of one in the program's memory */
+    uint64_t bytes;
+    size_t size[3], pixel_bytes; /* of an image */
+    cl_mem_flags flags;
+};
+
+/* False: nothing of it goes. `homes`: also of what lies in the program's memory. */
+static bool look_at(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, struct content *ret)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    const struct gn_mem_detail *detail = o->detail;
+    cl_mem_object_type type = 0;
+    cl_mem parent = NULL;
+    size_t size = 0, width = 0, height = 0, depth = 0, layers = 0;
+    if (o->kind != GN_KIND_MEM || !detail || (detail->home && !homes) || detail->borrowed || detail->svm)
+        return false;
+    *ret = (struct content){.mem = o->driver};
+    cl->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
+    cl->clGetMemObjectInfo(o->driver, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
+    cl->clGetMemObjectInfo(o->driver, CL_MEM_SIZE, sizeof size, &size, NULL);
+    cl->clGetMemObjectInfo(o->driver, CL_MEM_FLAGS, sizeof ret->flags, &ret->flags, NULL);
+    if (parent)
+        return false;
+    ret->bytes = size;
+    if (detail->home && cl->clGetMemObjectInfo(o->driver, CL_MEM_HOST_PTR, sizeof ret->home, &ret->home, NULL))
+        return false;
+    if (type == CL_MEM_OBJECT_BUFFER)
+        return true;
+    cl->clGetImageInfo(o->driver, CL_IMAGE_WIDTH, sizeof width, &width, NULL);
+    cl->clGetImageInfo(o->driver, CL_IMAGE_HEIGHT, sizeof height, &height, NULL);
+    cl->clGetImageInfo(o->driver, CL_IMAGE_DEPTH, sizeof depth, &depth, NULL);
+    cl->clGetImageInfo(o->driver, CL_IMAGE_ARRAY_SIZE, sizeof layers, &layers, NULL);
+    ret->image = true;
+    ret->pixel_bytes = detail->element_bytes;
+    ret->size[0] = width;
+    ret->size[1] = height ? height : 1;
+    ret->size[2] = depth ? depth : 1;
+    if (type == CL_MEM_OBJECT_IMAGE1D_ARRAY)
+        ret->size[1] = layers;
+    else if (type == CL_MEM_OBJECT_IMAGE2D_ARRAY)
+        ret->size[2] = layers;
+    ret->bytes = gn_times(ret->pixel_bytes, gn_product((const uint64_t[]){ret->size[0], ret->size[1], ret->size[2]}));
+    return true;
+}
+
+static const char *obstacle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct gn_vobject *o = objects[i];
+        cl_mem_object_type type = 0;
+        cl_uint levels = 0;
+        const char *why = gn_variables_obstacle(o);
+        if (why)
+            return why;
+        if (o->kind != GN_KIND_MEM)
+            continue;
+        gn_cl(v)->clGetMemObjectInfo(o->driver, CL_MEM_TYPE, sizeof type, &type, NULL);
+        if (type == CL_MEM_OBJECT_PIPE)
+            return "a pipe, whose contents cannot be read";
+        if (type != CL_MEM_OBJECT_BUFFER && !gn_cl(v)->clGetImageInfo(o->driver, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels, NULL) &&
+            levels > 1)
+            return "an image with mip levels, which cannot be moved yet";
+    }
+    return NULL;
+}
+
+/* ---- out */
+
+static cl_int read_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, void *to)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    if (!(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        return cl->clEnqueueReadBuffer(q->queue, c->mem, CL_TRUE, at, n, to, 0, NULL, NULL);
+    cl_mem by = between(v, q, PIECE_BYTES);
+    cl_int result = by ? cl->clEnqueueCopyBuffer(q->queue, c->mem, by, at, 0, n, 0, NULL, NULL) : CL_OUT_OF_RESOURCES;
+    return result ? result : cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, n, to, 0, NULL, NULL);
+}
+
+/* Whole pixels. The queue is in order: the last of the commands is waited for. */
+static cl_int read_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t first, uint64_t n, void *to)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    const bool direct = !(c->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS));
+    struct gn_image_box boxes[GN_IMAGE_MOST_BOXES];
+    const unsigned n_boxes = gn_image_boxes(c->size, first, n, boxes);
+    cl_mem by = direct ? NULL : between(v, q, n * c->pixel_bytes);
+    cl_int result = direct || by ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    uint64_t at = 0;
+    for (unsigned i = 0; i < n_boxes && !result; i++) {
+        const struct gn_image_box *b = &boxes[i];
+        if (direct)
+            result = cl->clEnqueueReadImage(q->queue, c->mem, i + 1 == n_boxes, b->origin, b->region, 0, 0, (unsigned char *)to + at, 0,
+                                            NULL, NULL);
+        else
+            result = cl->clEnqueueCopyImageToBuffer(q->queue, c->mem, by, b->origin, b->region, at, 0, NULL, NULL);
+        at += b->n_pixels * c->pixel_bytes;
+    }
+    if (!result && !direct)
+        result = cl->clEnqueueReadBuffer(q->queue, by, CL_TRUE, 0, at, to, 0, NULL, NULL);
+    if (result)
+        cl->clFinish(q->queue); /* earlier boxes may still be on their way into `to` */
+    return result;
+}
+
+/* The pixels that the bytes [at, at + n) touch. */
+struct pixels {
+    uint64_t first, n;
+    uint64_t ahead_bytes; /* of the first of them, before `at` */
+    bool whole;           /* the bytes are those pixels */
+};
+
+static struct pixels pixels_of(const struct content *c, uint64_t at, uint64_t n)
+{
+    struct pixels p = {.first = at / c->pixel_bytes, .ahead_bytes = at % c->pixel_bytes};
+    p.n = (p.ahead_bytes + n + c->pixel_bytes - 1) / c->pixel_bytes;
+    p.whole = p.n * c->pixel_bytes == n;
+    return p;
+}
+
+/* Pixels of three bytes do not fit into pages. */
+static cl_int read_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, void *to)
+{
+    const struct pixels p = pixels_of(c, at, n);
+    if (p.whole)
+        return read_pixels(v, q, c, p.first, p.n, to);
+    unsigned char *all = malloc(p.n * c->pixel_bytes);
+    cl_int result = all ? read_pixels(v, q, c, p.first, p.n, all) : CL_OUT_OF_HOST_MEMORY;
+    if (!result)
+        memcpy(to, all + p.ahead_bytes, n);
+    free(all);
+    return result;
+}
+
+static bool look(struct gn_vgpu *v, const struct gn_vobject *o, bool homes, uint64_t *ret_bytes, struct gn_writes **ret_writes)
+{
+    struct content c;
+    if (!look_at(v, o, homes, &c))
+        return false;
+    *ret_bytes = c.bytes;
+    *ret_writes = ((const struct gn_mem_detail *)o->detail)->writes;
+    /* What the program writes or sends there is no command's: it is found by hash. */
+    if (c.home)
+        gn_writes_by_kernel(v, *ret_writes);
+    return true;
+}
+
+static const void *home(struct gn_vgpu *v, const struct gn_vobject *o, uint64_t *ret_bytes)
+{
+    struct content c;
+    if (!look_at(v, o, true, &c) || !c.home)
+        return NULL;
+    *ret_bytes = c.bytes;
+    return c.home;
+}
+
+/* Of a memory that is not looked at in its place. */
+struct source {
+    struct gn_vgpu *v;
+    struct content content;
+    struct context_queue *queue;
+    void *mapped; /* else */
+    const struct gn_page_hasher *there;
+};
+
+/*
+ * Reads no more than it is asked for: a page's marks are taken just before, and what is read earlier
+ * than that may be older than a write whose mark is gone.
+ */
+static int read_source(void *ctx, uint64_t offset, void *dst, uint64_t n)
+{
+    struct source *s = ctx;
+    const struct content *c = &s->content;
+    /* The program may write there while its vGPU stands: a page that changed on its way would not be what its checksum says. */
+    if (c->home)
+        return memcpy(dst, (const unsigned char *)c->home + offset, n), 0;
+    for (uint64_t done = 0; done < n; done += PIECE_BYTES) {
+        const uint64_t piece = n - done < PIECE_BYTES ? n - done : PIECE_BYTES;
+        unsigned char *to = (unsigned char *)dst + done;
+        if (c->image ? read_image(s->v, s->queue, c, offset + done, piece, to) : read_buffer(s->v, s->queue, c, offset + done, piece, to))
+            return -EIO;
+    }
+    return 0;
+}
+
+static int digest_source(void *ctx, uint64_t first_page, uint64_t n_pages, void *ret)
+{
+    const struct source *s = ctx;
+    return gn_digests_of(s->queue->digests, s->content.mem, s->content.bytes, first_page, n_pages, ret);
+}
+
+static void ready(struct gn_vgpu *v, struct gn_page_source *source)
+{
+    const struct source *s = source->ctx;
+    gn_digests_ready(s->queue->digests, s->there);
+}
+
+/* Are its pages hashed by its device? A kernel may not read what is for kernels to write alone. */
+static bool device_hashes(const struct context_queue *q, const struct content *c)
+{
+    return q->digests && !c->home && !c->image && !(c->flags & CL_MEM_WRITE_ONLY);
+}
+
+static int open_source(struct gn_vgpu *v, struct gn_vobject *o, const struct gn_page_hasher *there, struct gn_page_source *ret,
+                       struct gn_error *err)
+{
+    struct source *s = calloc(1, sizeof *s);
+    cl_int result = CL_SUCCESS;
+    if (!s || !look_at(v, o, true, &s->content) || !(s->queue = queue_for(v, o->driver))) {
+        free(s);
+        return gn_fail(err, ENOMEM, NULL, "no memory left to read the contents of its memory");
+    }
+    s->v = v;
+    s->there = there;
+    if (!s->content.home && !s->content.image && s->queue->in_place &&
+        !(s->content.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        s->mapped = gn_cl(v)->clEnqueueMapBuffer(s->queue->queue, s->content.mem, CL_TRUE, CL_MAP_READ, 0, s->content.bytes, 0, NULL, NULL,
+                                                 &result);
+    *ret = (struct gn_page_source){
+        .memory = s->mapped, .read = read_source, .digest = device_hashes(s->queue, &s->content) ? digest_source : NULL, .ctx = s};
+    return 0;
+}
+
+static void shut_source(struct gn_vgpu *v, struct gn_page_source *source)
+{
+    struct source *s = source->ctx;
+    if (s && s->mapped)
+        gn_cl(v)->clEnqueueUnmapMemObject(s->queue->queue, s->content.mem, s->mapped, 0, NULL, NULL);
+    free(s);
+    *source = (struct gn_page_source){0};
+}
+
+/* ---- in */
+
+static cl_int write_buffer(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    if (!(c->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        return cl->clEnqueueWriteBuffer(q->queue, c->mem, CL_TRUE, at, n, from, 0, NULL, NULL);
+    cl_mem by = between(v, q, PIECE_BYTES);
+    cl_int result = by ? cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n, from, 0, NULL, NULL) : CL_OUT_OF_RESOURCES;
+    if (!result)
+        result = cl->clEnqueueCopyBuffer(q->queue, by, c->mem, 0, at, n, 0, NULL, NULL);
+    return result ? result : cl->clFinish(q->queue);
+}
+
+static cl_int write_pixels(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t first, uint64_t n,
+                           const void *from)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    const bool direct = !(c->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS));
+    struct gn_image_box boxes[GN_IMAGE_MOST_BOXES];
+    const unsigned n_boxes = gn_image_boxes(c->size, first, n, boxes);
+    cl_mem by = direct ? NULL : between(v, q, n * c->pixel_bytes);
+    cl_int result = direct || by ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    uint64_t at = 0;
+    if (by)
+        result = cl->clEnqueueWriteBuffer(q->queue, by, CL_TRUE, 0, n * c->pixel_bytes, from, 0, NULL, NULL);
+    for (unsigned i = 0; i < n_boxes && !result; i++) {
+        const struct gn_image_box *b = &boxes[i];
+        if (direct)
+            result = cl->clEnqueueWriteImage(q->queue, c->mem, CL_FALSE, b->origin, b->region, 0, 0, (const unsigned char *)from + at, 0,
+                                             NULL, NULL);
+        else
+            result = cl->clEnqueueCopyBufferToImage(q->queue, by, c->mem, at, b->origin, b->region, 0, NULL, NULL);
+        at += b->n_pixels * c->pixel_bytes;
+    }
+    const cl_int finished = cl->clFinish(q->queue);
+    return result ? result : finished;
+}
+
+/* A pixel that two pages share keeps what has come of it. */
+static cl_int write_image(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from)
+{
+    const struct pixels p = pixels_of(c, at, n);
+    if (p.whole)
+        return write_pixels(v, q, c, p.first, p.n, from);
+    unsigned char *all = malloc(p.n * c->pixel_bytes);
+    cl_int result = all ? read_pixels(v, q, c, p.first, p.n, all) : CL_OUT_OF_HOST_MEMORY;
+    if (!result) {
+        memcpy(all + p.ahead_bytes, from, n);
+        result = write_pixels(v, q, c, p.first, p.n, all);
+    }
+    free(all);
+    return result;
+}
+
+static struct gn_vobject *object_of(struct gn_vgpu *v, uint64_t id, uint64_t bytes, struct content *ret)
+{
+    bool lie = false;
+    struct gn_vobject *o = gn_object_get(v, id, GN_KIND_MEM, &lie);
+    if (o && (!look_at(v, o, v->remote != NULL, ret) || ret->bytes != bytes)) {
+        gn_object_unref(o);
+        return NULL;
+    }
+    return o;
+}
+
+static int unwritable(struct gn_error *err, cl_int result)
+{
+    return gn_fail(err, EIO, NULL, "the driver does not take the contents of its memory: error %d", result);
+}
+
+static int no_room(struct gn_error *err)
+{
+    return gn_fail(err, ENOMEM, NULL, "no memory left to load what its memory holds");
+}
+
+static int load_run(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from,
+                    struct gn_error *err)
+{
+    cl_int result = c->image ? write_image(v, q, c, at, n, from) : write_buffer(v, q, c, at, n, from);
+    return result ? unwritable(err, result) : 0;
+}
+
+/* A memory is told of. */
+static int expect(struct gn_vgpu *v, const struct gn_stream_memory *m, struct gn_error *err)
+{
+    struct gn_contents *c = contents_of(v);
+    struct content content;
+    cl_int result = CL_SUCCESS;
+    /* One memory an object, under its name: so it is found again. */
+    struct gn_vobject *o = m->id == m->object ? object_of(v, m->object, m->bytes, &content) : NULL;
+    if (!o || !c || gn_known_find(&c->places, m->id)) {
+        gn_object_unref(o);
+        return gn_fail(err, EBADMSG, NULL, "contents are announced of no memory object, or of one of another size");
+    }
+    struct context_queue *q = queue_for(v, o->driver);
+    if (c->n_in == c->in_capacity) {
+        uint32_t more = c->in_capacity ? 2 * c->in_capacity : 64;
+        struct incoming *in = realloc(c->in, more * sizeof *in);
+        if (in) {
+            c->in = in;
+            c->in_capacity = more;
+        }
+    }
+    if (!q || c->n_in == c->in_capacity || gn_known_put(&c->places, m->id, c->n_in)) {
+        gn_object_unref(o);
+        return no_room(err);
+    }
+    struct incoming *in = &c->in[c->n_in++];
+    *in = (struct incoming){.object = o};
+    if (!content.image && q->in_place && !(content.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)))
+        in->mapped = gn_cl(v)->clEnqueueMapBuffer(q->queue, content.mem, CL_TRUE, CL_MAP_WRITE, 0, content.bytes, 0, NULL, NULL, &result);
+    if (v->way_back)
+        gn_way_back_expect(v->way_back, m->id, m->bytes, ((const struct gn_mem_detail *)o->detail)->writes, device_hashes(q, &content));
+    return 0;
+}
+
+static void let_go(struct gn_vgpu *v, struct incoming *in)
+{
+    struct context_queue *q = in->mapped ? queue_for(v, in->object->driver) : NULL;
+    if (q)
+        gn_cl(v)->clEnqueueUnmapMemObject(q->queue, in->object->driver, in->mapped, 0, NULL, NULL);
+    gn_object_unref(in->object);
+}
+
+static bool gone(struct gn_vgpu *v, uint64_t memory)
+{
+    struct gn_contents *c = contents_of(v);
+    const uint32_t *place = c ? gn_known_find(&c->places, memory) : NULL;
+    if (!place)
+        return false;
+    const uint32_t at = *place;
+    if (v->way_back)
+        gn_way_back_gone(v->way_back, memory);
+    let_go(v, &c->in[at]);
+    gn_known_remove(&c->places, memory);
+    c->in[at] = c->in[--c->n_in];
+    if (at < c->n_in)
+        *gn_known_find(&c->places, c->in[at].object->id) = at;
+    return true;
+}
+
+static int write_whole(struct gn_vgpu *v, struct context_queue *q, const struct content *c, uint64_t at, uint64_t n, const void *from,
+                       struct gn_error *err)
+{
+    int rc = 0;
+    for (uint64_t done = 0; !rc && done < n; done += PIECE_BYTES)
+        rc = load_run(v, q, c, at + done, n - done < PIECE_BYTES ? n - done : PIECE_BYTES, (const unsigned char *)from + done, err);
+    return rc;
+}
+
+static int take_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, void *const *where)
+{
+    int rc = gn_stream_take_pages(r, where);
+    if (!rc && v->way_back)
+        gn_way_back_came(v->way_back, r, s, where);
+    return rc;
+}
+
+/* Runs of zeros may be longer than a piece, and come one by one, whole or in parts. */
+static int write_runs(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct context_queue *q,
+                      const struct content *content, const uint64_t *at, struct gn_error *err)
+{
+    void *where[GN_STREAM_MOST_RUNS];
+    uint64_t room = 0, used = 0;
+    for (uint32_t i = 0; i < s->n_runs; i++)
+        room += gn_stream_run_bytes(r, s, i);
+    unsigned char *all = malloc(room ? room : 1);
+    if (!all)
+        return no_room(err);
+    for (uint32_t i = 0; i < s->n_runs; i++) {
+        where[i] = all + used;
+        used += gn_stream_run_bytes(r, s, i);
+    }
+    int rc = take_pages(v, r, s, where);
+    for (uint32_t i = 0; !rc && i < s->n_runs; i++)
+        rc = write_whole(v, q, content, at[i], gn_stream_run_bytes(r, s, i), where[i], err);
+    free(all);
+    return rc;
+}
+
+static int load_pages(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
+{
+    const uint32_t page_bytes = gn_stream_reader_about(r)->page_bytes;
+    struct gn_contents *c = contents_of(v);
+    const uint32_t *place = c ? gn_known_find(&c->places, s->memory->id) : NULL;
+    struct incoming *in = place ? &c->in[*place] : NULL;
+    struct content content;
+    void *where[GN_STREAM_MOST_RUNS];
+    uint64_t at[GN_STREAM_MOST_RUNS];
+    if (!in)
+        return gn_fail(err, c ? EBADMSG : ENOMEM, NULL, "contents came that are no memory object's, or there is no memory for them");
+    for (uint32_t i = 0; i < s->n_runs; i++)
+        at[i] = s->runs[i].first_page * page_bytes;
+    unsigned char *to = in->mapped;
+    if (!to) {
+        struct context_queue *q = queue_for(v, in->object->driver);
+        if (!q || !look_at(v, in->object, v->remote != NULL, &content) || content.bytes != s->memory->bytes)
+            return no_room(err);
+        return write_runs(v, r, s, q, &content, at, err);
+    }
+    for (uint32_t i = 0; i < s->n_runs; i++)
+        where[i] = to + at[i];
+    return take_pages(v, r, s, where);
+}
+
+static int fill(struct gn_vgpu *v, uint64_t memory, const void *from, struct gn_error *err)
+{
+    struct gn_contents *c = contents_of(v);
+    const uint32_t *place = c ? gn_known_find(&c->places, memory) : NULL;
+    struct incoming *in = place ? &c->in[*place] : NULL;
+    struct context_queue *q = in ? queue_for(v, in->object->driver) : NULL;
+    struct content content;
+    if (!q || !look_at(v, in->object, v->remote != NULL, &content))
+        return no_room(err);
+    if (!in->mapped)
+        return write_whole(v, q, &content, 0, content.bytes, from, err);
+    memcpy(in->mapped, from, content.bytes);
+    return 0;
+}
+
+static int load(struct gn_vgpu *v, struct gn_stream_reader *r, const struct gn_stream_section *s, struct gn_error *err)
+{
+    int rc = 0;
+    GN_FAULT("load-contents");
+    if (s->what == GN_STREAM_IS_PAGES)
+        return load_pages(v, r, s, err);
+    for (uint32_t i = 0; i < s->n_memories && !rc; i++)
+        rc = expect(v, &s->memories[i], err);
+    return rc;
+}
+
+static void loaded(struct gn_vgpu *v)
+{
+    struct gn_opencl_vgpu *detail = v->detail;
+    struct gn_contents *c = detail->contents;
+    for (uint32_t i = 0; c && i < c->n_in; i++)
+        let_go(v, &c->in[i]);
+    if (c)
+        c->n_in = 0;
+    end(v);
+}
+
+const struct gn_vgpu_contents gn_opencl_contents = {.obstacle = obstacle,
+                                                    .save_devices = gn_opencl_save_devices,
+                                                    .check_device = gn_opencl_check_device,
+                                                    .judge_devices = gn_opencl_judge_devices,
+                                                    .save_object = gn_opencl_save_object,
+                                                    .check_object = gn_opencl_check_object,
+                                                    .look = look,
+                                                    .home = home,
+                                                    .open = open_source,
+                                                    .ready = ready,
+                                                    .shut = shut_source,
+                                                    .settle = gn_opencl_settle,
+                                                    .end = end,
+                                                    .leaving = gn_home_leaving,
+                                                    .leave_by = gn_home_leave_by,
+                                                    .load = load,
+                                                    .fill = fill,
+                                                    .gone = gone,
+                                                    .loaded = loaded};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits until all is over that the driver has at this moment, while the program goes on. Run by the thread that saves. */
+#include "opencl_host.h"
+#include "vgpu/migrate/save.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct settling {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    uint32_t n_left, n_refs; /* lock; a reference each marker that may call back, and ours */
+};
+
+struct marker {
+    struct settling *settling;
+    /* settling->lock */
+    uint32_t n_refs; /* the callback's, and until it has been looked at */
+    bool over;
+};
+
+static void unref_settling_locked(struct settling *s)
+{
+    const bool last = !--s->n_refs;
+    pthread_mutex_unlock(&s->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static void over_locked(struct marker *m)
+{
+    if (!m->over) {
+        m->over = true;
+        m->settling->n_left--;
+        pthread_cond_broadcast(&m->settling->wake);
+    }
+}
+
+static void unref_marker_locked(struct marker *m)
+{
+    if (!--m->n_refs)
+        free(m);
+}
+
+static void CL_CALLBACK marker_over(cl_event event, cl_int status, void *user_data)
+{
+    struct marker *m = user_data;
+    struct settling *s = m->settling;
+    (void)event;
+    (void)status;
+    pthread_mutex_lock(&s->lock);
+    over_locked(m);
+    unref_marker_locked(m);
+    unref_settling_locked(s);
+}
+
+/* Behind all that the queue has. */
+static int settle_queue(struct gn_vgpu *v, struct settling *s, cl_command_queue queue)
+{
+    const cl_icd_dispatch *cl = gn_cl(v);
+    struct marker *m = calloc(1, sizeof *m);
+    cl_event event = NULL;
+    cl_int status = CL_QUEUED;
+    if (!m)
+        return -ENOMEM;
+    *m = (struct marker){.settling = s, .n_refs = 2};
+    if (cl->clEnqueueMarkerWithWaitList ? cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) : cl->clEnqueueMarker(queue, &event)) {
+        free(m);
+        return -EIO;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->n_left++;
+    s->n_refs++;
+    pthread_mutex_unlock(&s->lock);
+    const bool told = !cl->clSetEventCallback(event, CL_COMPLETE, marker_over, m);
+    cl->clFlush(queue);
+    /* Some drivers never call back for an event that is over. */
+    const bool over = !cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) && status <= CL_COMPLETE;
+    cl->clReleaseEvent(event);
+    pthread_mutex_lock(&s->lock);
+    if (over)
+        over_locked(m);
+    if (!told)
+        m->n_refs--, s->n_refs--; /* ours is left of each */
+    const bool waits = told || over;
+    unref_marker_locked(m);
+    pthread_mutex_unlock(&s->lock);
+    return waits ? 0 : -EIO;
+}
+
+/* As the one who submits: a driver that runs commands in its callers (PoCL's `basic`) locks itself up when two of them submit at once. */
+static int settle_one(struct gn_vgpu *v, struct settling *s, const struct gn_vobject *queue, const struct timespec *until)
+{
+    struct gn_vdevice *d = queue->detail ? ((const struct gn_vqueue *)queue->detail)->device : NULL;
+    if (!d)
+        return 0;
+    int rc = gn_device_take(d, until);
+    if (rc)
+        return rc;
+    rc = settle_queue(v, s, queue->driver);
+    gn_device_return(d);
+    return rc;
+}
+
+int gn_opencl_settle(struct gn_vgpu *v, struct gn_vobject *const *objects, uint32_t n, uint64_t timeout_ns, struct gn_error *err)
+{
+    const uint64_t at_ns = gn_now_ns() + timeout_ns;
+    const struct timespec until = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
+    struct settling *s = calloc(1, sizeof *s);
+    pthread_condattr_t attr;
+    int rc = 0;
+    if (!s)
+        return gn_fail(err, ENOMEM, NULL, "no memory left to wait for the device");
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    s->n_refs = 1;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        if (objects[i]->kind == GN_KIND_QUEUE)
+            rc = settle_one(v, s, objects[i], &until);
+    pthread_mutex_lock(&s->lock);
+    while (!rc && s->n_left)
+        rc = -pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    unref_settling_locked(s);
+    if (rc == -ETIMEDOUT)
+        return gn_fail(err, ETIMEDOUT, "allow more time, or try again later", "the device's work took longer than the drain may take");
+    return rc ? gn_fail(err, -rc, NULL, "cannot wait for the device") : 0;
+}

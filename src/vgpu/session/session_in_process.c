@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vGPU in its own program: passthrough. There is no hand-over to another thread: whoever calls serves his own request, one at a
+ * time, under `serving`, which makes him for that moment what the ring thread is in a worker. The keeper thread does what is left of
+ * the ring thread's part, which no call brings along: it stands at the gate for all, gives the grant back, obeys recalls of memory.
+ * It sleeps on the ring, where nothing comes but what was on its way when the vGPU came to live here, and is nudged as in a worker.
+ */
+#include "vgpu/migrate/released_objects.h"
+#include "vgpu/migrate/transfer.h"
+#include "vgpu/migrate/retained.h"
+#include "vgpu/core/serve.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define END_LOOK_NS 200000
+#define CALM_NS     UINT64_C(1000000000) /* the longest that compiling for a first launch is waited for */
+
+int gn_vgpu_take(struct gn_vgpu *v, const void *message, uint32_t n_bytes)
+{
+    struct gn_request r;
+    if (n_bytes > sizeof r.bytes)
+        return -EPIPE;
+    gn_objects_own_thread();
+    gn_request_init(&r, v);
+    memcpy(r.bytes, message, n_bytes);
+    pthread_mutex_lock(&v->serving);
+    /* The ring is the keeper's to read, and what was sent there was sent before. */
+    while (!gn_lost_is(&v->lost) && gn_ring_has(&v->ring)) {
+        gn_ring_nudge(&v->ring);
+        pthread_mutex_unlock(&v->serving);
+        sched_yield();
+        pthread_mutex_lock(&v->serving);
+    }
+    if (gn_lost_is(&v->lost)) {
+        pthread_mutex_unlock(&v->serving);
+        return atomic_load_explicit(&v->away, memory_order_seq_cst) ? -EAGAIN : -EPIPE;
+    }
+    /* The program goes on after the process's end has begun. */
+    if (gn_gate_holds(&v->gate) && gn_vgpu_is_called_off(v))
+        gn_gate_open(v);
+    gn_vgpu_handle(v, &r, n_bytes, 0);
+    gn_vgpu_flush(v);
+    pthread_mutex_unlock(&v->serving);
+    return 0;
+}
+
+/* What was sent by the ring before this vGPU came to live here, or while it did. */
+static void serve_ring(struct gn_vgpu *v)
+{
+    struct gn_request r;
+    int n = 1;
+    while (n > 0) {
+        gn_request_init(&r, v);
+        n = gn_ring_try_receive(&v->ring, r.bytes);
+        if (n > 0)
+            gn_vgpu_handle(v, &r, (uint32_t)n, 0);
+    }
+    if (n != -EAGAIN)
+        gn_vgpu_fault(v, "the request ring is corrupt", "ring");
+}
+
+/* The device was kept for the program for a while: whether a call came meanwhile, its count says. True: the keeper was woken, and is to
+ * look what for; a nudge is heard once. */
+static bool keep(struct gn_vgpu *v, uint64_t hold_ns)
+{
+    const uint64_t n_calls = atomic_load_explicit(&v->counters->calls, memory_order_relaxed);
+    const bool woken = gn_ring_park(&v->ring, hold_ns) != -ETIMEDOUT;
+    gn_vgpu_held(v, atomic_load_explicit(&v->counters->calls, memory_order_relaxed) != n_calls);
+    return woken;
+}
+
+/* Another host's by now, and of no use here to anybody. */
+static void drop_shared(struct gn_vgpu *v)
+{
+    const struct gn_vgpu_boot *b = v->boot;
+    struct gn_segment *const shared[] = {(struct gn_segment *)&b->ring, (struct gn_segment *)&b->events, (struct gn_segment *)&b->grants,
+                                         (struct gn_segment *)&b->counters};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(shared); i++)
+        gn_segment_fini(shared[i]);
+    for (uint32_t i = 0; i < atomic_load_explicit(&v->n_segments, memory_order_relaxed); i++)
+        gn_segment_fini(&v->segments[i]);
+    gn_fd_close(b->tell_fd);
+}
+
+void gn_vgpu_hold(struct gn_vgpu *v)
+{
+    atomic_fetch_add_explicit(&v->n_holds, 1, memory_order_relaxed);
+}
+
+void gn_vgpu_unhold(struct gn_vgpu *v)
+{
+    if (atomic_fetch_sub_explicit(&v->n_holds, 1, memory_order_acq_rel) == 1)
+        drop_shared(v);
+}
+
+/* In a worker nobody waits for it: the process ends. */
+void gn_vgpu_enter(struct gn_vgpu *v)
+{
+    if (v->hosted)
+        atomic_fetch_add_explicit(&v->n_inside, 1, memory_order_seq_cst);
+}
+
+void gn_vgpu_return(struct gn_vgpu *v)
+{
+    if (v->hosted && atomic_fetch_sub_explicit(&v->n_inside, 1, memory_order_seq_cst) == 1 && gn_gate_is_closed(&v->gate))
+        gn_gate_tell(v);
+}
+
+/*
+ * It lives elsewhere now: nothing of the driver's is left behind here, nor memory that was shared. Behind the closed gate the driver
+ * has nothing to do, and who still calls looks at `away` alone, so the structure itself stays. A driver may yet say that it has let go
+ * of something, on a thread of its own: the memory stays mapped until then.
+ */
+static void clear(struct gn_vgpu *v)
+{
+    static struct gn_counters nobodys;
+    const struct gn_vgpu_boot *b = v->boot;
+    uint32_t index = 0;
+    struct gn_vobject *o;
+    pthread_join(v->control, NULL);
+    /* Who still calls has seen by then that there is nothing. */
+    pthread_mutex_lock(&v->serving);
+    pthread_mutex_unlock(&v->serving);
+    gn_gate_await_returns(v);
+    /* Those that gantryd reads are another host's to write. */
+    gn_lease_leave(&v->lease, &nobodys);
+    v->counters = &nobodys;
+    gn_helpers_end(v);
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        pthread_join(v->devices[i].thread, NULL);
+    gn_kept_leave(v);
+    for (uint32_t i = 0; i < v->n_devices; i++) {
+        gn_list_for_each(q, &v->devices[i].queues, struct gn_vqueue, link)
+        {
+            /* It must outlive the last of its commands. */
+            struct gn_vobject *object = q->object;
+            atomic_fetch_add_explicit(&object->n_refs, 1, memory_order_relaxed);
+            while (!gn_list_empty(&q->pending))
+                gn_command_forget(gn_list_first(&q->pending, struct gn_command, link));
+            gn_object_unref(object);
+        }
+    }
+    struct gn_remains *remains = v->api->contents ? gn_remains_begin(v) : NULL;
+    while (!gn_vgpu_is_called_off(v) && (o = gn_object_next(v, &index))) {
+        gn_remains_keep(remains, v, o);
+        gn_object_take_out(v, o->id, o->kind);
+    }
+    gn_remains_done(remains, v);
+    gn_objects_bury(v);
+    if (v->api->leave && !gn_vgpu_is_called_off(v))
+        v->api->leave(v);
+    pthread_mutex_lock(&v->session_lock);
+    gn_frame_writer_fini(&v->session);
+    pthread_mutex_unlock(&v->session_lock);
+    gn_fd_close(b->session_fd);
+    gn_fd_close(b->control_fd);
+    gn_vgpu_unhold(v);
+}
+
+static void *keeper_thread(void *arg)
+{
+    struct gn_vgpu *v = arg;
+    gn_objects_own_thread();
+    while (!gn_lost_is(&v->lost)) {
+        pthread_mutex_lock(&v->serving);
+        while (gn_gate_is_closed(&v->gate) && !gn_lost_is(&v->lost))
+            gn_gate_stand(v);
+        if (gn_lost_is(&v->lost)) {
+            pthread_mutex_unlock(&v->serving);
+            break;
+        }
+        serve_ring(v);
+        gn_vgpu_flush(v);
+        gn_objects_bury(v);
+        if (gn_lease_is_recalled(&v->lease))
+            gn_lease_shed(&v->lease);
+        pthread_mutex_unlock(&v->serving);
+        const uint64_t hold_ns = gn_vgpu_hold_ns(v);
+        if (hold_ns && keep(v, hold_ns))
+            continue;
+        if (!gn_vgpu_hold_ns(v)) {
+            gn_vgpu_rest(v);
+            (void)gn_ring_park(&v->ring, 0);
+        }
+    }
+    atomic_store_explicit(&v->clears, true, memory_order_seq_cst);
+    /* Either we see that the process ends, or who ends it sees us. */
+    if (atomic_load_explicit(&v->away, memory_order_seq_cst) && !gn_vgpu_is_called_off(v))
+        clear(v);
+    atomic_store_explicit(&v->clears, false, memory_order_seq_cst);
+    return NULL;
+}
+
+/*
+ * The last command that the driver has of the n-th queue, held; NULL: none. *ret_there: there is
+ * such a queue.
+ */
+static struct gn_command *last_of_queue(struct gn_vgpu *v, uint32_t n, bool *ret_there)
+{
+    struct gn_command *last = NULL;
+    uint32_t i = 0;
+    *ret_there = false;
+    pthread_mutex_lock(&v->lock);
+    for (uint32_t k = 0; k < v->n_devices; k++)
+        gn_list_for_each(q, &v->devices[k].queues, struct gn_vqueue, link)
+        {
+            if (i++ != n)
+                continue;
+            *ret_there = true;
+            if ((last = q->last))
+                atomic_fetch_add_explicit(&last->n_refs, 1, memory_order_relaxed);
+        }
+    pthread_mutex_unlock(&v->lock);
+    return last;
+}
+
+static bool driver_is_idle(struct gn_vgpu *v)
+{
+    bool idle = true, there = true;
+    for (uint32_t n = 0; idle && there; n++) {
+        struct gn_command *last = last_of_queue(v, n, &there);
+        if (!last)
+            continue;
+        idle = !last->driver_event || v->api->is_over(v, last->driver_event);
+        gn_command_unref(last);
+    }
+    return idle;
+}
+
+/*
+ * A driver that has come up in a running program compiles on threads of its own, at first launches,
+ * what it would have compiled long ago natively, and a compiler does not outlive its library's
+ * handlers. So nothing more is given to it unless the program calls again, and what it has been
+ * given gets a moment to end.
+ */
+static void calm_driver(struct gn_vgpu *v, uint64_t until_ns)
+{
+    const struct timespec look = {.tv_nsec = END_LOOK_NS};
+    const uint64_t now_ns = gn_now_ns(), calm_ns = until_ns < now_ns + CALM_NS ? until_ns : now_ns + CALM_NS;
+    gn_objects_own_thread();
+    atomic_store_explicit(&v->gate.holds, true, memory_order_seq_cst);
+    while (!driver_is_idle(v) && gn_now_ns() < calm_ns)
+        nanosleep(&look, NULL);
+}
+
+void gn_vgpu_process_ends(struct gn_vgpu *v, uint64_t until_ns)
+{
+    const struct timespec look = {.tv_nsec = END_LOOK_NS};
+    gn_gate_call_off(v);
+    while ((atomic_load_explicit(&v->moving, memory_order_seq_cst) || atomic_load_explicit(&v->clears, memory_order_seq_cst)) &&
+           gn_now_ns() < until_ns)
+        nanosleep(&look, NULL);
+    if (v->came && !gn_lost_is(&v->lost))
+        calm_driver(v, until_ns);
+}
+
+/* What the driver still works on ends by itself, and its objects go with the program: nothing waits for either here. */
+void gn_vgpu_end_hosted(struct gn_vgpu *v)
+{
+    /* Given away, or never taken over: what the program has in common with its vGPU is another host's. */
+    const bool away = v->counters_there || (v->told_to_end && atomic_load_explicit(&v->stands_saved, memory_order_seq_cst));
+    if (atomic_exchange_explicit(&v->ended, true, memory_order_seq_cst))
+        return;
+    atomic_store_explicit(&v->away, away, memory_order_seq_cst);
+    gn_lost_declare(&v->lost);
+    gn_gate_tell(v);
+    /* A program that waits is told by its end of this socket, but for one that another host has now; gantryd by the other. */
+    if (!away)
+        gn_fd_shutdown(v->boot->session_fd);
+    gn_fd_shutdown(v->boot->control_fd);
+    for (uint32_t i = 0; i < v->n_devices; i++)
+        gn_device_wake(&v->devices[i]);
+}
+
+void gn_vgpu_forked(struct gn_vgpu *v)
+{
+    const struct gn_vgpu_boot *b = v->boot;
+    if (atomic_load_explicit(&v->away, memory_order_seq_cst))
+        return;
+    const int fds[] = {b->session_fd, b->control_fd, b->tell_fd, b->ring.fd, b->events.fd, b->counters.fd, b->grants.fd, v->lease.wake_fd};
+    for (size_t i = 0; i < GN_ARRAY_SIZE(fds); i++)
+        gn_fd_close(fds[i]);
+    const uint32_t n = atomic_load_explicit(&v->n_segments, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++)
+        gn_fd_close(v->segments[i].fd);
+}
+
+/* Loads what a worker hands over, and waits for gantryd's word on which of the two goes on. 0: this one. */
+static int take_over(struct gn_vgpu *v)
+{
+    struct gn_gate *g = &v->gate;
+    int rc = gn_vgpu_take_in(v);
+    pthread_mutex_lock(&g->lock);
+    while (!rc && gn_gate_is_closed(g) && !gn_lost_is(&v->lost))
+        pthread_cond_wait(&g->wake, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    return rc ? rc : gn_lost_is(&v->lost) ? -ECANCELED : 0;
+}
+
+int gn_vgpu_start_hosted(struct gn_vgpu *v, struct gn_vgpu_boot *boot, const struct gn_vgpu_api *api)
+{
+    const bool loads = boot->load_fd >= 0;
+    v->lease.wake_fd = -1;
+    int rc = loads ? gn_vgpu_take_hand(boot) : 0;
+    if (!rc)
+        rc = gn_vgpu_open(v, boot, api);
+    if (rc) {
+        gn_fd_close(v->lease.wake_fd);
+        return rc < 0 ? rc : -EMFILE;
+    }
+    if (loads)
+        gn_vgpu_begin_load(v);
+    v->listens = true;
+    v->came = loads;
+    rc = gn_devices_start(v);
+    if (!rc)
+        rc = gn_vgpu_start_thread(v, gn_vgpu_control_thread, v, &v->control);
+    if (!rc)
+        rc = gn_vgpu_start_thread(v, keeper_thread, v, NULL);
+    if (rc && loads)
+        gn_vgpu_cannot_take_in(v, rc);
+    if (!rc && loads)
+        rc = take_over(v);
+    if (loads)
+        gn_fd_close(boot->load_fd);
+    if (rc)
+        gn_vgpu_end_hosted(v);
+    return rc;
+}
